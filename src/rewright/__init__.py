@@ -1,0 +1,1 @@
+"""Rewright rewrites tensor programs and proves the result right."""

@@ -1,0 +1,1 @@
+"""Graphs of tensor operators with types, source spans and sizes that may be symbols."""

@@ -1,0 +1,203 @@
+"""Sizes of tensor axes: integers, or polynomials over size symbols.
+
+A program captured with a symbolic batch and sequence length carries sizes such as ``2*b*s + 1``. They are kept
+as polynomials with integer coefficients in one canonical form, so equality is identity of the form. Every size
+symbol stands for an integer that is at least one; an order is decided only where that alone proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Union
+
+Monomial = tuple[str, ...]
+"""Sorted symbol names, one entry per factor: ``("b", "s", "s")`` is b*s^2; ``()`` is the constant monomial."""
+
+
+class SizeExpr:
+    """A polynomial over size symbols that is not a constant; constants are plain ``int``.
+
+    Build symbols with :func:`symbol`; arithmetic with ``+ - *`` returns ``int`` again where symbols cancel.
+    """
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SizeExpr) and self.terms == other.terms
+
+    def __add__(self, other: Dim) -> Dim:
+        return _collect([*_terms(self), *_terms(other)])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return _collect((m, -c) for m, c in self.terms)
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + (-other)
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return (-self) + other
+
+    def __mul__(self, other: Dim) -> Dim:
+        right = _terms(other)
+        return _collect((tuple(sorted(m + n)), c * d) for m, c in self.terms for n, d in right)
+
+    __rmul__ = __mul__
+
+    def symbols(self) -> frozenset[str]:
+        """Names of the symbols that occur."""
+        return frozenset(name for monomial, _ in self.terms for name in monomial)
+
+    def substitute(self, values: Mapping[str, int]) -> Dim:
+        """The size with some symbols replaced by integers."""
+        total: Dim = 0
+        for monomial, coefficient in self.terms:
+            product: Dim = coefficient
+            for name in monomial:
+                product = product * (values[name] if name in values else symbol(name))
+            total = total + product
+        return total
+
+    def __repr__(self) -> str:
+        return f"SizeExpr({self})"
+
+    def __str__(self) -> str:
+        def factor(monomial: Monomial, coefficient: int) -> str:
+            names = "*".join(monomial)
+            if not names:
+                return str(coefficient)
+            return names if coefficient == 1 else f"{coefficient}*{names}"
+
+        ordered = sorted(self.terms, key=lambda t: (-len(t[0]), t[0]))
+        return "+".join(factor(m, c) for m, c in ordered).replace("+-", "-")
+
+
+Dim = Union[int, SizeExpr]
+Shape = tuple[Dim, ...]
+
+
+def symbol(name: str) -> SizeExpr:
+    """The size symbol of that name (an integer of at least one)."""
+    return SizeExpr((((name,), 1),))
+
+
+def product(sizes: Iterable[Dim]) -> Dim:
+    """Number of elements of a shape."""
+    total: Dim = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def divide(numerator: Dim, denominator: Dim) -> Dim | None:
+    """The exact quotient, or None where the denominator does not divide for every value of the symbols."""
+    if isinstance(numerator, int) and isinstance(denominator, int):
+        return numerator // denominator if denominator and numerator % denominator == 0 else None
+    if numerator == denominator:
+        return 1
+    leading, scale = max(_terms(denominator), key=_order, default=((), 0))
+    quotient: Dim = 0
+    rest = numerator
+    while rest != 0:
+        monomial, coefficient = max(_terms(rest), key=_order)
+        left = _remove(monomial, leading)
+        if left is None or scale == 0 or coefficient % scale:
+            return None
+        step = _collect([(left, coefficient // scale)])
+        quotient = quotient + step
+        rest = rest - step * denominator
+    return quotient
+
+
+def is_nonnegative(size: Dim) -> bool | None:
+    """Whether the size is at least zero: True or False where it holds for all symbols >= 1, else None."""
+    if isinstance(size, int):
+        return size >= 0
+    low = _lower_bound(size)
+    if low is not None and low >= 0:
+        return True
+    high = _lower_bound(-size)
+    if high is not None and high > 0:
+        return False
+    return None
+
+
+def at_most(left: Dim, right: Dim) -> bool | None:
+    """Whether left <= right; None where the symbols leave it open."""
+    return is_nonnegative(right - left)
+
+
+def evaluate(size: Dim, values: Mapping[str, int]) -> int:
+    """The integer value under an assignment of every symbol; raises KeyError for a missing one."""
+    result = size if isinstance(size, int) else size.substitute(values)
+    if not isinstance(result, int):
+        raise KeyError(f"no value for size symbol {sorted(result.symbols())[0]!r}")
+    return result
+
+
+def parse_dim(text: str) -> Dim:
+    """Read what ``str`` prints: integers, or sums of products such as ``2*b*s-1``; raises ValueError."""
+    total: Dim = 0
+    for part in text.replace(" ", "").replace("-", "+-").split("+"):
+        if not part:
+            continue
+        value: Dim = -1 if part.startswith("-") else 1
+        for factor in part.lstrip("-").split("*"):
+            if factor.isidentifier():
+                value = value * symbol(factor)
+            else:
+                value = value * int(factor)
+        total = total + value
+    return total
+
+
+def _terms(size: Dim) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(size, SizeExpr):
+        return size.terms
+    return (((), size),) if size else ()
+
+
+def _collect(terms: Iterable[tuple[Monomial, int]]) -> Dim:
+    total: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        total[monomial] = total.get(monomial, 0) + coefficient
+    kept = tuple(sorted((m, c) for m, c in total.items() if c))
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    return SizeExpr(kept)
+
+
+def _order(term: tuple[Monomial, int]) -> tuple[int, Monomial]:
+    return len(term[0]), term[0]
+
+
+def _remove(monomial: Monomial, factors: Monomial) -> Monomial | None:
+    left = list(monomial)
+    for factor in factors:
+        if factor not in left:
+            return None
+        left.remove(factor)
+    return tuple(left)
+
+
+def _lower_bound(size: Dim) -> int | None:
+    """A lower bound for all symbols >= 1, by writing every symbol as 1 + a nonnegative number."""
+    shifted: Dim = 0
+    for monomial, coefficient in _terms(size):
+        value: Dim = coefficient
+        for name in monomial:
+            value = value * (symbol(name) + 1)
+        shifted = shifted + value
+    coefficients = dict(_terms(shifted))
+    constant = coefficients.pop((), 0)
+    return constant if all(c >= 0 for c in coefficients.values()) else None

@@ -1,0 +1,23 @@
+"""The errors that a user can cause: one sentence with what, where, and what to do."""
+
+from __future__ import annotations
+
+
+class RewrightError(Exception):
+    """Bad input. The message is one line; the command line prints it and exits with status 3."""
+
+
+class TypeMismatch(RewrightError):
+    """An operator applied to operands whose shapes or dtypes do not fit."""
+
+
+class UnsupportedOperator(RewrightError):
+    """A program contains an operator that has no lowering; the message names it and its source line."""
+
+
+class CaptureError(RewrightError):
+    """A program could not be captured; the message names the source line and what to change."""
+
+
+class ContradictoryRelations(RewrightError):
+    """The relations given for the inputs cannot all hold."""

@@ -1,0 +1,29 @@
+"""What every operator is: a frozen dataclass of attributes with the facets derived from one denotation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rewright.ir.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A facet that an operator cannot give, with the reason; never a silent default."""
+
+    why: str
+
+
+class Operator(ABC):
+    """One operator with its attributes. Subclasses are frozen dataclasses; equality is equality of attributes."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+    """The StableHLO name, which is the name in the text form."""
+
+    @abstractmethod
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        """The type of the result; raises TypeMismatch where operands and attributes do not fit."""
