@@ -1,0 +1,29 @@
+"""A traced torch program on its way from the tracer to the lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch.fx
+
+from rewright.ir.types import SourceSpan
+
+
+@dataclass(frozen=True)
+class TracedProgram:
+    """One flat ATen graph over fake tensors, with the names that the program's tensors get in the IR.
+
+    ``module`` has one placeholder per entry of ``inputs`` (parameters, buffers, arguments, in that order of the
+    placeholders) and returns a flat sequence with one entry per entry of ``outputs``; it may contain in-place
+    and aliasing operators and ``_c10d_functional`` collectives. Constants are real tensors that are attributes of
+    ``module``. ``groups`` gives the ranks of each process group by name; ``rank`` is the rank that ran the program
+    (0 for a sequential one). ``spans`` gives the place in the user's source that a node comes from.
+    """
+
+    module: torch.fx.GraphModule
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    spans: Callable[[torch.fx.Node], SourceSpan]
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    rank: int = 0
