@@ -1,0 +1,1 @@
+"""Does a distributed program compute what the sequential model computes?"""

@@ -1,0 +1,125 @@
+"""What a refinement check answers: the verdict, how it is known, and what a person needs to act on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import total_ordering
+from typing import Literal
+
+from rewright.ir.types import SourceSpan
+
+Status = Literal["proved", "refuted", "unknown"]
+
+
+@total_ordering
+class Evidence(Enum):
+    """How a statement is known, ordered: ``PROVED`` is the greatest, ``ASSUMED`` the least.
+
+    The evidence of a verdict is the minimum over the rules and relations that it used.
+    """
+
+    PROVED = "proved"
+    """Normal forms agree, for every size, at the stated ranks."""
+    BOUNDED = "bounded"
+    """Proved at given sizes."""
+    PROBABILISTIC = "probabilistic"
+    """Random evaluation in a finite field, with a stated error bound."""
+    TESTED = "tested"
+    """Random runs that satisfy the constraints."""
+    ASSUMED = "assumed"
+    """The user said so."""
+
+    @property
+    def strength(self) -> int:
+        """0 for assumed, up to 4 for proved."""
+        order = list(Evidence)
+        return len(order) - 1 - order.index(self)
+
+    def __lt__(self, other: object) -> bool:
+        return self.strength < other.strength if isinstance(other, Evidence) else NotImplemented
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Concrete inputs on which the two programs part: sizes, the seed that fills them, and one differing element."""
+
+    sizes: dict[str, tuple[int, ...]]
+    """Shape of each input, by name."""
+    output: str
+    """The output (or intermediate tensor) that differs."""
+    index: tuple[int, ...]
+    sequential_value: float
+    distributed_value: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, or that could not be shown, with both source lines and what to do."""
+
+    kind: str
+    """What sort of finding, in words that stay the same over releases: ``"missing_reduction"``, ``"wrong_value"``."""
+    message: str
+    sequential: SourceSpan | None
+    distributed: SourceSpan | None
+    expected: str
+    """The placement (or expression) that the sequential tensor should have over the ranks; may be empty."""
+    found: str
+    suggestion: str | None
+    """A repair that was applied and checked again before it is told."""
+    counterexample: Counterexample | None
+
+
+@dataclass(frozen=True)
+class OutputRelation:
+    """How the ranks hold one output of the sequential program."""
+
+    name: str
+    placement: str
+    """In DTensor notation; empty where the relation is none of DTensor's placements."""
+    equation: str
+    """``name = clean expression over rank tensors``."""
+    expected: str | None
+    """The placement that was asked for, where one was."""
+    holds: bool
+
+    def __str__(self) -> str:
+        return self.equation
+
+
+@dataclass(frozen=True)
+class Stats:
+    """How large the problem was, which strategies carried it, and where the time went."""
+
+    sequential_nodes: int = 0
+    rank_nodes: int = 0
+    """Nodes of all ranks together."""
+    ranks: int = 0
+    steps: dict[str, int] = field(default_factory=dict[str, int])
+    """Sequential nodes by the strategy that related them."""
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """Wall-clock seconds by phase."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of ``rewright.refine``."""
+
+    status: Status
+    evidence: Evidence
+    assumptions: tuple[str, ...] = ()
+    relation: dict[str, OutputRelation] = field(default_factory=dict[str, OutputRelation])
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    stats: Stats = field(default_factory=Stats)
+    reason: str = ""
+    """One sentence: why the status is what it is; for ``unknown``, which operator and which budget or rule."""
+    certificate: None = None
+    """Proofs are not written out as certificates."""
+
+    def __str__(self) -> str:
+        return f"{self.status} ({self.evidence}): {self.reason}" if self.reason else f"{self.status} ({self.evidence})"
