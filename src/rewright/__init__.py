@@ -1,1 +1,41 @@
-"""Rewright rewrites tensor programs and proves the result right."""
+"""Rewright rewrites tensor programs and proves the result right.
+
+The public names are looked up when they are first used, so that ``import rewright`` costs nothing and an optional
+package such as torch has to be there only for what needs it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rewright.frontends.files import load as load
+    from rewright.frontends.files import save as save
+    from rewright.frontends.torch import capture as capture
+    from rewright.frontends.torch import capture_ranks as capture_ranks
+    from rewright.ir.placement import ranks as ranks
+    from rewright.refine import refine as refine
+
+__version__ = "0.1.0"
+__all__ = ["capture", "capture_ranks", "load", "ranks", "refine", "save"]
+
+_HOMES = {
+    "capture": "rewright.frontends.torch",
+    "capture_ranks": "rewright.frontends.torch",
+    "load": "rewright.frontends.files",
+    "ranks": "rewright.ir.placement",
+    "refine": "rewright.refine",
+    "save": "rewright.frontends.files",
+}
+"""The module that each public name is defined in."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rewright' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,83 @@
+# Every target sets up what it needs: a virtual environment in the checkout with the versions of constraints.txt.
+# Needs Python 3.11 or later with pip and venv, and make. `make PYTHON=/path/to/python3 test` takes another Python.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
+	if $$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo $$p; break; fi; done)
+VENV := .venv
+BIN := $(VENV)/bin
+# In the environment, so that it holds for build requirements too.
+PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
+WORKERS ?= 2
+
+.PHONY: help demo test check lint types floors unit docs zoo mutants bench-refine bench-ir clean
+
+help:
+	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
+	@echo "make test          everything that a change must pass: check, unit, docs"
+	@echo "make check         ruff, pyright strict, import floors"
+	@echo "make unit          pytest with coverage"
+	@echo "make docs          the documentation, into docs/_build/html"
+	@echo "make zoo           every model and parallelisation, tiny sizes, as a table"
+	@echo "make mutants       injected bugs and how many are refuted, as a table"
+	@echo "make bench-refine  time to prove by phase, as a table"
+	@echo "make bench-ir      time to build and validate large graphs"
+	@echo "make clean         removes what the other targets made"
+
+$(VENV)/.created:
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later with venv and pip found; install one or pass PYTHON=" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# A call of its own, first: nothing that is installed later may decide which build of torch is taken.
+$(VENV)/.torch: $(VENV)/.created
+	$(PIP) torch==2.13.0
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
+	$(PIP) --editable '.[torch,zoo]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(PIP) --editable '.[torch,zoo,dev,docs]'
+	@touch $@
+
+demo: $(VENV)/.run
+	@$(BIN)/rewright demo
+
+test: check unit docs
+
+check: lint types floors
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/pyright src
+
+floors: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses $(WORKERS) --cov --cov-report=term
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
+
+zoo mutants: $(VENV)/.dev
+	@$(BIN)/python -m bench.$@
+
+bench-refine: $(VENV)/.dev
+	@$(BIN)/python -m bench.refine
+
+bench-ir: $(VENV)/.dev
+	@$(BIN)/python -m bench.ir
+
+clean:
+	rm -rf $(VENV) build dist docs/_build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
