@@ -1,0 +1,129 @@
+"""A verdict as text that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from rewright.ir.types import SourceSpan
+from rewright.refine.verdict import Counterexample, Finding, Stats, Verdict
+from rewright.report.grouping import Family, families
+from rewright.report.source import line_text, place
+
+_STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow"}
+_SHOWN_FINDINGS = 10
+_SHOWN_OUTPUTS = 40
+_SHOWN_INPUTS = 4
+
+
+def print_verdict(verdict: Verdict, console: Console, title: str = "") -> None:
+    """Write the report: verdict, findings, relation of each output, assumptions, notes, time by phase."""
+    _line(console, "", Text(verdict.status.upper(), _STYLES[verdict.status]), Text(f"  {headline(verdict, title)}"))
+    for number, finding in enumerate(verdict.findings[:_SHOWN_FINDINGS], start=1):
+        _print_finding(console, number, finding)
+    if len(verdict.findings) > _SHOWN_FINDINGS:
+        _line(console, "", Text(f"and {len(verdict.findings) - _SHOWN_FINDINGS} more findings; --json lists all"))
+    _print_outputs(console, families(verdict.relation.values()))
+    _print_list(console, "assumptions", verdict.assumptions)
+    _print_list(console, "notes", verdict.notes)
+    _print_rows(console, "work", _work(verdict.stats))
+
+
+def headline(verdict: Verdict, title: str = "") -> str:
+    """One line: what was compared, why the answer is what it is, and the evidence for it."""
+    subject = f"{title}: " if title else ""
+    reason = (
+        verdict.reason
+        or {
+            "proved": "the distributed program computes what the sequential one computes",
+            "refuted": "the distributed program computes something else",
+            "unknown": "not shown, and not shown to be wrong",
+        }[verdict.status]
+    )
+    return f"{subject}{reason} (evidence: {verdict.evidence})"
+
+
+def _print_finding(console: Console, number: int, finding: Finding) -> None:
+    console.print()
+    _line(console, "", Text(f"{number}. {finding.kind.replace('_', ' ')}", "bold"), Text(f": {finding.message}"))
+    rows = [*_source("sequential", finding.sequential), *_source("distributed", finding.distributed)]
+    if finding.expected:
+        rows.append(("expected", Text(finding.expected, "green")))
+    if finding.found:
+        rows.append(("found", Text(finding.found, "red")))
+    if finding.suggestion:
+        rows.append(("repair", Text(finding.suggestion, "bold")))
+    if finding.counterexample is not None:
+        rows.extend(_counterexample(finding.counterexample))
+    _print_rows(console, "", rows)
+
+
+def _source(label: str, span: SourceSpan | None) -> list[tuple[str, Text]]:
+    if span is None:
+        return []
+    rows = [(label, Text(place(span), "cyan"))]
+    code = line_text(span)
+    return [*rows, ("", Text(f"| {code}", "dim"))] if code else rows
+
+
+def _counterexample(example: Counterexample) -> list[tuple[str, Text]]:
+    shapes = [f"{name} {_shape(shape)}" for name, shape in example.sizes.items()]
+    more = len(shapes) - _SHOWN_INPUTS
+    sizes = ", ".join(shapes[:_SHOWN_INPUTS]) + (f" and {more} more" if more > 0 else "")
+    element = f"{example.output}[{', '.join(map(str, example.index))}]" if example.index else example.output
+    values = f"{example.sequential_value:.6g} sequential, {example.distributed_value:.6g} distributed"
+    return [("counterexample", Text(f"{element} = {values} (seed {example.seed})")), ("at sizes", Text(sizes))]
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _print_outputs(console: Console, groups: list[Family]) -> None:
+    rows: list[tuple[str, Text]] = []
+    for family in sorted(groups, key=lambda family: family.holds)[:_SHOWN_OUTPUTS]:
+        text = Text(family.relation or "no relation found", "" if family.holds else "red")
+        if family.expected is not None and not family.holds:
+            text.append(f"   expected {family.expected}", "green")
+        if len(family.members) > 1:
+            text.append(f"   {len(family.members)} tensors", "dim")
+        rows.append((family.name, text))
+    if len(groups) > _SHOWN_OUTPUTS:
+        rows.append((f"and {len(groups) - _SHOWN_OUTPUTS} more", Text("--json lists all", "dim")))
+    _print_rows(console, "outputs", rows)
+
+
+def _work(stats: Stats) -> list[tuple[str, Text]]:
+    rows: list[tuple[str, Text]] = []
+    if stats.ranks:
+        size = f"{stats.sequential_nodes:,} sequential, {stats.rank_nodes:,} on {stats.ranks} ranks"
+        rows.append(("nodes", Text(size)))
+    if stats.steps:
+        rows.append(("steps", Text(", ".join(f"{count:,} {name}" for name, count in stats.steps.items()))))
+    if stats.seconds:
+        phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in stats.seconds.items())
+        rows.append(("time", Text(f"{phases}, total {sum(stats.seconds.values()):.2f} s")))
+    return rows
+
+
+def _print_list(console: Console, title: str, lines: Iterable[str]) -> None:
+    _print_rows(console, title, [("-", Text(line)) for line in lines])
+
+
+def _print_rows(console: Console, title: str, rows: list[tuple[str, Text]]) -> None:
+    """Rows of label and text in two columns, under a title of their own where there is one."""
+    if not rows:
+        return
+    if title:
+        console.print()
+        _line(console, "", Text(title, "bold"))
+    width = max(len(label) for label, _ in rows)
+    for label, text in rows:
+        _line(console, "  ", Text(label.ljust(width)), Text("  " if width > 1 else " "), text)
+
+
+def _line(console: Console, indent: str, *parts: Text) -> None:
+    """One line that is never wrapped or cropped, so that it can be copied and searched."""
+    console.print(Text(indent).append_text(Text("").join(parts)), soft_wrap=True, highlight=False)
