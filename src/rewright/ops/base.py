@@ -1,0 +1,144 @@
+"""What every operator of this package is, with the checks and small helpers that the families share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewright.ir.dims import Dim, Shape, at_most
+from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
+
+Array = NDArray[Any]
+Real = type[np.float64] | type[np.float32]
+"""The type in which an execution computes every float tensor, whatever its declared dtype."""
+ReductionKind = Literal["sum", "maximum", "minimum", "product", "and", "or"]
+REDUCTION_KINDS: tuple[str, ...] = ("sum", "maximum", "minimum", "product", "and", "or")
+
+_INTEGERS: dict[DType, type[np.generic]] = {
+    DType.I64: np.int64,
+    DType.I32: np.int32,
+    DType.I16: np.int16,
+    DType.I8: np.int8,
+    DType.U8: np.uint8,
+    DType.BOOL: np.bool_,
+}
+
+
+class TensorOperator(Operator):
+    """An operator with the facets that execution, proofs and sharding use.
+
+    ``execute`` is the vectorised path; subclasses give ``compute``.
+    """
+
+    __slots__ = ()
+    arity: ClassVar[int | None] = None
+    """Number of operands; None where it varies."""
+
+    def execute(self, operands: Sequence[Array], real: Real = np.float64) -> Array:
+        """The result on numpy arrays: floats in ``real``, integers in their own width, as IEEE and StableHLO say.
+
+        Raises RewrightError where the operator needs other ranks, where sizes are symbols, or where an index
+        read from data is out of range.
+        """
+        with np.errstate(all="ignore"):
+            return np.asarray(self.compute(operands, real))
+
+    @abstractmethod
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        """The result on arrays whose types fit; floating-point warnings are off."""
+
+
+def array_dtype(dtype: DType, real: Real = np.float64) -> np.dtype[Any]:
+    """The numpy dtype that holds values of a tensor dtype in an execution in ``real``."""
+    return np.dtype(real if dtype.is_float else _INTEGERS[dtype])
+
+
+def integer_limits(dtype: DType) -> tuple[int, int]:
+    """Smallest and largest value of an integer dtype; booleans count as 0 and 1."""
+    if dtype is DType.BOOL:
+        return 0, 1
+    found = np.iinfo(array_dtype(dtype))
+    return int(found.min), int(found.max)
+
+
+def identity_value(kind: str, dtype: DType) -> float | int | bool:
+    """The value that a reduction of nothing has."""
+    if kind in ("maximum", "minimum"):
+        low, high = (float("-inf"), float("inf")) if dtype.is_float else integer_limits(dtype)
+        return low if kind == "maximum" else high
+    if kind == "and":
+        return True if dtype is DType.BOOL else -1 if dtype is not DType.U8 else 255
+    if kind == "or":
+        return False if dtype is DType.BOOL else 0
+    one_or_zero = 1 if kind == "product" else 0
+    return float(one_or_zero) if dtype.is_float else one_or_zero
+
+
+REDUCERS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "product": np.multiply,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+}
+
+
+def check_count(name: str, operands: Sequence[TensorType], expected: int) -> None:
+    """Raise TypeMismatch where the number of operands is wrong."""
+    if len(operands) != expected:
+        raise TypeMismatch(f"{name} takes {expected} operands and got {len(operands)}")
+
+
+def check_same_dtype(name: str, operands: Sequence[TensorType]) -> DType:
+    """The common dtype; raises TypeMismatch where operands differ."""
+    dtype = operands[0].dtype
+    for other in operands:
+        if other.dtype is not dtype:
+            raise TypeMismatch(
+                f"{name} needs operands of one dtype and got {dtype.value} and {other.dtype.value}; convert one"
+            )
+    return dtype
+
+
+def check_axes(name: str, what: str, axes: Sequence[int], rank: int) -> None:
+    """Raise TypeMismatch unless the axes exist and are named once."""
+    for axis in axes:
+        if not 0 <= axis < rank:
+            raise TypeMismatch(f"{name} has {what} {axis}, but the operand has {rank} axes")
+    if len(set(axes)) != len(axes):
+        raise TypeMismatch(f"{name} names an axis twice in {what} {tuple(axes)}")
+
+
+def check_within(name: str, what: str, low: Dim, high: Dim) -> None:
+    """Raise TypeMismatch where ``low <= high`` is false; a symbolic order that is open is accepted.
+
+    A captured program ran at some sizes, so an order that the symbols leave open is part of its contract.
+    """
+    if at_most(low, high) is False:
+        raise TypeMismatch(f"{name} needs {what}, but {low} > {high}")
+
+
+def check_kind(name: str, kind: str, dtype: DType) -> None:
+    """Raise TypeMismatch where a reduction does not exist or does not fit the dtype."""
+    if kind not in REDUCTION_KINDS:
+        raise TypeMismatch(f"{name} has no kind {kind!r}; use one of {', '.join(REDUCTION_KINDS)}")
+    if kind in ("and", "or") and dtype.is_float:
+        raise TypeMismatch(f"{name} of kind {kind} needs booleans or integers and got {dtype.value}")
+    if kind in ("sum", "product") and dtype is DType.BOOL:
+        raise TypeMismatch(f"{name} of kind {kind} needs numbers and got {dtype.value}; convert to an integer first")
+
+
+def static(name: str, sizes: Shape) -> tuple[int, ...]:
+    """The sizes as integers; raises RewrightError where one is a symbol."""
+    found = tuple(size for size in sizes if isinstance(size, int))
+    if len(found) != len(sizes):
+        symbolic = next(size for size in sizes if not isinstance(size, int))
+        raise RewrightError(f"{name} cannot be executed at size {symbolic}; give every size symbol a number first")
+    return found

@@ -1,0 +1,202 @@
+"""Collectives: nodes of per-rank programs that read the tensors of other ranks.
+
+Groups are explicit rank lists, all of one size, and the type of a result depends on that size only. They have no
+denotation of their own: all ranks together do, and ``rewright.interp`` executes all ranks in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rewright.ir.dims import Dim, Shape, divide
+from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.ir.types import TensorType
+from rewright.ops.base import Array, Real, ReductionKind, TensorOperator, check_axes, check_count, check_kind
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+class Collective(TensorOperator):
+    """One operand (none for ``recv``); the result depends on the other ranks of the group."""
+
+    __slots__ = ()
+    arity: ClassVar[int | None] = 1
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        raise RewrightError(f"{self.name} cannot be executed on one rank alone; execute the programs of all ranks")
+
+
+def check_groups(name: str, groups: Groups) -> int:
+    """The common size of the groups; raises TypeMismatch where sizes differ or a rank occurs twice."""
+    sizes = {len(group) for group in groups}
+    if len(sizes) != 1 or 0 in sizes:
+        raise TypeMismatch(f"{name} needs groups of one size and got {groups}")
+    ranks = [rank for group in groups for rank in group]
+    if len(set(ranks)) != len(ranks) or min(ranks) < 0:
+        raise TypeMismatch(f"{name} needs every rank in one group only and got {groups}")
+    return sizes.pop()
+
+
+def scaled(shape: Shape, axis: int, factor: int) -> Shape:
+    """A shape with one axis multiplied."""
+    return (*shape[:axis], shape[axis] * factor, *shape[axis + 1 :])
+
+
+def split(name: str, shape: Shape, axis: int, parts: int) -> Shape:
+    """A shape with one axis divided; raises TypeMismatch where it does not divide."""
+    part = divide(shape[axis], parts)
+    if part is None:
+        raise TypeMismatch(f"{name} cannot split axis {axis} of size {shape[axis]} into {parts} equal parts")
+    return (*shape[:axis], part, *shape[axis + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class AllReduce(Collective):
+    """Every rank of a group gets the combination of all tensors of the group."""
+
+    kind: ReductionKind
+    groups: Groups
+    name: ClassVar[str] = "all_reduce"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        check_kind(self.name, self.kind, operands[0].dtype)
+        check_groups(self.name, self.groups)
+        return operands[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AllGather(Collective):
+    """Every rank of a group gets the tensors of the group one after the other along an axis."""
+
+    dimension: int
+    groups: Groups
+    name: ClassVar[str] = "all_gather"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        check_axes(self.name, "dimension", (self.dimension,), operands[0].rank)
+        count = check_groups(self.name, self.groups)
+        return operands[0].with_shape(scaled(operands[0].shape, self.dimension, count))
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceScatter(Collective):
+    """Combine the tensors of the group; the rank at position p gets the p-th of equal parts along an axis."""
+
+    kind: ReductionKind
+    dimension: int
+    groups: Groups
+    name: ClassVar[str] = "reduce_scatter"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        check_kind(self.name, self.kind, operands[0].dtype)
+        check_axes(self.name, "dimension", (self.dimension,), operands[0].rank)
+        count = check_groups(self.name, self.groups)
+        return operands[0].with_shape(split(self.name, operands[0].shape, self.dimension, count))
+
+
+@dataclass(frozen=True, slots=True)
+class AllToAll(Collective):
+    """Split along one axis, send part q to the rank at position q, concatenate what comes along another axis.
+
+    ``send_splits`` and ``receive_splits`` give uneven parts, one per rank of the group; both axes are then one.
+    """
+
+    split_dimension: int
+    concat_dimension: int
+    groups: Groups
+    send_splits: tuple[Dim, ...] | None = None
+    receive_splits: tuple[Dim, ...] | None = None
+    name: ClassVar[str] = "all_to_all"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        operand = operands[0]
+        check_axes(self.name, "split_dimension", (self.split_dimension,), operand.rank)
+        check_axes(self.name, "concat_dimension", (self.concat_dimension,), operand.rank)
+        count = check_groups(self.name, self.groups)
+        if self.send_splits is not None or self.receive_splits is not None:
+            return self._infer_uneven(operand, count)
+        parts = split(self.name, operand.shape, self.split_dimension, count)
+        return operand.with_shape(scaled(parts, self.concat_dimension, count))
+
+    def _infer_uneven(self, operand: TensorType, count: int) -> TensorType:
+        axis = self.split_dimension
+        if axis != self.concat_dimension:
+            raise TypeMismatch("all_to_all with splits needs split_dimension and concat_dimension to be the same axis")
+        send = self._splits(self.send_splits, operand.shape, count)
+        receive = self._splits(self.receive_splits, operand.shape, count)
+        if len(send) != count or len(receive) != count:
+            raise TypeMismatch(f"all_to_all in groups of {count} needs {count} splits and got {send} and {receive}")
+        if sum(send, start=0) != operand.shape[axis]:
+            raise TypeMismatch(f"all_to_all sends {send} of axis {axis} of {operand}; the splits must add up to it")
+        return operand.with_shape((*operand.shape[:axis], sum(receive, start=0), *operand.shape[axis + 1 :]))
+
+    def _splits(self, given: tuple[Dim, ...] | None, shape: Shape, count: int) -> tuple[Dim, ...]:
+        """The splits given, or equal ones."""
+        if given is not None:
+            return given
+        return (split(self.name, shape, self.split_dimension, count)[self.split_dimension],) * count
+
+
+@dataclass(frozen=True, slots=True)
+class CollectivePermute(Collective):
+    """Send the tensor from each source to its target; a rank that is no target gets zeros. Pairs (source, target)."""
+
+    pairs: tuple[tuple[int, int], ...]
+    name: ClassVar[str] = "collective_permute"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        for what, ranks in (("source", [s for s, _ in self.pairs]), ("target", [t for _, t in self.pairs])):
+            if len(set(ranks)) != len(ranks):
+                raise TypeMismatch(f"collective_permute names a {what} twice in {self.pairs}")
+        return operands[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveBroadcast(Collective):
+    """Every rank of the group that contains ``source`` gets the tensor of that rank."""
+
+    source: int
+    groups: Groups
+    name: ClassVar[str] = "collective_broadcast"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        check_groups(self.name, self.groups)
+        if not any(self.source in group for group in self.groups):
+            raise TypeMismatch(f"collective_broadcast from rank {self.source}, which is in none of {self.groups}")
+        return operands[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Send(Collective):
+    """Send the tensor to a rank; the result is the operand, so that the node stays in the graph."""
+
+    destination: int
+    tag: int
+    name: ClassVar[str] = "send"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        return operands[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Recv(Collective):
+    """The tensor that a rank sent under a tag."""
+
+    source: int
+    tag: int
+    tensor: TensorType
+    name: ClassVar[str] = "recv"
+    arity: ClassVar[int | None] = 0
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 0)
+        return self.tensor

@@ -1,0 +1,103 @@
+"""Convolutions with strides, padding, dilations and groups."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rewright.ir.dims import Dim, divide
+from rewright.ir.errors import TypeMismatch
+from rewright.ir.types import DType, TensorType
+from rewright.ops.base import Array, Real, TensorOperator, check_count, check_same_dtype, static
+from rewright.ops.layout import dilated
+from rewright.ops.reduction import window_count
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution(TensorOperator):
+    """Correlate (N, C, spatial..) with a kernel (O, C / groups, spatial..) to (N, O, spatial..).
+
+    Per spatial axis a stride, (low, high) zeros around the input, and the distances at which the elements of the
+    input (``lhs_dilation``) and of the kernel (``rhs_dilation``) are put. As in PyTorch the kernel is not reversed.
+    """
+
+    strides: tuple[int, ...]
+    padding: tuple[tuple[Dim, Dim], ...]
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+    feature_groups: int
+    name: ClassVar[str] = "convolution"
+    arity: ClassVar[int | None] = 2
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 2)
+        operand, kernel = operands
+        if check_same_dtype(self.name, operands) is DType.BOOL:
+            raise TypeMismatch("convolution is defined on numbers and got i1; convert to an integer first")
+        self._check_fields(operand, kernel)
+        channels, groups = operand.shape[1], self.feature_groups
+        if groups < 1 or kernel.shape[1] * groups != channels or divide(kernel.shape[0], groups) is None:
+            raise TypeMismatch(
+                f"convolution of {operand} with kernel {kernel} in {groups} groups: input channels must be "
+                "groups times kernel axis 1, and kernel axis 0 a multiple of groups"
+            )
+        spatial = [
+            window_count(self.name, dilated(size, spread) + low + high, dilated(width, reach), stride)
+            for size, width, (low, high), spread, reach, stride in zip(
+                operand.shape[2:],
+                kernel.shape[2:],
+                self.padding,
+                self.lhs_dilation,
+                self.rhs_dilation,
+                self.strides,
+                strict=True,
+            )
+        ]
+        return operand.with_shape((operand.shape[0], kernel.shape[0], *spatial))
+
+    def _check_fields(self, operand: TensorType, kernel: TensorType) -> None:
+        if operand.rank != kernel.rank or operand.rank < 2:
+            raise TypeMismatch(f"convolution needs input and kernel of one rank above 1 and got {operand} and {kernel}")
+        counts = {len(self.strides), len(self.padding), len(self.lhs_dilation), len(self.rhs_dilation)}
+        if counts != {operand.rank - 2}:
+            raise TypeMismatch(f"convolution of {operand} needs {operand.rank - 2} strides, paddings and dilations")
+        if min((1, *self.strides, *self.lhs_dilation, *self.rhs_dilation)) < 1:
+            raise TypeMismatch("convolution needs strides and dilations of at least 1")
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        operand, kernel = operands
+        groups = self.feature_groups
+        padded = self._padded(operand)
+        shape = static(self.name, self.infer([_type(operand), _type(kernel)]).shape)
+        batch, outputs, *spatial = shape
+        split = padded.reshape(batch, groups, operand.shape[1] // groups, *padded.shape[2:])
+        filters = kernel.reshape(groups, outputs // groups, *kernel.shape[1:])
+        result = np.zeros((batch, groups, outputs // groups, *spatial), operand.dtype)
+        if result.size:
+            for offset in itertools.product(*(range(width) for width in kernel.shape[2:])):
+                steps = zip(offset, self.rhs_dilation, self.strides, spatial, strict=True)
+                window = tuple(slice(k * d, k * d + (n - 1) * s + 1, s) for k, d, s, n in steps)
+                result += np.einsum("ngc...,goc->ngo...", split[(..., *window)], filters[(..., *offset)])
+        return result.reshape(shape)
+
+    def _padded(self, operand: Array) -> Array:
+        sizes = [
+            int(low) + int(dilated(size, spread)) + int(high)  # type: ignore[arg-type]
+            for size, (low, high), spread in zip(operand.shape[2:], self.padding, self.lhs_dilation, strict=True)
+        ]
+        padded = np.zeros((*operand.shape[:2], *sizes), operand.dtype)
+        if padded.size and operand.size:
+            places = tuple(
+                slice(int(low), int(low) + (size - 1) * spread + 1, spread)  # type: ignore[arg-type]
+                for size, (low, _), spread in zip(operand.shape[2:], self.padding, self.lhs_dilation, strict=True)
+            )
+            padded[(..., *places)] = operand
+        return padded
+
+
+def _type(array: Array) -> TensorType:
+    return TensorType(array.shape, DType.F64)

@@ -1,0 +1,77 @@
+"""Slices at starts that are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rewright.ir.dims import Dim
+from rewright.ir.errors import TypeMismatch
+from rewright.ir.types import TensorType
+from rewright.ops.base import Array, Real, TensorOperator, check_same_dtype, check_within, static
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSlice(TensorOperator):
+    """A block of the given sizes; operands (x, one scalar start per axis).
+
+    As in StableHLO a start is moved so that the block lies inside: ``clamp(0, start, size - block)``.
+    """
+
+    sizes: tuple[Dim, ...]
+    name: ClassVar[str] = "dynamic_slice"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        operand = check_starts(self.name, operands, 1)
+        if len(self.sizes) != operand.rank:
+            raise TypeMismatch(f"dynamic_slice of {operand} needs {operand.rank} sizes and has {self.sizes}")
+        for size, available in zip(self.sizes, operand.shape, strict=True):
+            check_within(self.name, "sizes of at least 0", 0, size)
+            check_within(self.name, "a block within the operand", size, available)
+        return operand.with_shape(self.sizes)
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        sizes = static(self.name, self.sizes)
+        return operands[0][_block(operands[0], sizes, operands[1:])]
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicUpdateSlice(TensorOperator):
+    """x with a block replaced; operands (x, update, one scalar start per axis), starts moved as in dynamic_slice."""
+
+    name: ClassVar[str] = "dynamic_update_slice"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        operand = check_starts(self.name, operands, 2)
+        update = operands[1]
+        check_same_dtype(self.name, operands[:2])
+        if update.rank != operand.rank:
+            raise TypeMismatch(f"dynamic_update_slice of {operand} needs an update of its rank and got {update}")
+        for size, available in zip(update.shape, operand.shape, strict=True):
+            check_within(self.name, "an update within the operand", size, available)
+        return operand
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        result = operands[0].copy()
+        result[_block(operands[0], operands[1].shape, operands[2:])] = operands[1]
+        return result
+
+
+def check_starts(name: str, operands: Sequence[TensorType], tensors: int) -> TensorType:
+    """The first operand; raises TypeMismatch unless an integer scalar follows for each of its axes."""
+    if not operands or len(operands) != tensors + operands[0].rank:
+        expected = tensors + (operands[0].rank if operands else 0)
+        raise TypeMismatch(f"{name} takes {expected} operands (a start for every axis) and got {len(operands)}")
+    for start in operands[tensors:]:
+        if start.rank or not start.dtype.is_integer:
+            raise TypeMismatch(f"{name} needs integer scalars as starts and got {start}")
+    return operands[0]
+
+
+def _block(operand: Array, sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:
+    found: list[slice] = []
+    for size, available, start in zip(sizes, operand.shape, starts, strict=True):
+        first = min(max(int(start), 0), available - size)
+        found.append(slice(first, first + size))
+    return tuple(found)

@@ -1,0 +1,238 @@
+"""Operators that move elements and compute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rewright.ir.dims import Dim, Shape, divide, is_nonnegative, product
+from rewright.ir.errors import TypeMismatch
+from rewright.ir.types import TensorType
+from rewright.ops.base import (
+    Array,
+    Real,
+    TensorOperator,
+    check_axes,
+    check_count,
+    check_same_dtype,
+    check_within,
+    static,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastInDim(TensorOperator):
+    """Repeat along new axes: operand axis k becomes result axis ``dimensions[k]``; size 1 stretches."""
+
+    shape: Shape
+    dimensions: tuple[int, ...]
+    name: ClassVar[str] = "broadcast_in_dim"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        operand = operands[0]
+        if len(self.dimensions) != operand.rank:
+            raise TypeMismatch(
+                f"broadcast_in_dim of {operand} needs {operand.rank} dimensions and has {self.dimensions}"
+            )
+        check_axes(self.name, "dimension", self.dimensions, len(self.shape))
+        for axis, size in zip(self.dimensions, operand.shape, strict=True):
+            if size not in (1, self.shape[axis]):
+                raise TypeMismatch(
+                    f"broadcast_in_dim cannot stretch size {size} to {self.shape[axis]} at result axis {axis}; "
+                    "only size 1 stretches"
+                )
+        return operand.with_shape(self.shape)
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        shape = static(self.name, self.shape)
+        placed = [1] * len(shape)
+        for axis, size in zip(self.dimensions, operands[0].shape, strict=True):
+            placed[axis] = size
+        order = sorted(range(operands[0].ndim), key=self.dimensions.__getitem__)
+        return np.broadcast_to(operands[0].transpose(order).reshape(placed), shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape(TensorOperator):
+    """The same elements in row-major order under another shape."""
+
+    shape: Shape
+    name: ClassVar[str] = "reshape"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        if product(self.shape) != operands[0].size():
+            raise TypeMismatch(
+                f"reshape of {operands[0]} ({operands[0].size()} elements) to {list(self.shape)} "
+                f"({product(self.shape)} elements); the numbers of elements must agree"
+            )
+        return operands[0].with_shape(self.shape)
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        return operands[0].reshape(static(self.name, self.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose(TensorOperator):
+    """Result axis d is operand axis ``permutation[d]``."""
+
+    permutation: tuple[int, ...]
+    name: ClassVar[str] = "transpose"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        operand = operands[0]
+        if sorted(self.permutation) != list(range(operand.rank)):
+            raise TypeMismatch(f"transpose by {self.permutation} is no permutation of the {operand.rank} axes")
+        return operand.with_shape(tuple(operand.shape[axis] for axis in self.permutation))
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        return operands[0].transpose(self.permutation)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(TensorOperator):
+    """Elements ``start, start + stride, ...`` below ``limit`` along every axis."""
+
+    start: tuple[Dim, ...]
+    limit: tuple[Dim, ...]
+    stride: tuple[int, ...]
+    name: ClassVar[str] = "slice"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        operand = operands[0]
+        if not len(self.start) == len(self.limit) == len(self.stride) == operand.rank:
+            raise TypeMismatch(f"slice of {operand} needs a start, limit and stride for each of {operand.rank} axes")
+        shape: list[Dim] = []
+        for low, high, step, size in zip(self.start, self.limit, self.stride, operand.shape, strict=True):
+            check_within(self.name, "a start of at least 0", 0, low)
+            check_within(self.name, "the start not above the limit", low, high)
+            check_within(self.name, "the limit within the axis", high, size)
+            shape.append(_steps(high - low, step))
+        return operand.with_shape(tuple(shape))
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        start, limit = static(self.name, self.start), static(self.name, self.limit)
+        return operands[0][tuple(slice(*bounds) for bounds in zip(start, limit, self.stride, strict=True))]
+
+
+def _steps(length: Dim, step: int) -> Dim:
+    """``ceil(length / step)``."""
+    if step < 1:
+        raise TypeMismatch(f"slice needs strides of at least 1 and got {step}")
+    if step == 1:
+        return length
+    if isinstance(length, int):
+        return -(-length // step)
+    for slack in range(step):
+        found = divide(length + slack, step)
+        if found is not None:
+            return found
+    raise TypeMismatch(f"slice of {length} elements by stride {step} has no size that is a polynomial; use numbers")
+
+
+@dataclass(frozen=True, slots=True)
+class Pad(TensorOperator):
+    """Put ``low`` and ``high`` copies of a scalar around, ``interior`` copies between elements.
+
+    Operands (x, scalar). A negative ``low`` or ``high`` removes elements.
+    """
+
+    low: tuple[Dim, ...]
+    high: tuple[Dim, ...]
+    interior: tuple[int, ...]
+    name: ClassVar[str] = "pad"
+    arity: ClassVar[int | None] = 2
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 2)
+        operand, value = operands
+        check_same_dtype(self.name, operands)
+        if value.rank:
+            raise TypeMismatch(f"pad needs a scalar to pad with and got {value}; reshape it to no axes")
+        if not len(self.low) == len(self.high) == len(self.interior) == operand.rank:
+            raise TypeMismatch(f"pad of {operand} needs low, high and interior for each of {operand.rank} axes")
+        if any(between < 0 for between in self.interior):
+            raise TypeMismatch(f"pad needs interior padding of at least 0 and got {self.interior}")
+        shape: list[Dim] = []
+        for low, high, between, size in zip(self.low, self.high, self.interior, operand.shape, strict=True):
+            padded = low + high + dilated(size, between + 1)
+            if is_nonnegative(padded) is False:
+                raise TypeMismatch(f"pad by {low} and {high} leaves {padded} of {size} elements")
+            shape.append(padded)
+        return operand.with_shape(tuple(shape))
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        low, high = static(self.name, self.low), static(self.name, self.high)
+        operand, value = operands
+        sizes = [int(dilated(n, t + 1)) for n, t in zip(operand.shape, self.interior, strict=True)]  # type: ignore[arg-type]
+        shape = [a + n + b for a, n, b in zip(low, sizes, high, strict=True)]
+        result = np.full(shape, value, operand.dtype)
+        to: list[slice] = []
+        source: list[slice] = []
+        for begin, size, count, between in zip(low, shape, operand.shape, self.interior, strict=True):
+            step = between + 1
+            first = max(0, -(begin // step)) if begin < 0 else 0
+            last = max(first, min(count, -((begin - size) // step)))
+            source.append(slice(first, last))
+            to.append(slice(begin + first * step, max(begin + (last - 1) * step + 1, 0) if last > first else 0, step))
+        if all(s.stop > s.start for s in source):
+            result[tuple(to)] = operand[tuple(source)]
+        return result
+
+
+def dilated(size: Dim, step: int) -> Dim:
+    """The size of an axis whose elements are put ``step`` apart."""
+    if step == 1 or size == 0:
+        return size
+    return (size - 1) * step + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenate(TensorOperator):
+    """The operands one after the other along an axis."""
+
+    dimension: int
+    name: ClassVar[str] = "concatenate"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        if not operands:
+            raise TypeMismatch("concatenate needs at least one operand")
+        check_same_dtype(self.name, operands)
+        first, axis = operands[0], self.dimension
+        check_axes(self.name, "dimension", (axis,), first.rank)
+        total: Dim = 0
+        for other in operands:
+            if other.shape[:axis] + other.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
+                raise TypeMismatch(f"concatenate along axis {axis} needs equal other axes and got {first} and {other}")
+            total = total + other.shape[axis]
+        return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        return np.concatenate(operands, axis=self.dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class Reverse(TensorOperator):
+    """The elements in opposite order along some axes."""
+
+    dimensions: tuple[int, ...]
+    name: ClassVar[str] = "reverse"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        check_axes(self.name, "dimension", self.dimensions, operands[0].rank)
+        return operands[0]
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        return np.flip(operands[0], self.dimensions)

@@ -1,0 +1,81 @@
+"""Operators without operands: inputs, constants, and the index along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rewright.ir.dims import at_most
+from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.ir.types import DType, TensorType
+from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, static
+
+
+@dataclass(frozen=True, slots=True)
+class Input(TensorOperator):
+    """A tensor given from outside under a name."""
+
+    label: str
+    tensor: TensorType
+    name: ClassVar[str] = "input"
+    arity: ClassVar[int | None] = 0
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 0)
+        return self.tensor
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        raise RewrightError(f"input {self.label!r} has no value; give one under that name")
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(TensorOperator):
+    """Fixed values in row-major order; one value fills the whole tensor (a splat)."""
+
+    tensor: TensorType
+    values: tuple[float | int | bool, ...]
+    name: ClassVar[str] = "constant"
+    arity: ClassVar[int | None] = 0
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 0)
+        if len(self.values) != 1 and self.tensor.size() != len(self.values):
+            raise TypeMismatch(
+                f"constant of type {self.tensor} has {len(self.values)} values; "
+                f"give one, or {self.tensor.size()} in row-major order"
+            )
+        return self.tensor
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        shape = static(self.name, self.tensor.shape)
+        dtype = array_dtype(self.tensor.dtype, real)
+        if len(self.values) == 1:
+            return np.full(shape, self.values[0], dtype)
+        return np.array(self.values, dtype).reshape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Iota(TensorOperator):
+    """The index along one axis: ``result[i] = i[dimension]``."""
+
+    tensor: TensorType
+    dimension: int
+    name: ClassVar[str] = "iota"
+    arity: ClassVar[int | None] = 0
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 0)
+        if not 0 <= self.dimension < self.tensor.rank:
+            raise TypeMismatch(f"iota along axis {self.dimension} of {self.tensor}, which has {self.tensor.rank} axes")
+        if self.tensor.dtype is DType.BOOL and at_most(self.tensor.shape[self.dimension], 2) is False:
+            raise TypeMismatch(f"iota of type {self.tensor} would need numbers above 1; use an integer dtype")
+        return self.tensor
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        shape = static(self.name, self.tensor.shape)
+        along = np.arange(shape[self.dimension]).astype(array_dtype(self.tensor.dtype, real))
+        rest = len(shape) - self.dimension - 1
+        return np.broadcast_to(along.reshape(-1, *(1,) * rest), shape)

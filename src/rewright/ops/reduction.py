@@ -1,0 +1,148 @@
+"""Reductions over whole axes and over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rewright.ir.dims import Dim, at_most, divide
+from rewright.ir.errors import TypeMismatch
+from rewright.ir.types import DType, TensorType
+from rewright.ops.base import (
+    REDUCERS,
+    Array,
+    Real,
+    ReductionKind,
+    TensorOperator,
+    check_axes,
+    check_count,
+    check_kind,
+    identity_value,
+    static,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(TensorOperator):
+    """Combine all elements along some axes, which disappear; of no element: the identity of the kind."""
+
+    kind: ReductionKind
+    dimensions: tuple[int, ...]
+    name: ClassVar[str] = "reduce"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        operand = operands[0]
+        check_axes(self.name, "dimension", self.dimensions, operand.rank)
+        check_kind(self.name, self.kind, operand.dtype)
+        return operand.with_shape(tuple(n for axis, n in enumerate(operand.shape) if axis not in self.dimensions))
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        return reduce_axes(self.kind, operands[0], self.dimensions)
+
+
+def reduce_axes(kind: str, operand: Array, axes: tuple[int, ...]) -> Array:
+    """A reduction of an array over some axes, in the dtype of the array."""
+    if not axes:
+        return operand
+    start = identity_of(kind, operand)
+    return np.asarray(REDUCERS[kind].reduce(operand, axis=axes, dtype=operand.dtype, initial=start))
+
+
+def identity_of(kind: str, operand: Array) -> float | int | bool:
+    """The identity of a reduction in the dtype of an array."""
+    return identity_value(kind, _DTYPES[operand.dtype.name])
+
+
+_DTYPES = {
+    "float64": DType.F64,
+    "float32": DType.F32,
+    "int64": DType.I64,
+    "int32": DType.I32,
+    "int16": DType.I16,
+    "int8": DType.I8,
+    "uint8": DType.U8,
+    "bool": DType.BOOL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceWindow(TensorOperator):
+    """Combine the elements of a sliding window; outside the operand the identity of the kind is read.
+
+    One entry per axis; ``padding`` is (low, high). A cumulative sum is a window as long as the axis with padding
+    (length - 1, 0).
+    """
+
+    kind: ReductionKind
+    window: tuple[Dim, ...]
+    strides: tuple[int, ...]
+    padding: tuple[tuple[Dim, Dim], ...]
+    name: ClassVar[str] = "reduce_window"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        operand = operands[0]
+        check_kind(self.name, self.kind, operand.dtype)
+        if not len(self.window) == len(self.strides) == len(self.padding) == operand.rank:
+            raise TypeMismatch(
+                f"reduce_window of {operand} needs window, stride and padding for each of {operand.rank} axes"
+            )
+        shape = [
+            window_count(self.name, size + low + high, window, stride)
+            for size, window, stride, (low, high) in zip(
+                operand.shape, self.window, self.strides, self.padding, strict=True
+            )
+        ]
+        if any(at_most(0, side) is False for pair in self.padding for side in pair):
+            raise TypeMismatch(f"reduce_window needs padding of at least 0 and got {self.padding}")
+        return operand.with_shape(tuple(shape))
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        operand = operands[0]
+        window = static(self.name, self.window)
+        padding = [static(self.name, pair) for pair in self.padding]
+        if self.is_cumulative(operand.shape):
+            axis = next(a for a, size in enumerate(window) if size != 1)
+            return np.asarray(REDUCERS[self.kind].accumulate(operand, axis=axis, dtype=operand.dtype))
+        identity = identity_of(self.kind, operand)
+        padded = np.pad(operand, padding, constant_values=identity)
+        if any(size < width for size, width in zip(padded.shape, window, strict=True)):
+            return np.zeros(self._counts(padded.shape, window), operand.dtype)
+        views = np.lib.stride_tricks.sliding_window_view(padded, window)
+        views = views[tuple(slice(None, None, stride) for stride in self.strides)]
+        return reduce_axes(self.kind, views, tuple(range(operand.ndim, 2 * operand.ndim)))
+
+    def _counts(self, padded: Sequence[int], window: Sequence[int]) -> tuple[int, ...]:
+        return tuple(
+            max(0, (size - width) // stride + 1)
+            for size, width, stride in zip(padded, window, self.strides, strict=True)
+        )
+
+    def is_cumulative(self, shape: Sequence[Dim]) -> bool:
+        """Whether this is a prefix reduction along exactly one axis, from its beginning."""
+        moving = [axis for axis, size in enumerate(self.window) if size != 1]
+        if len(moving) != 1 or any(stride != 1 for stride in self.strides):
+            return False
+        size = shape[moving[0]]
+        expected = tuple((size - 1, 0) if axis == moving[0] else (0, 0) for axis in range(len(shape)))
+        return self.window[moving[0]] == size and size != 0 and self.padding == expected
+
+
+def window_count(name: str, size: Dim, window: Dim, stride: int) -> Dim:
+    """How many positions a window has on a padded axis; raises TypeMismatch where that is no polynomial."""
+    if stride < 1 or at_most(1, window) is False:
+        raise TypeMismatch(f"{name} needs windows and strides of at least 1 and got {window} and {stride}")
+    room = size - window
+    if isinstance(room, int):
+        return max(0, room // stride + 1)
+    for slack in range(stride):
+        found = divide(room - slack, stride)
+        if found is not None:
+            return found + 1
+    raise TypeMismatch(f"{name} of {size} elements by stride {stride} has no size that is a polynomial; use numbers")

@@ -1,0 +1,115 @@
+"""Writing blocks at indices from data, as StableHLO's ``scatter``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rewright.ir.errors import TypeMismatch
+from rewright.ir.types import TensorType
+from rewright.ops.base import REDUCERS, Array, Real, TensorOperator, check_axes, check_count, check_kind, check_within
+from rewright.ops.gather import batching_positions, check_batching, check_indices, full_indices, index_columns, without
+
+ScatterKind = Literal["sum", "replace", "maximum", "minimum", "product"]
+SCATTER_KINDS: tuple[str, ...] = ("sum", "replace", "maximum", "minimum", "product")
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter(TensorOperator):
+    """The input with updates combined into it; operands (input, indices, updates).
+
+    Fields as in the StableHLO specification; elements of updates whose index is out of range are skipped. Updates
+    that meet are combined in row-major order of the updates, so ``replace`` keeps the last one.
+    """
+
+    kind: ScatterKind
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    input_batching_dims: tuple[int, ...]
+    scatter_indices_batching_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    index_vector_dim: int
+    name: ClassVar[str] = "scatter"
+    arity: ClassVar[int | None] = 3
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 3)
+        operand, indices, updates = operands
+        self._check_kind(operand, updates)
+        check_indices(self.name, indices, self.index_vector_dim, len(self.scatter_dims_to_operand_dims))
+        dropped = self.inserted_window_dims + self.input_batching_dims
+        check_axes(self.name, "inserted or batching axis", dropped, operand.rank)
+        targets = self.scatter_dims_to_operand_dims + self.input_batching_dims
+        check_axes(self.name, "scatter_dims_to_operand_dims axis", targets, operand.rank)
+        check_batching(self.name, operand, indices, self.input_batching_dims, self.scatter_indices_batching_dims)
+        self._check_updates(operand, indices, updates)
+        return operand
+
+    def _check_kind(self, operand: TensorType, updates: TensorType) -> None:
+        if self.kind not in SCATTER_KINDS:
+            raise TypeMismatch(f"scatter has no kind {self.kind!r}; use one of {', '.join(SCATTER_KINDS)}")
+        if self.kind != "replace":
+            check_kind(self.name, self.kind, operand.dtype)
+        if updates.dtype is not operand.dtype:
+            raise TypeMismatch(f"scatter into {operand} needs updates of its dtype and got {updates}; convert them")
+
+    def _check_updates(self, operand: TensorType, indices: TensorType, updates: TensorType) -> None:
+        kept = self.window_axes(operand.rank)
+        check_axes(self.name, "update_window_dims entry", self.update_window_dims, updates.rank)
+        if len(kept) != len(self.update_window_dims):
+            raise TypeMismatch(
+                f"scatter into {operand} keeps window axes {kept} and has update_window_dims {self.update_window_dims}"
+            )
+        for axis, place in zip(kept, self.update_window_dims, strict=True):
+            check_within(self.name, f"windows within axis {axis}", updates.shape[place], operand.shape[axis])
+        batch = without(indices.shape, self.index_vector_dim)
+        found = tuple(updates.shape[a] for a in self.batch_axes(updates.rank))
+        if found != batch:
+            raise TypeMismatch(f"scatter has updates {updates} with batch sizes {found}, but the indices give {batch}")
+
+    def window_axes(self, rank: int) -> tuple[int, ...]:
+        """Input axes that an update window covers, in order."""
+        dropped = self.inserted_window_dims + self.input_batching_dims
+        return tuple(axis for axis in range(rank) if axis not in dropped)
+
+    def batch_axes(self, update_rank: int) -> tuple[int, ...]:
+        """Axes of the updates that count index vectors, in order."""
+        return tuple(axis for axis in range(update_rank) if axis not in self.update_window_dims)
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        operand, indices, updates = operands
+        result = operand.copy()
+        full = full_indices(
+            operand.ndim,
+            updates.shape,
+            index_columns(indices, self.index_vector_dim),
+            batch_axes=self.batch_axes(updates.ndim),
+            window=dict(zip(self.window_axes(operand.ndim), self.update_window_dims, strict=True)),
+            start_map=self.scatter_dims_to_operand_dims,
+            batching=batching_positions(
+                self.input_batching_dims, self.scatter_indices_batching_dims, self.index_vector_dim
+            ),
+        )
+        inside = np.ones(updates.shape, np.bool_)
+        for axis, index in enumerate(full):
+            inside &= (index >= 0) & (index < operand.shape[axis])
+        places = tuple(np.broadcast_to(index, updates.shape)[inside] for index in full)
+        if not places:
+            return combine_scalar(self.kind, operand, updates)
+        if self.kind == "replace":
+            result[places] = updates[inside]
+        else:
+            REDUCERS[self.kind].at(result, places, updates[inside])
+        return result
+
+
+def combine_scalar(kind: str, operand: Array, updates: Array) -> Array:
+    """Scatter into a tensor without axes: every update meets the one element."""
+    if kind == "replace":
+        return np.asarray(updates.reshape(-1)[-1]) if updates.size else operand
+    for value in updates.reshape(-1):
+        operand = np.asarray(REDUCERS[kind](operand, value))
+    return operand

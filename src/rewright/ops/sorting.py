@@ -1,0 +1,75 @@
+"""Sorting along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rewright.ir.dims import Dim
+from rewright.ir.errors import TypeMismatch
+from rewright.ir.types import DType, TensorType
+from rewright.ops.base import Array, Real, TensorOperator, check_axes, check_count, check_within, static
+
+SortResult = Literal["values", "indices"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sort(TensorOperator):
+    """A stable sort along an axis: the values, or the 64-bit indices that they had."""
+
+    dimension: int
+    descending: bool
+    result: SortResult
+    name: ClassVar[str] = "sort"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        check_axes(self.name, "dimension", (self.dimension,), operands[0].rank)
+        return _result_type(self.name, operands[0], self.result)
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        return sort_along(operands[0], self.dimension, self.descending, self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class TopK(TensorOperator):
+    """The k largest elements along the last axis, largest first; of equal ones the first comes first."""
+
+    k: Dim
+    result: SortResult
+    name: ClassVar[str] = "top_k"
+    arity: ClassVar[int | None] = 1
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        operand = operands[0]
+        if not operand.rank:
+            raise TypeMismatch(f"top_k needs an axis and got {operand}")
+        check_within(self.name, "k of at least 0", 0, self.k)
+        check_within(self.name, "k within the last axis", self.k, operand.shape[-1])
+        return _result_type(self.name, operand.with_shape((*operand.shape[:-1], self.k)), self.result)
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        (count,) = static(self.name, (self.k,))
+        return sort_along(operands[0], operands[0].ndim - 1, True, self.result)[..., :count]
+
+
+def _result_type(name: str, values: TensorType, result: str) -> TensorType:
+    if result not in ("values", "indices"):
+        raise TypeMismatch(f"{name} has no result {result!r}; use values or indices")
+    return values if result == "values" else TensorType(values.shape, DType.I64)
+
+
+def sort_along(operand: Array, axis: int, descending: bool, result: SortResult) -> Array:
+    """A stable sort of an array: values or indices. NaN counts as the largest value."""
+    if descending:
+        # Sorting the reversed axis and reversing the answer keeps equal elements in their order.
+        last = operand.shape[axis] - 1
+        order = last - np.flip(np.argsort(np.flip(operand, axis), axis=axis, kind="stable"), axis)
+    else:
+        order = np.argsort(operand, axis=axis, kind="stable")
+    return order if result == "indices" else np.take_along_axis(operand, order, axis)
