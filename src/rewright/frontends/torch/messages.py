@@ -1,0 +1,88 @@
+"""Turns whatever a tracer raises into one sentence: what happened, at which line of the user, and what to do."""
+
+from __future__ import annotations
+
+import os
+from types import CodeType, TracebackType
+
+import torch
+
+from rewright.ir.errors import CaptureError, RewrightError
+
+TORCH_ROOT = os.path.dirname(torch.__file__) + os.sep
+OWN_ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_DATA_DEPENDENT = frozenset(
+    {
+        "DataDependentOutputException",
+        "GuardOnDataDependentSymNode",
+        "DynamicOutputShapeException",
+        "UserError",
+        "PendingUnbackedSymbolNotFound",
+    }
+)
+_NO_META = frozenset({"UnsupportedOperatorException", "UnsupportedFakeTensorException", "UnsupportedMutationAliasing"})
+
+
+def is_library(code: CodeType) -> bool:
+    """Whether a frame belongs to PyTorch or to this frontend, so that the user's line is further out."""
+    return code.co_filename.startswith((TORCH_ROOT, OWN_ROOT, "<"))
+
+
+def user_line(traceback: TracebackType | None) -> str:
+    """``file.py:88`` of the innermost frame that is neither PyTorch's nor ours, or an empty string."""
+    found = ""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not is_library(code):
+            found = f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of a message that says something; distributed wrappers prefix theirs with ``[rank0]:``."""
+    for line in str(error).splitlines():
+        text = line.strip()
+        while text.startswith("[rank") and "]" in text:
+            text = text.split("]", 1)[1].lstrip(": ")
+        if text and not set(text) <= set("=-*"):
+            return text if len(text) <= 200 else text[:197] + "..."
+    return type(error).__name__
+
+
+def capture_error(error: Exception, doing: str) -> RewrightError:
+    """The error to raise instead of ``error``: one line, with the user's source line where there is one.
+
+    ``doing`` says what was attempted ("tracing LlamaForCausalLM on rank 0"). Errors that are ours already pass through.
+    """
+    if isinstance(error, RewrightError):
+        return error
+    cause = _root(error)
+    if isinstance(cause, RewrightError):
+        return cause
+    line = user_line(error.__traceback__) or user_line(cause.__traceback__)
+    where = f"{doing} stopped at {line}" if line else f"{doing} stopped"
+    return CaptureError(f"{where}: {_explain(cause)}")
+
+
+def _root(error: BaseException) -> BaseException:
+    while error.__cause__ is not None and not _is_known(error):
+        error = error.__cause__
+    return error
+
+
+def _is_known(error: BaseException) -> bool:
+    return type(error).__name__ in _DATA_DEPENDENT | _NO_META
+
+
+def _explain(error: BaseException) -> str:
+    name, text = type(error).__name__, first_line(error)
+    if name in _DATA_DEPENDENT:
+        return (
+            f"the program reads a tensor's value ({text}), which a capture without data cannot know; "
+            "use tensor operations such as torch.where, or pass the value as a Python number"
+        )
+    if name in _NO_META or (isinstance(error, NotImplementedError) and "Meta" in text):
+        return f"{text} has no meta kernel, so its result shape is unknown; register one with torch.library.register_fake"
+    return f"{name}: {text}"

@@ -1,0 +1,110 @@
+"""Where every node of a trace comes from: the user's line and module path, for backward nodes too.
+
+The tracer creates nodes deep inside PyTorch. The user's line is the innermost frame that is not PyTorch's. Backward
+nodes run under the autograd engine, where no such frame exists; autograd gives every forward operation a sequence
+number and its backward node carries the same one, so a backward node gets the place of its forward operation.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+import torch.fx
+
+from rewright.frontends.torch.messages import is_library
+from rewright.ir.graph import NO_SPAN
+from rewright.ir.types import SourceSpan
+
+_ENGINE = "_engine_run_backward"
+
+
+class SourceRecorder:
+    """Notes a source span for every node that a tracer creates while :meth:`record` is active."""
+
+    def __init__(self, boundary: CodeType) -> None:
+        """``boundary`` is the code of the traced program: frames outside of it are the caller's, not the model's."""
+        self._boundary = boundary
+        self._spans: dict[torch.fx.Node, SourceSpan] = {}
+        self._by_sequence: dict[int, SourceSpan] = {}
+        self._modules: list[str] = []
+        self._library: dict[CodeType, bool] = {}
+        self.override: SourceSpan | None = None
+        """A span that wins over the stack, for a program that is itself interpreted from a graph."""
+
+    def span(self, node: torch.fx.Node) -> SourceSpan:
+        """The place that a node comes from; empty where none is known."""
+        return self._spans.get(node, NO_SPAN)
+
+    @property
+    def module_path(self) -> str:
+        """The path of the module whose forward is running, or an empty string."""
+        return self._modules[-1] if self._modules else ""
+
+    @contextmanager
+    def record(self, tracer: Any, modules: Iterable[tuple[str, torch.nn.Module]]) -> Iterator[None]:
+        """Note spans of the nodes that ``tracer`` creates, and the module that is running among ``modules``."""
+        create: Callable[..., torch.fx.Node] = tracer.create_node
+
+        def create_node(*args: Any, **kwargs: Any) -> torch.fx.Node:
+            node = create(*args, **kwargs)
+            if node.op in ("call_function", "get_attr"):
+                self._note(node)
+            return node
+
+        handles = [handle for path, module in modules for handle in self._follow(path, module)]
+        tracer.create_node = create_node
+        try:
+            yield
+        finally:
+            del tracer.create_node
+            for handle in handles:
+                handle.remove()
+
+    def _follow(self, path: str, module: torch.nn.Module) -> list[Any]:
+        def enter(*_: object) -> None:
+            self._modules.append(path)
+
+        def leave(*_: object) -> None:
+            self._modules.pop()
+
+        before = module.register_forward_pre_hook(enter, prepend=True)
+        return [before, module.register_forward_hook(leave, always_call=True)]
+
+    def _note(self, node: torch.fx.Node) -> None:
+        running = _current_autograd_node()
+        if running is None:
+            span = self.override or self._locate(sys._getframe(2), SourceSpan(module_path=self.module_path))
+            # The first node with a number is the operation that took it; later ones are not differentiated.
+            self._by_sequence.setdefault(_next_sequence_number() - 1, span)
+        else:
+            forward = self._by_sequence.get(running._sequence_nr(), NO_SPAN)
+            span = replace(self._locate(sys._getframe(2), forward), backward=True)
+        self._spans[node] = span
+
+    def _locate(self, frame: FrameType | None, otherwise: SourceSpan) -> SourceSpan:
+        """The innermost user frame inside the program, else ``otherwise``, whose module path is kept."""
+        while frame is not None:
+            code = frame.f_code
+            known = self._library.get(code)
+            if known is None:
+                known = self._library[code] = is_library(code)
+            if not known:
+                return SourceSpan(code.co_filename, frame.f_lineno, code.co_name, otherwise.module_path)
+            if code is self._boundary or code.co_name == _ENGINE:
+                break
+            frame = frame.f_back
+        return otherwise
+
+
+def _current_autograd_node() -> Any:
+    return torch._C._current_autograd_node()
+
+
+def _next_sequence_number() -> int:
+    return torch.autograd._get_sequence_nr()

@@ -1,0 +1,241 @@
+"""One program, forward or with backward, as one flat ATen graph over fake tensors.
+
+The program runs once, under ``make_fx``, below autograd. Parameters are exchanged inside the trace, so that the real
+``loss.backward()``, parameter hooks, sharding hooks and gradient accumulation are recorded as they happen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch.distributed.tensor import DTensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+
+from rewright.frontends.torch.constants import check_constants
+from rewright.frontends.torch.fakes import Dynamic, Symbols, as_fake, compiling, mode_of, new_mode
+from rewright.frontends.torch.messages import capture_error
+from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
+from rewright.frontends.torch.owners import Owners, first_names
+from rewright.frontends.torch.spans import SourceRecorder
+from rewright.frontends.torch.traced import TracedProgram
+from rewright.ir.errors import CaptureError, RewrightError
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A traced program with the DTensor specs of what goes in and comes out (None for a plain tensor)."""
+
+    program: TracedProgram
+    input_specs: dict[str, Any]
+    output_specs: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass
+class _Results:
+    """What the program returned while it ran under the tracer."""
+
+    named: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
+    without_gradient: list[str] = field(default_factory=list[str])
+
+
+def trace(
+    target: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    backward: bool = False,
+    dynamic: Dynamic | None = None,
+    groups: Mapping[str, tuple[int, ...]] | None = None,
+    rank: int = 0,
+    recorder_target: Callable[[SourceRecorder], Any] | None = None,
+) -> Trace:
+    """Run a module or function once on fake tensors and record what it does.
+
+    With ``backward`` the gradient of the loss is part of the program: the loss is the returned scalar, or the ``loss``
+    entry of what is returned. A function that calls ``backward`` itself (a training step) needs no flag. Gradients are
+    named ``grad:<parameter>``. ``dynamic`` names sizes that stay symbols. Raises CaptureError.
+    """
+    doing = f"tracing {_title(target)}" + (f" on rank {rank}" if groups else "")
+    with unset_fake_temporarily():
+        try:
+            return _Tracing(target, args, kwargs or {}, backward, dynamic or {}).run(dict(groups or {}), rank)
+        except RewrightError:
+            raise
+        except Exception as error:
+            raise capture_error(error, doing) from None
+
+
+class _Tracing:
+    """The state of one trace: what is exchanged, and what is known afterwards."""
+
+    def __init__(
+        self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backward: bool, dynamic: Dynamic
+    ) -> None:
+        function = target.forward if isinstance(target, nn.Module) else target
+        self.target, self.backward = target, backward
+        self.args, self.kwargs = args, kwargs
+        self.arguments = bind_arguments(function, args, kwargs)
+        self.owners = Owners.of(target, self.arguments)
+        self.parameters = self.owners.parameters()
+        self.canonical = first_names(self.parameters)
+        self.buffers = self.owners.buffers()
+        self.canonical_buffer = first_names(self.buffers)
+        self.given = {
+            path: leaf
+            for name, value in self.arguments.items()
+            for path, leaf in leaves(name, value)
+            if isinstance(leaf, torch.Tensor)
+        }
+        self.inputs = self._named_inputs()
+        self.specs = {name: spec_of(value) for name, value in self.inputs.items()}
+        self.dynamic = dynamic
+        self.results = _Results()
+        self.recorder = SourceRecorder(self._program.__func__.__code__)
+
+    def _named_inputs(self) -> dict[str, torch.Tensor]:
+        found: dict[str, torch.Tensor] = {n: p for n, p in self.parameters.items() if self.canonical[n] == n}
+        found |= {n: b for n, b in self.buffers.items() if self.canonical_buffer[n] == n}
+        for name, value in self.given.items():
+            if name in found:
+                raise CaptureError(f"the argument {name!r} has the name of a parameter; rename the argument")
+            found[name] = value
+        return found
+
+    def run(self, groups: dict[str, tuple[int, ...]], rank: int) -> Trace:
+        mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
+        symbols = Symbols(mode) if self.dynamic else None
+        values = self._fake_inputs(mode, symbols)
+        symbolic = mode.shape_env is not None
+        with ExitStack() as stack:
+            stack.enter_context(compiling())
+            stack.enter_context(torch.enable_grad() if self.backward else torch.set_grad_enabled(self._trains()))
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", message="Running .* on global rank")  # a collective outside of its group
+            tracer = make_fx(
+                lambda values: self._program(values), tracing_mode="symbolic" if symbolic else "fake", _allow_non_fake_inputs=True
+            )
+            module = tracer(values)
+        check_constants(module, self.recorder)
+        program = TracedProgram(
+            module, tuple(self.inputs), tuple(self.results.named), self.recorder.span, groups, rank
+        )
+        specs = {name: spec_of(value) for name, value in self.results.named.items()}
+        assumptions = symbols.assumptions() if symbols is not None else []
+        return Trace(program, self.specs, specs, self._notes(), tuple(assumptions))
+
+    def _trains(self) -> bool:
+        """Whether a function may call backward itself: then gradients must be recorded although nobody asked."""
+        return not isinstance(self.target, nn.Module) and bool(self.parameters or self._differentiable())
+
+    def _differentiable(self) -> list[str]:
+        return [name for name, value in self.given.items() if value.requires_grad and value.is_leaf]
+
+    def _fake_inputs(self, mode: FakeTensorMode, symbols: Symbols | None) -> list[torch.Tensor]:
+        unknown = [name for name in self.dynamic if name not in self.given]
+        if unknown:
+            raise CaptureError(f"there is no argument {unknown[0]!r} to make symbolic; the arguments are {sorted(self.given)}")
+        values: list[torch.Tensor] = []
+        for name, value in self.inputs.items():
+            shape = symbols.shape(name, value, self.dynamic[name]) if symbols and name in self.dynamic else None
+            values.append(as_fake(local(value), mode, shape))
+        return values
+
+    def _program(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """What ``make_fx`` runs: exchange, call, differentiate, and return local tensors."""
+        mode = get_proxy_mode()
+        assert mode is not None
+        with self.recorder.record(mode.tracer, self.owners.named_modules()):
+            table = dict(zip(self.inputs, values, strict=True))
+            trained = {
+                n: nn.Parameter(self._global(n, table[n]), requires_grad=p.requires_grad)
+                for n, p in self.parameters.items()
+                if n in table
+            }
+            kept = {n: self._global(n, table[n]) for n in self.buffers if n in table}
+            given = {n: self._global(n, table[n]) for n in self.given}
+            for name in self._differentiable():
+                given[name] = given[name].detach().requires_grad_()
+            exchanged = {**trained, **kept, **given}
+            before = {n: local(t)._version for n, t in exchanged.items()}
+            parameters = {n: trained[first] for n, first in self.canonical.items()}
+            buffers = {n: kept[first] for n, first in self.canonical_buffer.items()}
+            with self.owners.exchanged(parameters, buffers):
+                self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})
+            updated = {f"updated:{n}": t for n, t in exchanged.items() if local(t)._version != before[n]}
+            self.results.named |= updated
+        return [local(value) for value in self.results.named.values()]
+
+    def _global(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        spec = self.specs[name]
+        return value if spec is None else from_local(spec, value)
+
+    def _execute(self, given: Mapping[str, torch.Tensor], trained: Mapping[str, torch.Tensor]) -> None:
+        args = [replace(name, value, given) for name, value in self._positional()]
+        kwargs = {name: replace(name, value, given) for name, value in self.kwargs.items()}
+        returned = self.target(*args, **kwargs)
+        named = dict(result_names(returned))
+        gradients = {n: p.grad for n, p in trained.items() if p.grad is not None}
+        if self.backward and not gradients:
+            named = with_loss(named)
+            named["loss"].backward()
+            gradients = {n: p.grad for n, p in trained.items() if p.grad is not None}
+        if not named and not gradients:
+            raise CaptureError(f"{_title(self.target)} returns no tensor; return what it computes")
+        if gradients:
+            self.results.without_gradient = [n for n, p in trained.items() if p.requires_grad and p.grad is None]
+        self.results.named = named | {f"grad:{n}": g for n, g in gradients.items() if g is not None}
+
+    def _positional(self) -> list[tuple[str, Any]]:
+        names = [name for name in self.arguments if name not in self.kwargs]
+        return list(zip(names, self.args, strict=True))
+
+    def _notes(self) -> tuple[str, ...]:
+        missing = self.results.without_gradient
+        return (f"no gradient reaches {', '.join(missing)}",) if missing else ()
+
+
+def with_loss(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The results with the one to differentiate called ``loss``; raises CaptureError where there is none."""
+    found = dict(named)
+    if "loss" not in found:
+        scalars = [name for name, value in found.items() if value.dim() == 0 and value.is_floating_point()]
+        if len(scalars) != 1:
+            raise CaptureError(
+                f"backward needs one scalar loss, and the program returns {sorted(found)}; return the loss, or a mapping "
+                "with a 'loss' entry"
+            )
+        found = {("loss" if name == scalars[0] else name): value for name, value in found.items()}
+    if not found["loss"].requires_grad:
+        raise CaptureError("the loss does not depend on any parameter that requires a gradient; check requires_grad")
+    return found
+
+
+def local(value: torch.Tensor) -> torch.Tensor:
+    """This rank's part of a DTensor; a plain tensor unchanged."""
+    return value.to_local() if isinstance(value, DTensor) else value
+
+
+def spec_of(value: Any) -> Any:
+    """The DTensorSpec of a DTensor, None for a plain tensor."""
+    return value._spec if isinstance(value, DTensor) else None
+
+
+def from_local(spec: Any, value: torch.Tensor) -> DTensor:
+    """A DTensor of that spec around a rank's part, without communication or checks."""
+    return DTensor.from_local(
+        value, spec.mesh, spec.placements, run_check=False, shape=spec.shape, stride=spec.stride
+    )
+
+
+def _title(target: Any) -> str:
+    return type(target).__name__ if isinstance(target, nn.Module) else getattr(target, "__name__", "the function")
