@@ -1,0 +1,177 @@
+"""Which nodes of which ranks meet in a collective, without any values.
+
+Every rank issues its collectives in program order and waits in each until all members of the group have arrived
+(the blocking semantics of ``torch.distributed`` and of StableHLO's replica groups). A send never waits; a receive
+is posted in program order and waited for where its value is first read, so rings of posted sends and receives do
+not lock up. The matching is a work list: linear in the number of nodes of all ranks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.interp.agreement import CollectiveMismatch, check_agreement, describe, members
+from rewright.ir.graph import Graph
+from rewright.ir.types import TensorType
+
+COLLECTIVES: tuple[type, ...] = (
+    ops.AllReduce,
+    ops.AllGather,
+    ops.ReduceScatter,
+    ops.AllToAll,
+    ops.CollectivePermute,
+    ops.CollectiveBroadcast,
+)
+"""Operators in which all members of a group wait for each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node that its rank computes alone."""
+
+    rank: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Nodes that produce their results together, as ``(rank, position)`` in the order of the group.
+
+    For a message there are two: the send, whose own result was a Step before, and the receive.
+    """
+
+    nodes: tuple[tuple[int, int], ...]
+
+
+Schedule = list[Step | Meeting]
+"""Every node of every rank once (sends twice), operands always before the nodes that read them."""
+
+_Channel = tuple[int, int, object]
+"""Source, destination and tag of messages; they arrive in the order in which they were sent."""
+
+
+def match_collectives(graphs: Sequence[Graph]) -> Schedule:
+    """A global order of all nodes in which the members of each collective meet.
+
+    Raises CollectiveMismatch, naming ranks, operators and source lines, where members of a group disagree on
+    operator, attributes, shapes or split sizes, where a group does not contain its caller, and at a deadlock.
+    """
+    return _Matcher(graphs).run()
+
+
+class _Matcher:
+    def __init__(self, graphs: Sequence[Graph]) -> None:
+        self.graphs = graphs
+        self.next = [0] * len(graphs)
+        self.waiting: dict[int, tuple[int, frozenset[int]]] = {}
+        self.arrived: defaultdict[frozenset[int], dict[int, int]] = defaultdict(dict)
+        self.sent: defaultdict[_Channel, deque[int]] = defaultdict(deque)
+        self.posted: defaultdict[_Channel, deque[int]] = defaultdict(deque)
+        self.pending: list[set[int]] = [set() for _ in graphs]
+        self.runnable = deque(range(len(graphs)))
+        self.schedule: Schedule = []
+
+    def run(self) -> Schedule:
+        while self.runnable:
+            self._advance(self.runnable.popleft())
+        for rank in range(len(self.graphs)):
+            if self.next[rank] < len(self.graphs[rank].nodes) or self.pending[rank]:
+                raise CollectiveMismatch(self._diagnose(rank))
+        return self.schedule
+
+    def _advance(self, rank: int) -> None:
+        """Run one rank until it has to wait for another."""
+        nodes, pending = self.graphs[rank].nodes, self.pending[rank]
+        while self.next[rank] < len(nodes):
+            position = self.next[rank]
+            node = nodes[position]
+            if pending and any(operand in pending for operand in node.operands):
+                return
+            if isinstance(node.op, COLLECTIVES):
+                self._arrive(rank, position)
+                return
+            self.next[rank] = position + 1
+            if isinstance(node.op, ops.Recv):
+                self._post((node.op.source, rank, node.op.tag), rank, position)
+                continue
+            self.schedule.append(Step(rank, position))
+            if isinstance(node.op, ops.Send):
+                self._send((rank, node.op.destination, node.op.tag), position)
+
+    def _arrive(self, rank: int, position: int) -> None:
+        group = frozenset(members(self.graphs[rank].nodes[position], rank, len(self.graphs)))
+        self.waiting[rank] = position, group
+        present = self.arrived[group]
+        present[rank] = position
+        if len(present) < len(group):
+            return
+        order = members(self.graphs[rank].nodes[position], rank, len(self.graphs))
+        nodes = tuple((member, present[member]) for member in order)
+        check_agreement([(member, self.graphs[member].nodes[at]) for member, at in nodes], self._operands(nodes))
+        self.schedule.append(Meeting(nodes))
+        del self.arrived[group]
+        for member, at in nodes:
+            del self.waiting[member]
+            self.next[member] = at + 1
+            self.runnable.append(member)
+
+    def _operands(self, nodes: Sequence[tuple[int, int]]) -> list[TensorType]:
+        found: list[TensorType] = []
+        for rank, position in nodes:
+            graph = self.graphs[rank]
+            found.append(graph.nodes[graph.nodes[position].operands[0]].type)
+        return found
+
+    def _post(self, channel: _Channel, rank: int, position: int) -> None:
+        if not 0 <= channel[0] < len(self.graphs):
+            where = describe(rank, self.graphs[rank].nodes[position])
+            raise CollectiveMismatch(f"{where} names rank {channel[0]} of {len(self.graphs)} ranks; name one of them")
+        self.pending[rank].add(position)
+        self.posted[channel].append(position)
+        self._deliver(channel)
+
+    def _send(self, channel: _Channel, position: int) -> None:
+        if not 0 <= channel[1] < len(self.graphs):
+            where = describe(channel[0], self.graphs[channel[0]].nodes[position])
+            raise CollectiveMismatch(f"{where} names rank {channel[1]} of {len(self.graphs)} ranks; name one of them")
+        self.sent[channel].append(position)
+        self._deliver(channel)
+
+    def _deliver(self, channel: _Channel) -> None:
+        source, destination, _ = channel
+        sent, posted = self.sent[channel], self.posted[channel]
+        while sent and posted:
+            here, there = sent.popleft(), posted.popleft()
+            sender, receiver = self.graphs[source].nodes[here], self.graphs[destination].nodes[there]
+            if sender.type != receiver.type:
+                raise CollectiveMismatch(
+                    f"{describe(source, sender)} sends {sender.type} and {describe(destination, receiver)} expects "
+                    f"{receiver.type}; make the shapes equal"
+                )
+            self.schedule.append(Meeting(((source, here), (destination, there))))
+            self.pending[destination].discard(there)
+            if destination not in self.waiting and destination not in self.runnable:
+                self.runnable.append(destination)
+
+    def _diagnose(self, rank: int) -> str:
+        """One line on why this rank never finishes."""
+        nodes = self.graphs[rank].nodes
+        if rank not in self.waiting:
+            position = min(self.pending[rank])
+            return f"{describe(rank, nodes[position])} receives nothing; add the matching send on the source rank"
+        position, group = self.waiting[rank]
+        where = f"{describe(rank, nodes[position])} waits for ranks {sorted(group)}"
+        missing = next(member for member in sorted(group) if self.waiting.get(member, (0, None))[1] != group)
+        if missing in self.waiting:
+            other, _ = self.waiting[missing]
+            group = self.waiting[missing][1]
+            what = f"{describe(missing, self.graphs[missing].nodes[other])} waits for ranks {sorted(group)}"
+            return f"deadlock: {where}, while {what}; call the collectives in one order on every rank"
+        if self.pending[missing]:
+            other = min(self.pending[missing])
+            what = f"{describe(missing, self.graphs[missing].nodes[other])} waits for a message that nobody sends"
+            return f"deadlock: {where}, while {what}; call them in one order on every rank"
+        return f"deadlock: {where}, but rank {missing} ends without it; call the collective on every rank of the group"
