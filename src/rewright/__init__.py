@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rewright.frontends.files import save as save
     from rewright.frontends.torch import capture as capture
     from rewright.frontends.torch import capture_ranks as capture_ranks
-    from rewright.ir.placement import ranks as ranks
+    from rewright.frontends.ranks import ranks as ranks
     from rewright.refine import refine as refine
 
 __version__ = "0.1.0"
@@ -24,7 +24,7 @@ _HOMES = {
     "capture": "rewright.frontends.torch",
     "capture_ranks": "rewright.frontends.torch",
     "load": "rewright.frontends.files",
-    "ranks": "rewright.ir.placement",
+    "ranks": "rewright.frontends.ranks",
     "refine": "rewright.refine",
     "save": "rewright.frontends.files",
 }

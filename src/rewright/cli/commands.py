@@ -1,0 +1,120 @@
+"""The commands: what each takes, and what it does with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from rewright.cli.meshes import parse_mesh
+from rewright.cli.programs import Source, check_target
+from rewright.cli.progress import Progress
+from rewright.cli.relations import Relations, check_names, read_relations
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.refine.verdict import Verdict
+from rewright.report import document, print_verdict
+
+STATUS = {"proved": 0, "refuted": 1, "unknown": 2}
+
+Mesh = Annotated[str | None, typer.Option(metavar="AXES", help="Mesh of ranks: tp=8, or dp=2,tp=4.")]
+Backward = Annotated[bool, typer.Option("--backward", help="Capture the gradients of the loss too.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")]
+
+
+def refine(
+    sequential: Annotated[str, typer.Argument(help="A graph file, or module.py:function.")],
+    distributed: Annotated[list[str], typer.Argument(help="A file of all ranks, one per rank, or module.py:build.")],
+    mesh: Mesh = None,
+    relations: Annotated[Path | None, typer.Option(metavar="TOML", help="Relations of inputs and outputs.")] = None,
+    backward: Backward = False,
+    budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Prove or refute that ranks compute what one program does.
+
+    Exit status: 0 proved, 1 refuted, 2 unknown, 3 usage or input error.
+    """
+    if budget is not None and not budget > 0:
+        raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
+    given = read_relations(relations) if relations is not None else Relations()
+    progress = Progress()
+    source = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress)
+    left = source.sequential(sequential)
+    right = source.distributed(distributed)
+    if relations is not None:
+        check_names(relations, given.relations, left.inputs, "input")
+        check_names(relations, given.expect, left.outputs, "output")
+    verdict = prove(left, right, given, budget, progress)
+    report(verdict, as_json)
+    return STATUS[verdict.status]
+
+
+def capture(
+    function: Annotated[str, typer.Argument(help="module.py:function, which returns (module, args).")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A .json file, or .rwt for text.")],
+    mesh: Mesh = None,
+    backward: Backward = False,
+) -> int:
+    """Save a program, or with a mesh those of all ranks."""
+    from rewright.frontends.files import check_name, save
+
+    check_target(output)
+    check_name(output)
+    progress = Progress()
+    program = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress).capture(function)
+    save(program, output)
+    Console(stderr=True).print(f"{output}: {describe(program)}", soft_wrap=True, highlight=False, markup=False)
+    return 0
+
+
+def show(file: Annotated[str, typer.Argument(help="A file saved by rewright capture.")]) -> int:
+    """Print a saved program as text."""
+    from rewright.frontends.files import text_form
+
+    program = Source(None, False, Progress()).file(file)
+    sys.stdout.write(text_form(program))
+    return 0
+
+
+def demo(as_json: Json = False) -> int:
+    """Prove a Llama over eight ranks, then refute a broken one.
+
+    Exit status: 0 where both come out as they should.
+    """
+    from rewright.cli.demo import run_demo
+
+    return run_demo(as_json)
+
+
+def prove(left: Graph, right: RankProgram, given: Relations, budget: float | None, progress: Progress) -> Verdict:
+    """The verdict, with the seconds of what was done before among its phases."""
+    from rewright.refine import refine as run_refine
+
+    before = dict(progress.seconds)
+    with progress.phase("refine", f"relating {len(left):,} nodes to {len(right.graphs)} ranks"):
+        verdict = run_refine(left, right, relations=given.relations or None, expect=given.expect or None, budget=budget)
+    seconds = {**before, **verdict.stats.seconds}
+    return replace(verdict, stats=replace(verdict.stats, seconds=seconds))
+
+
+def report(verdict: Verdict, as_json: bool) -> None:
+    """The verdict on stdout."""
+    if as_json:
+        sys.stdout.write(json.dumps(document(verdict), indent=2, allow_nan=False) + "\n")
+    else:
+        print_verdict(verdict, Console())
+
+
+def describe(program: Graph | RankProgram) -> str:
+    """One line about a program: its size."""
+    if isinstance(program, Graph):
+        return f"{len(program):,} nodes, {len(program.inputs)} inputs, {len(program.outputs)} outputs"
+    axes = ", ".join(f"{name}={size}" for name, size in program.mesh.axes)
+    return f"{len(program.graphs)} ranks ({axes}), {sum(len(graph) for graph in program.graphs):,} nodes"

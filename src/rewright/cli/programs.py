@@ -1,0 +1,95 @@
+"""The programs that arguments name: graph files, or functions of Python files that are captured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewright.cli.progress import Progress
+from rewright.cli.userfile import find_function, is_function_name, one_line_errors
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+
+Program = Graph | RankProgram
+
+
+@dataclass(frozen=True)
+class Source:
+    """How to get at programs: the mesh that was given, whether gradients are wanted, and where progress goes."""
+
+    mesh: dict[str, int] | None
+    backward: bool
+    progress: Progress
+
+    def sequential(self, text: str) -> Graph:
+        """The sequential program; raises RewrightError where the argument is none."""
+        program = self._capture(text) if is_function_name(text) else self.file(text)
+        if isinstance(program, RankProgram):
+            raise RewrightError(
+                f"{text} holds the programs of {len(program.graphs)} ranks; name a sequential program first"
+            )
+        return program
+
+    def distributed(self, texts: Sequence[str]) -> RankProgram:
+        """The distributed program: one function, one file of all ranks, or one graph file per rank."""
+        if len(texts) == 1 and is_function_name(texts[0]):
+            return self._capture_ranks(texts[0])
+        programs = [self.file(text) for text in texts]
+        if len(programs) == 1 and isinstance(programs[0], RankProgram):
+            return programs[0]
+        graphs = [program for program in programs if isinstance(program, Graph)]
+        if len(graphs) < len(programs):
+            raise RewrightError(
+                f"{texts[0]} and {len(texts) - 1} more: give one file of all ranks, or one graph per rank"
+            )
+        from rewright.frontends.ranks import ranks
+
+        return ranks(graphs, self.mesh or {"rank": len(graphs)})
+
+    def file(self, text: str) -> Program:
+        """A program saved earlier."""
+        from rewright.frontends.files import load
+
+        with self.progress.phase("load", f"reading {text}"):
+            return load(text)
+
+    def capture(self, text: str) -> Program:
+        """The program of a function: of all ranks where a mesh was given, else sequential."""
+        return self._capture(text) if self.mesh is None else self._capture_ranks(text)
+
+    def _capture(self, text: str) -> Graph:
+        function = find_function(text)
+        torch_frontend = _torch_frontend()
+        with self.progress.phase("capture", f"capturing {text}"), one_line_errors(function.path, "capturing"):
+            with torch_frontend.new_mode():
+                module, args, *kwargs = function()
+            return torch_frontend.capture(module, args, *kwargs, backward=self.backward)
+
+    def _capture_ranks(self, text: str) -> RankProgram:
+        if self.mesh is None:
+            raise RewrightError(f"{text} is a function of all ranks; give the mesh, for example --mesh tp=8")
+        function = find_function(text)
+        with (
+            self.progress.phase("capture", f"capturing {text} on {self.mesh}"),
+            one_line_errors(function.path, "capturing"),
+        ):
+            return _torch_frontend().capture_ranks(function, mesh=self.mesh, backward=self.backward)
+
+
+def _torch_frontend() -> Any:
+    try:
+        import rewright.frontends.torch as frontend
+    except ModuleNotFoundError as error:
+        raise RewrightError(f"capture needs the package {error.name}; pip install 'rewright[torch]'") from None
+    return frontend
+
+
+def check_target(path: Path) -> None:
+    """Raise RewrightError before long work where its result could not be written."""
+    if not path.parent.is_dir():
+        raise RewrightError(f"cannot write {path}: there is no folder {path.parent}; create it first")
+    if path.is_dir():
+        raise RewrightError(f"cannot write {path}: it is a folder; name a file")

@@ -1,0 +1,60 @@
+"""Relations in a TOML file: tables ``[relations]`` for inputs and ``[expect]`` for outputs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, cast
+
+from rewright.cli.hints import did_you_mean
+from rewright.ir.errors import RewrightError
+
+Relation = str | list[str]
+"""A placement or an equation, or a list: one placement per mesh axis, or equations that all hold."""
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What the user says of inputs and expects of outputs, by name pattern."""
+
+    relations: dict[str, Relation] = field(default_factory=dict[str, Relation])
+    expect: dict[str, Relation] = field(default_factory=dict[str, Relation])
+
+
+def read_relations(path: Path) -> Relations:
+    """Read the file; raises RewrightError for a missing file, bad TOML, an unknown table or value."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RewrightError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RewrightError(f"{path} is no TOML: {error}; correct that line") from None
+    for name, table in tables.items():
+        if name not in ("relations", "expect") or not isinstance(table, dict):
+            hint = did_you_mean(name, ["relations", "expect"])
+            raise RewrightError(f"{path}: {name!r} is no table of a relations file; {hint}")
+    return Relations(_table(path, tables, "relations"), _table(path, tables, "expect"))
+
+
+def check_names(path: Path, patterns: Iterable[str], names: Iterable[str], kind: str) -> None:
+    """Raise RewrightError for a pattern that no tensor of that kind has."""
+    known = list(names)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            hint = did_you_mean(pattern, known)
+            raise RewrightError(f"{path}: no {kind} of the sequential program is named {pattern!r}; {hint}")
+
+
+def _table(path: Path, tables: dict[str, Any], name: str) -> dict[str, Relation]:
+    found: dict[str, Relation] = {}
+    for pattern, value in cast("dict[str, Any]", tables.get(name, {})).items():
+        entries = cast("list[Any]", value) if isinstance(value, list) else [value]
+        if not entries or not all(isinstance(entry, str) for entry in entries):
+            raise RewrightError(
+                f'{path}: {name}.{pattern!r} is {value!r}; write a placement such as "Shard(0)", an equation, or a list'
+            )
+        found[pattern] = value
+    return found

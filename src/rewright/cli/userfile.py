@@ -1,0 +1,105 @@
+"""Functions in the user's own Python files, named ``path/to/file.py:function``."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from rewright.cli.hints import did_you_mean
+from rewright.ir.errors import RewrightError
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A function of a file, found but not called yet."""
+
+    path: Path
+    name: str
+    function: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """Call it; it must return ``(module, args)`` or ``(module, args, kwargs)``. Raises RewrightError."""
+        with one_line_errors(self.path, f"running {self.name}"):
+            result = self.function(*args)
+        if not _is_program(result):
+            wanted = "return (module, args), or (module, args, kwargs)"
+            raise RewrightError(f"{self.path.name}: {self.name} returned {_kind(result)}; {wanted}")
+        return result
+
+
+def is_function_name(text: str) -> bool:
+    """Whether an argument names a function of a Python file and not a graph file."""
+    return text.endswith(".py") or text.rpartition(":")[0].endswith(".py")
+
+
+def find_function(text: str) -> UserFunction:
+    """Import the file and look the function up; raises RewrightError with the line that went wrong."""
+    file, _, name = text.rpartition(":")
+    if not file.endswith(".py"):
+        raise RewrightError(f"{text} names no function; write {text}:function")
+    path = Path(file)
+    if not path.is_file():
+        raise RewrightError(f"there is no file {file}; check the path")
+    module = _import(path)
+    function = getattr(module, name, None)
+    if not callable(function):
+        own = [n for n, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__]
+        raise RewrightError(f"{file} has no function {name!r}; {did_you_mean(name, own)}")
+    return UserFunction(path, name, function)
+
+
+def _import(path: Path) -> ModuleType:
+    """Run the file as a module, with its folder on the path as ``python file.py`` has it."""
+    name = f"_rewright_user_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    sys.modules[name] = module
+    with one_line_errors(path, "importing"):
+        spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def one_line_errors(path: Path, doing: str) -> Generator[None]:
+    """Turn whatever the user's code raises into one RewrightError that names the line."""
+    try:
+        yield
+    except RewrightError:
+        raise
+    except SyntaxError as error:
+        where = Path(error.filename).name if error.filename else path.name
+        raise RewrightError(f"{doing} {where} stopped at line {error.lineno}: {error.msg}; correct the file") from None
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if Path(frame.filename) == path.resolve()]
+        where = f"{path.name}:{lines[-1]}" if lines else path.name
+        first = next(iter(str(error).splitlines()), "")
+        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        raise RewrightError(f"{doing} stopped at {where}: {what}; correct the file") from None
+
+
+def _is_program(value: object) -> bool:
+    """Whether a value is ``(callable, sequence)`` or ``(callable, sequence, dict)``."""
+    if not isinstance(value, tuple):
+        return False
+    parts = cast("tuple[Any, ...]", value)
+    kinds = ((tuple, list), dict)
+    return len(parts) in (2, 3) and callable(parts[0]) and all(map(isinstance, parts[1:], kinds))
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"a tuple of {', '.join(type(part).__name__ for part in cast('tuple[Any, ...]', value)) or 'nothing'}"
+    return "nothing" if value is None else f"a {type(value).__name__}"
