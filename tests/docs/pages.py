@@ -1,0 +1,117 @@
+"""The code blocks of a page, and how they are run.
+
+The blocks of a page run in order and share one namespace and one folder:
+
+- ``python`` runs; a ``text`` block directly after it is what it prints;
+- ``console`` runs each line that starts with ``$``; the lines after it are what it prints, where a line ``...`` stands
+  for any lines, and times are not compared;
+- a ``{code-block}`` with a ``:caption:`` is a file of that name;
+- every other block must be ``text`` (a figure), ``toml`` or ``json`` (a fragment).
+"""
+
+from __future__ import annotations
+
+import io
+import linecache
+import os
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FENCE = re.compile(r"^```(?P<language>\{code-block\} \w+|\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_CAPTION = re.compile(r"\A:caption: (?P<name>\S+)\n\n")
+_SECONDS = re.compile(r"\d[\d,]*(\.\d+)? s\b")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: its language, text, first line, the file it is written to, and whether it follows at once."""
+
+    language: str
+    text: str
+    line: int
+    file: str
+    follows: bool
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    text, found, end = page.read_text(), list[Block](), 0
+    for match in _FENCE.finditer(text):
+        language = match["language"].removeprefix("{code-block} ")
+        caption = _CAPTION.match(match["body"])
+        body = match["body"][caption.end() :] if caption else match["body"]
+        line = text.count("\n", 0, match.start()) + 2
+        follows = not text[end : match.start()].strip()
+        found.append(Block(language, body, line, caption["name"] if caption else "", follows))
+        end = match.end()
+    return found
+
+
+def run_page(page: Path, folder: Path) -> None:
+    """Run the blocks of a page in a folder; raises AssertionError where one prints something else."""
+    namespace: dict[str, Any] = {"__name__": "__page__"}
+    before, printed = "", ""
+    for block in blocks(page):
+        where = f"{page.relative_to(ROOT)}:{block.line}"
+        if block.file:
+            (folder / block.file).write_text(block.text)
+        elif block.language == "python":
+            printed = run_python(block, where, namespace)
+        elif block.language == "console":
+            run_console(block, where, folder)
+        elif block.language == "text" and before == "python" and block.follows:
+            assert printed == block.text, f"{where}: the block above prints\n{printed}"
+        else:
+            assert block.language in ("text", "toml", "json"), (
+                f"{where}: a {block.language} block is not run by anything"
+            )
+        before = block.language if not block.file else ""
+
+
+def run_python(block: Block, where: str, namespace: dict[str, Any]) -> str:
+    """Run a block and return what it prints."""
+    name = f"<{where}>"
+    linecache.cache[name] = (len(block.text), None, block.text.splitlines(keepends=True), name)
+    stream = io.StringIO()
+    with redirect_stdout(stream):
+        exec(compile(block.text, name, "exec"), namespace)
+    return stream.getvalue()
+
+
+def run_console(block: Block, where: str, folder: Path) -> None:
+    """Run the commands of a block and compare what they print."""
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+    }
+    for command, expected in commands(block.text):
+        run = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert matches(expected, run.stdout), f"{where}: $ {command} prints\n{run.stdout}"
+
+
+def commands(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with the output below it."""
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    return [(part.partition("\n")[0], part.partition("\n")[2].rstrip("\n")) for part in parts]
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Whether an output is the expected one, times aside; a line ``...`` stands for any lines."""
+    pieces = [re.escape(piece) for piece in re.split(r"^\.\.\.$", _SECONDS.sub("N s", expected), flags=re.MULTILINE)]
+    return re.fullmatch(".*".join(pieces), _SECONDS.sub("N s", printed).rstrip("\n"), re.DOTALL) is not None
