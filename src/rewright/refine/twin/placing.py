@@ -1,0 +1,162 @@
+"""Global tensors and the tensors of the ranks: scattering by a placement, and reading a placement off values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.placement import AxisRuns, Mesh, Placement, place
+from rewright.ops.base import Array
+
+TOLERANCE = 1e-6
+"""Largest difference that counts as rounding, relative to the largest magnitude in the tensor."""
+
+COMBINE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+"""How addends of a partial placement make the global tensor, by DTensor's name of the reduction."""
+
+
+def global_indices(runs: AxisRuns) -> Array:
+    """The global index of each local index along one axis; raises RewrightError for symbolic runs."""
+    pieces = [np.arange(_number(start), _number(start) + _number(length)) for start, length in runs]
+    return np.concatenate([np.zeros(0, np.int64), *pieces])
+
+
+def cut(value: Array, runs: Sequence[AxisRuns]) -> Array:
+    """The part of a global tensor that a rank holds."""
+    for axis, own in enumerate(runs):
+        whole = len(own) == 1 and own[0] == (0, value.shape[axis])
+        value = value if whole else np.take(value, global_indices(own), axis=axis)
+    return value
+
+
+def scatter(value: Array, placement: Placement, mesh: Mesh, generator: np.random.Generator) -> list[Array]:
+    """The tensors of all ranks; addends of a partial placement are random and make the value together.
+
+    Args:
+        value: the global tensor.
+        generator: draws the addends.
+    """
+    if not placement.partial:
+        return [cut(value, placement.runs[rank]) for rank in range(mesh.size)]
+    names = [name for name, _ in mesh.axes]
+    parts = [mesh.axes[names.index(name)][1] for name in placement.partial]
+    coordinates = list(itertools.product(*(range(size) for size in parts)))
+    addends = dict(zip(coordinates, _addends(value, placement.reduction, len(coordinates), generator), strict=True))
+    found: list[Array] = []
+    for rank in range(mesh.size):
+        own = tuple(mesh.coordinates(rank)[names.index(name)] for name in placement.partial)
+        found.append(cut(addends[own], placement.runs[rank]))
+    return found
+
+
+def _addends(value: Array, reduction: str, count: int, generator: np.random.Generator) -> list[Array]:
+    if reduction == "sum":
+        rest = [generator.standard_normal(value.shape).astype(value.dtype) for _ in range(count - 1)]
+        return [*rest, value - sum(rest, start=np.zeros_like(value))]
+    # One random member holds the extreme value of each element, the others something weaker.
+    owner = generator.integers(0, count, value.shape)
+    sign = -1 if reduction == "max" else 1
+    weaker = [sign * generator.uniform(0.5, 1.5, value.shape) for _ in range(count)]
+    return [np.where(owner == i, value, value + shift).astype(value.dtype) for i, shift in enumerate(weaker)]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two tensors part most: the global index, both values, and the size relative to the tensor."""
+
+    index: tuple[int, ...]
+    sequential: float
+    distributed: float
+    relative: float
+    rank: int
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether it is small enough to come from the order of floating-point operations."""
+        return self.relative <= TOLERANCE
+
+
+def compare(value: Array, locals_: Sequence[Array], placement: Placement, mesh: Mesh) -> Difference | None:
+    """The largest difference between a global tensor and what the ranks hold under a placement.
+
+    Returns None for tensors without elements. Raises RewrightError where shapes do not fit the placement.
+    """
+    worst: Difference | None = None
+    scale = _scale(value)
+    for rank in range(mesh.size):
+        expected = cut(value, placement.runs[rank])
+        group = mesh.group(rank, placement.partial) if placement.partial else (rank,)
+        if any(locals_[member].shape != expected.shape for member in group):
+            raise RewrightError(
+                f"rank {rank} holds {list(locals_[rank].shape)} where {placement} asks for {list(expected.shape)}"
+            )
+        held = locals_[group[0]]
+        for member in group[1:]:
+            held = COMBINE[placement.reduction](held, locals_[member])
+        found = _largest(expected, held, scale, placement, rank)
+        if found is not None and (worst is None or found.relative > worst.relative):
+            worst = found
+    return worst
+
+
+def _scale(value: Array) -> float:
+    finite = np.abs(value[np.isfinite(value)].astype(np.float64))
+    return max(float(finite.max()) if finite.size else 0.0, 1e-30)
+
+
+def _largest(expected: Array, held: Array, scale: float, placement: Placement, rank: int) -> Difference | None:
+    if not expected.size:
+        return None
+    left, right = expected.astype(np.float64), held.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(left - right)
+    gap = np.where((left == right) | (np.isnan(left) & np.isnan(right)), 0.0, gap)
+    gap = np.where(np.isnan(gap), np.inf, gap)
+    local = np.unravel_index(int(np.argmax(gap)), gap.shape)
+    runs = placement.runs[rank]
+    index = tuple(int(global_indices(own)[i]) for own, i in zip(runs, local, strict=True))
+    return Difference(index, float(left[local]), float(right[local]), float(gap[local]) / scale, rank)
+
+
+def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh) -> Placement | None:
+    """The first placement in DTensor's vocabulary under which the ranks hold the value, or None.
+
+    Replicated comes before sharded, sharded before partial.
+    """
+    for placement in candidates(value.shape, [tensor.shape for tensor in locals_], mesh):
+        worst = compare(value, locals_, placement, mesh)
+        if worst is None or worst.is_rounding:
+            return placement
+    return None
+
+
+def candidates(shape: Sequence[int], local_shapes: Sequence[tuple[int, ...]], mesh: Mesh) -> Iterator[Placement]:
+    """Every placement by ``Replicate``, ``Shard`` and ``Partial(sum)`` whose local shapes are these."""
+    kinds = ["Replicate()", *(f"Shard({axis})" for axis in range(len(shape))), "Partial(sum)"]
+    for texts in itertools.product(kinds, repeat=len(mesh.axes)):
+        placement = place(tuple(shape), mesh, texts)
+        if all(placement.local_shape(rank) == local for rank, local in enumerate(local_shapes)):
+            yield placement
+
+
+def local_inputs(
+    values: Mapping[str, Array], placements: Mapping[str, Placement], mesh: Mesh, generator: np.random.Generator
+) -> list[dict[str, Array]]:
+    """The inputs of every rank from the global ones; raises RewrightError for an input without a placement."""
+    found: list[dict[str, Array]] = [{} for _ in range(mesh.size)]
+    for name, value in values.items():
+        if name not in placements:
+            continue
+        for rank, own in enumerate(scatter(value, placements[name], mesh, generator)):
+            found[rank][name] = own
+    return found
+
+
+def _number(size: object) -> int:
+    if not isinstance(size, int):
+        raise RewrightError(f"a placement at size {size} cannot be executed; give every size symbol a number first")
+    return size

@@ -1,0 +1,207 @@
+"""Both programs on the same random inputs: do the ranks hold what the sequential program computes?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rewright import ops
+from rewright.interp.agreement import CollectiveMismatch
+from rewright.interp.meetings import Schedule, match_collectives
+from rewright.interp.ranks import Execution, run, run_ranks
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
+from rewright.ir.placement import Placement, RankProgram
+from rewright.ops.base import Array
+from rewright.refine.twin.drawing import Draws, plan_draws
+from rewright.refine.twin.placing import Difference, compare, fitting, local_inputs
+from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
+from rewright.refine.verdict import Counterexample
+
+
+@dataclass(frozen=True)
+class TwinResult:
+    """What running both programs showed.
+
+    ``agrees`` is True where every output fits on every trial, False where one does not (or the ranks fail while
+    the sequential program runs), None where nothing could be decided; ``reason`` says why in one sentence.
+    """
+
+    agrees: bool | None
+    reason: str
+    trials: int = 0
+    largest_error: float = 0.0
+    """Over all outputs, relative to the largest magnitude of the output."""
+    wrong_outputs: tuple[str, ...] = ()
+    counterexample: Counterexample | None = None
+    placements: dict[str, Placement | None] = field(default_factory=dict[str, "Placement | None"])
+    """By output: the expected placement where one was given and holds, else the one that fits the values."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run: the global inputs and what every node that was kept computed."""
+
+    inputs: dict[str, Array]
+    sequential: Execution
+    ranks: list[Execution]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A sequential program and the programs of all ranks at sizes that can be executed.
+
+    Node positions are those of the programs that it was made from; sizes may be smaller.
+    """
+
+    sequential: Graph
+    program: RankProgram
+    draws: Draws
+    schedule: Schedule
+    shrunk: bool = False
+
+    def compare(
+        self, seed: int = 0, expect: Mapping[str, Placement] | None = None, trials: int | None = None
+    ) -> TwinResult:
+        """Run both programs until every special input value has occurred, and compare all outputs.
+
+        Args:
+            seed: determines all inputs.
+            expect: placements of outputs; by default those of the program. An output without one may have any.
+            trials: how many draws; by default as many as the special integer values need.
+        """
+        expected = dict(self.program.outputs if expect is None else expect)
+        found: TwinResult | None = None
+        count = self.draws.trials if trials is None else trials
+        for trial in range(count):
+            ran = self.run_trial(seed, trial)
+            if isinstance(ran, TwinResult):
+                return replace(ran, trials=trial + 1)
+            one = self._judge(ran, expected, seed)
+            if one.agrees is not True:
+                return replace(one, trials=trial + 1)
+            # A placement that fitted the values of one draw has to fit those of the next.
+            expected |= {name: placement for name, placement in one.placements.items() if placement is not None}
+            error = max(one.largest_error, found.largest_error if found else 0.0)
+            found = replace(one, trials=trial + 1, largest_error=error)
+        return found or TwinResult(None, "no trial was asked for")
+
+    def run_trial(
+        self, seed: int, trial: int, keep: Sequence[frozenset[int]] = (), keep_sequential: frozenset[int] = frozenset()
+    ) -> Trial | TwinResult:
+        """One run of both programs, or the result where one of them fails.
+
+        Args:
+            keep: for every rank the nodes whose values are kept.
+            keep_sequential: nodes of the sequential program whose values are kept.
+        """
+        try:
+            inputs, sequential = self._run_sequential(seed, trial, keep_sequential)
+        except RewrightError as error:
+            return TwinResult(None, f"the sequential program cannot be executed: {error}")
+        generator = np.random.default_rng((seed, trial, 1))
+        try:
+            held = local_inputs(inputs, self.program.inputs, self.program.mesh, generator)
+            ranks = run_ranks(self.program.graphs, held, keep=keep or None, schedule=self.schedule)
+        except RewrightError as error:
+            return TwinResult(False, f"the sequential program runs, and the distributed one fails: {error}")
+        return Trial(inputs, sequential, ranks)
+
+    def _run_sequential(self, seed: int, trial: int, keep: frozenset[int]) -> tuple[dict[str, Array], Execution]:
+        inputs = self.draws.draw(seed, trial)
+        execution = run(self.sequential, inputs, keep=keep)
+        if not all(np.isfinite(value).all() for value in execution.outputs.values()):
+            positive = self.draws.draw(seed, trial, positive=True)
+            again = run(self.sequential, positive, keep=keep)
+            if all(np.isfinite(value).all() for value in again.outputs.values()):
+                return positive, again
+        return inputs, execution
+
+    def _judge(self, trial: Trial, expected: Mapping[str, Placement], seed: int) -> TwinResult:
+        placements: dict[str, Placement | None] = {}
+        wrong: dict[str, tuple[Difference | None, str]] = {}
+        worst = 0.0
+        for name, value in trial.sequential.outputs.items():
+            missing = [rank for rank, execution in enumerate(trial.ranks) if name not in execution.outputs]
+            if missing:
+                wrong[name] = None, f"rank {missing[0]} has no output {name!r}"
+                continue
+            held = [execution.outputs[name] for execution in trial.ranks]
+            placements[name], difference, why = self._place(name, value, held, expected.get(name))
+            worst = max(worst, difference.relative if difference else 0.0)
+            if why:
+                wrong[name] = difference, why
+        if not wrong:
+            return TwinResult(True, "all outputs agree", largest_error=worst, placements=placements)
+        sizes = {name: tuple(value.shape) for name, value in trial.inputs.items()}
+        name = next((name for name, (difference, _) in wrong.items() if difference), next(iter(wrong)))
+        difference, why = wrong[name]
+        example = difference and Counterexample(
+            sizes, name, difference.index, difference.sequential, difference.distributed, seed
+        )
+        return TwinResult(False, why, 0, worst, tuple(wrong), example, placements)
+
+    def _place(
+        self, name: str, value: Array, held: Sequence[Array], expected: Placement | None
+    ) -> tuple[Placement | None, Difference | None, str]:
+        """The placement that holds, the largest difference, and why the output is wrong (empty if it is not)."""
+        mesh = self.program.mesh
+        difference: Difference | None = None
+        if expected is not None:
+            try:
+                difference = compare(value, held, expected, mesh)
+            except RewrightError as error:
+                return fitting(value, held, mesh), None, f"output {name!r}: {error}"
+            if difference is None or difference.is_rounding:
+                return expected, difference, ""
+        found = fitting(value, held, mesh)
+        if expected is not None:
+            is_ = f"it is {found}" if found else "it fits no placement"
+            return found, difference, f"output {name!r} does not have the placement {expected}; {is_}"
+        if found is not None:
+            return found, compare(value, held, found, mesh), ""
+        if all(tensor.shape == value.shape for tensor in held):
+            everywhere = Placement(tuple(_whole(value) for _ in held), ("Replicate()",) * len(mesh.axes))
+            difference = compare(value, held, everywhere, mesh)
+        return None, difference, f"output {name!r} fits no placement"
+
+
+def _whole(value: Array) -> tuple[tuple[tuple[int, int], ...], ...]:
+    return tuple(((0, size),) if size else () for size in value.shape)
+
+
+def make_twin(sequential: Graph, program: RankProgram) -> Twin | Unsupported:
+    """The twin of a pair of programs, at smaller sizes where the captured ones are too large to execute.
+
+    Returns Unsupported with the reason where inputs have no placement, an operator cannot be executed, or the
+    sizes cannot be shrunk consistently. Raises CollectiveMismatch where collectives do not meet.
+    """
+    why = _obstacle(sequential, program)
+    if why is not None:
+        return Unsupported(why)
+    names = size_symbols(sequential).union(*(size_symbols(graph) for graph in program.graphs))
+    if names:
+        sizes = default_sizes(names)
+        sequential, program = at_sizes(sequential, sizes), program_at_sizes(program, sizes)
+    schedule = match_collectives(program.graphs)
+    return Twin(sequential, program, plan_draws(sequential, program), schedule)
+
+
+def _obstacle(sequential: Graph, program: RankProgram) -> str | None:
+    for rank, graph in enumerate(program.graphs):
+        for name in graph.inputs:
+            if name not in sequential.inputs:
+                return f"input {name!r} of rank {rank} has no counterpart in the sequential program"
+            if name not in program.inputs:
+                return f"input {name!r} has no placement over the ranks"
+    for graph in (sequential, *program.graphs):
+        for node in graph.nodes:
+            if isinstance(node.op, ops.CustomCall):
+                return f"custom_call {node.op.target} at {node.span} is opaque"
+    return None
+
+
+__all__ = ["CollectiveMismatch", "Trial", "Twin", "TwinResult", "make_twin"]
