@@ -1,0 +1,45 @@
+"""Content hashes of graphs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from rewright.ir.graph import Graph, Node
+from rewright.ir.text import print_attributes, print_span
+
+
+def digest(graph: Graph, *, names: bool = True, spans: bool = False) -> str:
+    """A SHA-256 over the computation of the outputs, as hexadecimal text.
+
+    Two graphs have the same digest where their outputs are the same expressions over the same inputs: the order of
+    nodes, shared and dead nodes, and the graph's name do not count. Without ``names`` inputs and outputs count by
+    position; with ``spans`` the source locations count too.
+    """
+    found = node_digests(graph, names=names, spans=spans)
+    total = hashlib.sha256()
+    for number, (name, position) in enumerate(graph.outputs.items()):
+        total.update(json.dumps(name if names else number).encode())
+        total.update(found[position])
+    return total.hexdigest()
+
+
+def node_digests(graph: Graph, *, names: bool = True, spans: bool = False) -> list[bytes]:
+    """For every node the SHA-256 of its expression over the inputs; equal expressions have equal digests."""
+    numbers = {position: number for number, position in enumerate(graph.inputs.values())}
+    found: list[bytes] = []
+    for position, node in enumerate(graph.nodes):
+        own = hashlib.sha256(_header(node, numbers.get(position), names).encode())
+        if spans:
+            own.update(print_span(node.span).encode())
+        for operand in node.operands:
+            own.update(found[operand])
+        found.append(own.digest())
+    return found
+
+
+def _header(node: Node, number: int | None, names: bool) -> str:
+    """Operator, attributes and type; an input without its name has its number instead."""
+    if number is not None and not names:
+        return f"{node.op.name} {number} : {node.type}"
+    return f"{node.op.name} {print_attributes(node.op)} : {node.type}"

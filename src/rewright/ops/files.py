@@ -1,0 +1,89 @@
+"""Graphs in files: text (``.rwt``) and JSON (``.json``, ``.json.gz``) with the operators of this package."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.json_form import from_json, to_json
+from rewright.ir.parser import parse_graph
+from rewright.ir.text import print_graph
+from rewright.ops import REGISTRY
+
+EXTENSIONS = (".rwt", ".json", ".json.gz")
+
+
+def parse(text: str) -> Graph:
+    """The graph of a text form; raises RewrightError with the line number."""
+    return parse_graph(text, REGISTRY)
+
+
+def load_graph(path: str | os.PathLike[str]) -> Graph:
+    """Read a graph; the form follows from the extension.
+
+    Raises RewrightError for an unknown extension, a file that cannot be read, and contents that are no graph.
+    """
+    extension = _extension(path)
+    try:
+        contents = Path(path).read_bytes()
+        text = (gzip.decompress(contents) if extension == ".json.gz" else contents).decode("utf-8")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}") from None
+    return _explain(path, lambda: parse(text) if extension == ".rwt" else from_json(_decode(text), REGISTRY))
+
+
+def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write a graph; the form follows from the extension, and a file is replaced as a whole or not at all.
+
+    Raises RewrightError for an unknown extension and where the file cannot be written.
+    """
+    extension = _extension(path)
+    if extension == ".rwt":
+        contents = print_graph(graph).encode()
+    else:
+        contents = json.dumps(to_json(graph), allow_nan=False, separators=(",", ":")).encode()
+    if extension == ".json.gz":
+        contents = gzip.compress(contents, mtime=0)
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(contents)
+        partial.replace(target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise RewrightError(f"cannot write {target}: {_reason(error)}") from None
+
+
+def _extension(path: str | os.PathLike[str]) -> str:
+    name = os.fspath(path)
+    for extension in sorted(EXTENSIONS, key=len, reverse=True):
+        if name.endswith(extension):
+            return extension
+    raise RewrightError(f"{name} has no known extension; graphs are stored as {', '.join(EXTENSIONS)}")
+
+
+def _decode(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RewrightError(f"this is no JSON: {str(error).splitlines()[0]}") from None
+
+
+def _explain(path: str | os.PathLike[str], read: Callable[[], Graph]) -> Graph:
+    try:
+        return read()
+    except RewrightError as error:
+        raise RewrightError(f"{os.fspath(path)}: {error}") from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    return (getattr(error, "strerror", None) or str(error) or "it is incomplete").splitlines()[0]
