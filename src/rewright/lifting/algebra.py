@@ -1,0 +1,272 @@
+"""Sums, products and choices of views: linear maps keep partial sums partial, everything else closes them first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from rewright.lifting import regions
+from rewright.lifting.filling import Filler
+from rewright.lifting.index import Access, compose
+from rewright.lifting.regions import Region
+from rewright.lifting.simplify import simplify
+from rewright.lifting.terms import ONE, Operand, Terms
+from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
+
+
+class Algebra:
+    """Arithmetic on views over one store of terms.
+
+    While the sequential program is lifted every fold is closed at once, and its closed form is *known*. In a rank
+    program a fold whose range is not known stays open: its region travels outwards in ``parts`` until the ranks'
+    regions add up to a known one.
+    """
+
+    def __init__(self) -> None:
+        self.terms = Terms()
+        self.filler = Filler(self.terms, self.allowed)
+        self.sequential = True
+        self.known: set[int] = set()
+        """Closed folds of the sequential program."""
+        self.facts: dict[int, Region] = {}
+        """For an integer term, the set its values lie in wherever the sequential program is defined."""
+
+    def allowed(self, term: int) -> Region | None:
+        """The set that an integer term's values lie in, where it is known."""
+        return self.facts.get(term)
+
+    # --- addends -------------------------------------------------------------------------------------------------
+    def part(self, coefficient: Fraction, hole: int, region: Region, access: Access) -> Addend:
+        """A fold restricted to a region: closed where the sequential program closes it so, else left open."""
+        return self.complete(Addend(coefficient, hole, access, ((hole, region),)))
+
+    def complete(self, addend: Addend) -> Addend:
+        """Close the folds of an addend if every region is known or this is the sequential program."""
+        if not addend.parts or all(self._is_known(hole, region) for hole, region in addend.parts):
+            return self.filler.fill(addend)
+        if self.sequential:
+            closed = self.filler.fill(addend)
+            self.known.update(self.terms.ranged(hole, region) for hole, region in addend.parts)
+            return closed
+        return addend
+
+    def _is_known(self, hole: int, region: Region) -> bool:
+        closed = self.terms.graph.lookup(("ranged", region), (hole,))
+        if closed is not None and closed in self.known:
+            return True
+        return self.terms.label(hole)[0] == "guard" and self.filler.unguarded(hole, region) is not None
+
+    def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
+        """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
+        grouped: dict[tuple[int, Access, Fraction, tuple[int, ...]], Parts] = {}
+        closed: list[tuple[Fraction, int, Access]] = []
+        for a in addends:
+            if not a.parts:
+                closed.append((a.coefficient, a.term, a.access))
+                continue
+            key = (a.term, a.access, a.coefficient, tuple(hole for hole, _ in a.parts))
+            before = grouped.get(key)
+            grouped[key] = a.parts if before is None else _add_parts(before, a.parts)
+        left: list[Addend] = []
+        for (term, access, coefficient, _), parts in grouped.items():
+            done = self.complete(Addend(coefficient, term, access, parts))
+            if done.parts:
+                left.append(done)
+            else:
+                closed.append((done.coefficient, done.term, done.access))
+        if len(closed) == 1:
+            coefficient, term, access = closed[0]
+            head = (Addend(coefficient, term, access),) if coefficient else ()
+            return View(dims, (*head, *left))
+        return View(dims, (*self._affine(closed), *left))
+
+    def _affine(self, addends: Sequence[tuple[Fraction, int, Access]]) -> tuple[Addend, ...]:
+        """The closed sum; constants stay apart, or move into the offset of an index."""
+        one = self.terms.one
+        flat = [(c * f, *operand) for c, t, a in addends for f, operand in self.terms.summands(t, a)]
+        constant = sum((c for c, t, _ in flat if t == one), start=Fraction(0))
+        total = self.terms.add([item for item in flat if item[1] != one])
+        if total is None:
+            return (Addend(constant, one, ()),) if constant else ()
+        if constant and total.term == self.terms.index:
+            offset = constant / total.coefficient
+            if offset.denominator == 1:
+                (low, strides), *_ = total.access
+                return (Addend(total.coefficient, total.term, ((low + int(offset), strides),)),)
+        return (total, Addend(constant, one, ())) if constant else (total,)
+
+    def solid(self, view: View, *, linear: bool) -> tuple[Addend, ...]:
+        """The view as few addends: one closed one and, under a linear map, one that still has open parts."""
+        addends = view.addends
+        if not linear:
+            addends = self.settle(view.dims, [self.filler.fill(a) for a in addends]).addends
+        else:
+            addends = tuple(self._summable(view))
+        closed = [a for a in addends if not a.parts]
+        if len(closed) > 1:
+            total = self.terms.add([(a.coefficient, a.term, a.access) for a in closed])
+            closed = [total] if total is not None else []
+        partial = [a for a in addends if a.parts]
+        return (*closed, *self._joined(partial))
+
+    def _joined(self, partial: list[Addend]) -> list[Addend]:
+        """Partial addends as one term that is linear in all their folds, where the regions do not contradict."""
+        if len(partial) < 2:
+            return partial
+        together: dict[int, Region] = {}
+        for a in partial:
+            for hole, region in a.parts:
+                if together.setdefault(hole, region) != region:
+                    return partial
+        total = self.terms.add([(a.coefficient, a.term, a.access) for a in partial])
+        if total is None:
+            return []
+        return [Addend(total.coefficient, total.term, total.access, tuple(sorted(together.items())))]
+
+    def closed(self, view: View) -> Addend:
+        """The view as one closed addend; zero has coefficient zero."""
+        addends = self.solid(view, linear=False)
+        if not addends:
+            return Addend(Fraction(0), self.terms.one, ())
+        assert len(addends) == 1
+        return addends[0]
+
+    def operand(self, view: View) -> Operand:
+        """The view as one term with its coefficient inside; it becomes an anchor for longer sums."""
+        if not view.addends:
+            return self.terms.freeze(Addend(Fraction(0), self.terms.one, ()))
+        term, access = self.terms.freeze(self.closed(view))
+        return term, access
+
+    def integer(self, view: View) -> tuple[Fraction, Fraction, Operand | None]:
+        """An integer view as ``constant + scale * term``, the term integer-valued; None for a constant."""
+        addends = self.settle(view.dims, [self.filler.fill(a) for a in view.addends]).addends
+        constant = sum((a.coefficient for a in addends if a.term == self.terms.one), start=Fraction(0))
+        rest = [a for a in addends if a.term != self.terms.one]
+        if not rest:
+            return constant, ONE, None
+        (total,) = rest
+        label = self.terms.label(total.term)
+        if label[0] == "add":
+            coefficients = label[1]
+            assert isinstance(coefficients, tuple)
+            if any(c.denominator != 1 for c in coefficients):
+                term, access = self.terms.freeze(total)
+                return constant, ONE, (term, access)
+        return constant, total.coefficient, (total.term, total.access)
+
+    # --- views ---------------------------------------------------------------------------------------------------
+    def zero(self, dims: tuple[Digits, ...]) -> View:
+        """A view of zeros."""
+        return View(dims, ())
+
+    def constant(self, dims: tuple[Digits, ...], value: float | Fraction) -> View:
+        """A view of one number."""
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            return View(dims, (Addend(ONE, self.terms.number(value), ()),))
+        exact = Fraction(value)
+        return View(dims, (Addend(exact, self.terms.one, ()),) if exact else ())
+
+    def as_constant(self, view: View) -> Fraction | None:
+        """The number that a view repeats, else None."""
+        if not view.addends:
+            return Fraction(0)
+        if len(view.addends) == 1 and view.addends[0].term == self.terms.one:
+            return view.addends[0].coefficient
+        return None
+
+    def add(self, views: Sequence[View], factors: Sequence[Fraction]) -> View:
+        """The linear combination of views with common digits."""
+        addends = [
+            a if factor == 1 else Addend(a.coefficient * factor, a.term, a.access, a.parts)
+            for view, factor in zip(views, factors, strict=True)
+            for a in self._summable(view)
+        ]
+        return self.settle(views[0].dims, addends)
+
+    def _summable(self, view: View) -> Sequence[Addend]:
+        """The addends with every fold that is no sum closed: regions of a maximum do not add up."""
+        if all(self.terms.parts_kind(a.parts) == "sum" for a in view.addends):
+            return view.addends
+        return [a if self.terms.parts_kind(a.parts) == "sum" else self.filler.fill(a) for a in view.addends]
+
+    def multiply(self, left: View, right: View) -> View:
+        """The product; it stays partial where exactly one factor is."""
+        for view, other in ((left, right), (right, left)):
+            number = self.as_constant(view)
+            if number is not None:
+                return self.add([other], [number])
+        many, one = (right, left) if any(a.parts for a in right.addends) else (left, right)
+        factor = self.closed(one)
+        products: list[Addend] = []
+        for a in self.solid(many, linear=True):
+            products.append(self._product(a, factor))
+        return self.settle(left.dims, products)
+
+    def _product(self, left: Addend, right: Addend) -> Addend:
+        coefficient = left.coefficient * right.coefficient
+        if coefficient == 0:
+            return Addend(Fraction(0), self.terms.one, ())
+        for guard, body in ((left, right), (right, left)):
+            predicate = None if guard.parts else self.terms.predicate(guard.term)
+            if predicate is not None:
+                (value, access), region = predicate
+                at = (value, compose(access, guard.access))
+                return self.guarded(at, region, Addend(coefficient, body.term, body.access, body.parts))
+        term, access = self.terms.multiply([(left.term, left.access), (right.term, right.access)])
+        return Addend(coefficient, term, access, left.parts or right.parts)
+
+    def indicator(self, value: Operand, region: Region) -> Addend:
+        """One where the integer ``value`` lies in the region, else zero; always closed."""
+        hole, access = self.terms.guard(value, (self.terms.one, ()))
+        return self.filler.fill(Addend(ONE, hole, access, ((hole, region),)))
+
+    def under(self, value: Operand, region: Region, view: View) -> View:
+        """The view as it is where ``value`` lies in the region: guards inside that test the same value are decided."""
+        addends: list[Addend] = []
+        for a in view.addends:
+            if a.parts:
+                addends.extend(self._under_part(value, region, a))
+                continue
+            inner = simplify(self.terms, (a.term, a.access), value, region)
+            addends.append(Addend(a.coefficient * inner.coefficient, inner.term, inner.access))
+        return self.settle(view.dims, [a for a in addends if a.coefficient])
+
+    def _under_part(self, value: Operand, region: Region, addend: Addend) -> list[Addend]:
+        """A partial addend that is itself guarded by the same value loses that guard."""
+        label = self.terms.label(addend.term)
+        if label[0] != "guard" or len(addend.parts) != 1 or addend.parts[0][0] != addend.term:
+            return [addend]
+        inner, body = self.terms.children(addend.term)
+        accesses = label[1]
+        assert isinstance(accesses, tuple)
+        if (inner, compose(accesses[0], addend.access)) != value:
+            return [addend]
+        common = regions.intersect(addend.parts[0][1], region)
+        if common == region:
+            return [Addend(addend.coefficient, body, compose(accesses[1], addend.access))]
+        return [] if not common else [addend]
+
+    def guarded(self, value: Operand, region: Region, body: Addend) -> Addend:
+        """``body`` where ``value`` lies in the region, else zero."""
+        if not region:
+            return Addend(Fraction(0), self.terms.one, ())
+        hole, access = self.terms.guard(value, (body.term, body.access))
+        if body.parts:
+            closed = self.terms.ranged(hole, region)
+            return Addend(body.coefficient, closed, access, body.parts)
+        return self.part(body.coefficient, hole, region, access)
+
+
+def align(views: Sequence[View]) -> list[View]:
+    """The views with common digits on every axis; raises NotAView where they do not nest."""
+    if all(v.dims == views[0].dims for v in views):
+        return list(views)
+    if any(len(v.dims) != len(views[0].dims) for v in views):
+        raise NotAView("different ranks")
+    dims = tuple(common_digits([v.dims[axis] for v in views]) for axis in range(len(views[0].dims)))
+    return [refine(v, dims) for v in views]
+
+
+def _add_parts(left: Parts, right: Parts) -> Parts:
+    return tuple((hole, regions.add([a, b])) for (hole, a), (_, b) in zip(left, right, strict=True))

@@ -1,0 +1,54 @@
+"""Collectives as operations on the values of all members of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rewright import ops
+from rewright.ir.operator import Operator
+from rewright.lifting.algebra import Algebra
+from rewright.lifting.reduction import combine
+from rewright.lifting.value import NotAView, Value, concatenate, slice_axis
+
+
+def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value]) -> list[Value]:
+    """What every member of a group holds after a collective; members in group order."""
+    op = operators[0]
+    count = len(values)
+    if isinstance(op, ops.AllReduce):
+        return [combine(algebra, op.kind, values)] * count
+    if isinstance(op, ops.AllGather):
+        return [concatenate(values, op.dimension)] * count
+    if isinstance(op, ops.ReduceScatter):
+        total = combine(algebra, op.kind, values)
+        return [chunk(total, op.dimension, count, k) for k in range(count)]
+    if isinstance(op, ops.AllToAll):
+        return _all_to_all(op, operators, values)
+    raise NotAView(f"{op.name} has no value for the engine")
+
+
+def chunk(value: Value, axis: int, parts: int, position: int) -> Value:
+    """One of equal slices along an axis."""
+    from rewright.ir.dims import divide
+
+    size = divide(value.shape[axis], parts)
+    if size is None:
+        raise NotAView("uneven chunks")
+    return slice_axis(value, axis, size * position, size * (position + 1))
+
+
+def _all_to_all(op: ops.AllToAll, operators: Sequence[Operator], values: Sequence[Value]) -> list[Value]:
+    count = len(values)
+    results: list[Value] = []
+    for receiver in range(count):
+        arrived: list[Value] = []
+        for sender, value in enumerate(values):
+            own = operators[sender]
+            assert isinstance(own, ops.AllToAll)
+            if own.send_splits is None:
+                arrived.append(chunk(value, op.split_dimension, count, receiver))
+                continue
+            start = sum(own.send_splits[:receiver], start=0)
+            arrived.append(slice_axis(value, op.split_dimension, start, start + own.send_splits[receiver]))
+        results.append(concatenate(arrived, op.concat_dimension))
+    return results

@@ -1,0 +1,86 @@
+"""Affine index expressions: which element of a term's axis a view reads.
+
+An index is ``(constant, ((variable, stride), ...))`` with variables in ascending order; the constant and the strides
+are sizes (integers or polynomials over size symbols). Terms are total functions of integer indices, so an index
+has no range of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rewright.ir.dims import Dim, SizeExpr, divide
+
+Index = tuple[Dim, tuple[tuple[int, Dim], ...]]
+Access = tuple[Index, ...]
+"""One index for each axis of the term that is read."""
+
+
+def variable(position: int) -> Index:
+    """The index that is one variable."""
+    return (0, ((position, 1),))
+
+
+def identity(rank: int) -> Access:
+    """The access that reads every axis at the variable of the same position."""
+    return tuple((0, ((axis, 1),)) for axis in range(rank))
+
+
+def build(constant: Dim, strides: Mapping[int, Dim]) -> Index:
+    """An index from a constant and strides by variable; zero strides vanish."""
+    return constant, tuple(sorted((v, s) for v, s in strides.items() if s != 0))
+
+
+def substitute(index: Index, replacements: Sequence[Index] | Mapping[int, Index]) -> Index:
+    """The index with every variable replaced by an index over new variables.
+
+    Negative variables stand for values read from data (see ``Terms.take``) and stay.
+    """
+    constant, terms = index
+    if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] >= 0:
+        inner_constant, inner = replacements[terms[0][0]]
+        return (constant + inner_constant if constant != 0 else inner_constant), inner
+    strides: dict[int, Dim] = {}
+    for var, stride in terms:
+        if var < 0:
+            strides[var] = strides.get(var, 0) + stride
+            continue
+        inner_constant, inner = replacements[var]
+        constant = constant + stride * inner_constant
+        for other, factor in inner:
+            strides[other] = strides.get(other, 0) + stride * factor
+    return build(constant, strides)
+
+
+def compose(outer: Access, inner: Access) -> Access:
+    """Read at ``outer`` what is itself a view with access ``outer``'s variables given by ``inner``."""
+    return tuple(substitute(index, inner) for index in outer)
+
+
+def rename(index: Index, positions: Sequence[int] | Mapping[int, int]) -> Index:
+    """The index with its variables renumbered."""
+    constant, terms = index
+    if len(terms) == 1 and terms[0][0] >= 0:
+        var, stride = terms[0]
+        return constant, ((positions[var], stride),)
+    return constant, tuple(sorted((positions[v] if v >= 0 else v, s) for v, s in terms))
+
+
+def used(access: Access) -> frozenset[int]:
+    """The variables that occur."""
+    return frozenset(v for _, terms in access for v, _ in terms if v >= 0)
+
+
+def split_constant(constant: Dim, stride: Dim) -> tuple[Dim, Dim]:
+    """Quotient and rest of a constant by a stride; (0, constant) where symbols leave it open."""
+    if isinstance(constant, int) and isinstance(stride, int):
+        return divmod(constant, stride)
+    exact = divide(constant, stride)
+    return (exact, 0) if exact is not None else (0, constant)
+
+
+def magnitude(stride: Dim) -> tuple[int, int, str]:
+    """A sort key that puts larger strides later; symbolic ones above all numbers."""
+    if isinstance(stride, SizeExpr):
+        return (1, max(len(m) for m, _ in stride.terms), str(stride))
+    return (0, abs(stride), str(stride))

@@ -1,0 +1,270 @@
+"""Elementwise operators on views with common digits, one normal form for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from rewright import ops
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
+from rewright.lifting import regions
+from rewright.lifting.algebra import Algebra
+from rewright.lifting.index import compose
+from rewright.lifting.regions import Region
+from rewright.lifting.terms import ONE, Operand
+from rewright.lifting.value import Addend, View
+
+MINUS_ONE = Fraction(-1)
+Transfer = Callable[[Algebra, Operator, Sequence[View], Sequence[TensorType]], View]
+
+
+def pointwise(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    """The view of an elementwise operator's result; operands have common digits."""
+    transfer = _TABLE.get(type(op))
+    if transfer is not None:
+        return transfer(algebra, op, views, types)
+    return function(algebra, op.name, views)
+
+
+def function(algebra: Algebra, name: str, views: Sequence[View]) -> View:
+    """An operator without a law of its own: the same scalar function on both sides."""
+    term, access = algebra.terms.apply(name, [algebra.operand(v) for v in views])
+    return View(views[0].dims, (Addend(ONE, term, access),))
+
+
+def _add(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return algebra.add(views, [ONE, ONE])
+
+
+def _subtract(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return algebra.add(views, [ONE, MINUS_ONE])
+
+
+def _negate(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return algebra.add(views, [MINUS_ONE])
+
+
+def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return algebra.multiply(views[0], views[1])
+
+
+def _divide(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    if not types[0].dtype.is_float:
+        return function(algebra, op.name, views)
+    return algebra.multiply(views[0], reciprocal(algebra, views[1]))
+
+
+def reciprocal(algebra: Algebra, view: View) -> View:
+    """One over the view; constants and coefficients stay exact, products are inverted factor by factor."""
+    number = algebra.as_constant(view)
+    if number:
+        return algebra.constant(view.dims, 1 / number)
+    addend = algebra.closed(view)
+    if addend.coefficient == 0:
+        term, access = algebra.terms.apply("reciprocal", [algebra.operand(view)])
+        return View(view.dims, (Addend(ONE, term, access),))
+    terms = algebra.terms
+    factors: list[Operand] = [(addend.term, addend.access)]
+    label = terms.label(addend.term)
+    if label[:2] == ("apply", "multiply"):
+        inner = label[2]
+        assert isinstance(inner, tuple)
+        children = zip(terms.children(addend.term), inner, strict=True)
+        factors = [(child, compose(access, addend.access)) for child, access in children]
+    inverted = [terms.apply("reciprocal", [factor]) for factor in factors]
+    term, access = terms.multiply(inverted)
+    return View(view.dims, (Addend(1 / addend.coefficient, term, access),))
+
+
+def _reciprocal_square_root(
+    algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]
+) -> View:
+    return reciprocal(algebra, function(algebra, "sqrt", views))
+
+
+def _logistic(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    grown = function(algebra, "exponential", [algebra.add(views, [MINUS_ONE])])
+    return reciprocal(algebra, algebra.add([algebra.constant(grown.dims, 1.0), grown], [ONE, ONE]))
+
+
+def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    exponent = algebra.as_constant(views[1])
+    base = views[0]
+    if exponent is None or not types[0].dtype.is_float:
+        return function(algebra, op.name, views)
+    if exponent.denominator == 1 and 1 <= exponent <= 4:
+        result = base
+        for _ in range(int(exponent) - 1):
+            result = algebra.multiply(result, base)
+        return result
+    if exponent == Fraction(1, 2):
+        return function(algebra, "sqrt", [base])
+    if exponent == Fraction(-1, 2):
+        return reciprocal(algebra, function(algebra, "sqrt", [base]))
+    if exponent == -1:
+        return reciprocal(algebra, base)
+    return function(algebra, op.name, views)
+
+
+def _convert(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    assert isinstance(op, ops.Convert)
+    source, target = types[0].dtype, op.dtype
+    if source is target or target.is_float or source is DType.BOOL or (source.is_integer and target.is_integer):
+        return views[0]
+    return function(algebra, f"convert to {target.value}", views)
+
+
+def _compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    assert isinstance(op, ops.Compare)
+    left, right = views
+    if types[0].dtype.is_float:
+        direction = op.direction
+        if direction in ("LT", "LE"):
+            left, right, direction = right, left, "GT" if direction == "LT" else "GE"
+        name = {"EQ": "equal", "NE": "not_equal", "GT": "greater", "GE": "greater_or_equal"}[direction]
+        return function(algebra, name, [left, right])
+    difference = algebra.add([left, right], [ONE, MINUS_ONE])
+    return integer_test(algebra, difference, _SETS[op.direction])
+
+
+_SETS: dict[str, Region] = {
+    "EQ": regions.intervals(0, 1),
+    "NE": regions.complement(regions.intervals(0, 1)),
+    "GE": regions.intervals(0, None),
+    "GT": regions.intervals(1, None),
+    "LT": regions.intervals(None, 0),
+    "LE": regions.intervals(None, 1),
+}
+
+
+def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
+    """The indicator that an integer tensor lies in a set: one term compared with constants, in one form."""
+    constant, scale, term = algebra.integer(view)
+    if term is None:
+        holds = any(_inside(constant, low, high) for ((low, high),), _ in wanted)
+        return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
+    region = solve(wanted, scale, constant)
+    if region is None:
+        return function(algebra, "test " + repr(wanted), [view])
+    return View(view.dims, (algebra.indicator(term, region),))
+
+
+def solve(wanted: Region, scale: Fraction, constant: Fraction) -> Region | None:
+    """The integers t with scale*t + constant in the set; None where an end is symbolic and scaled."""
+    found: list[Region] = []
+    for ((low, high),), _ in wanted:
+        ends = [None if e is None else e - 1 if k else e for k, e in enumerate((low, high))]
+        if any(e is not None and not isinstance(e, int) for e in ends):
+            return None
+        first, last = (None if not isinstance(e, int) else (e - constant) / scale for e in ends)
+        if scale < 0:
+            first, last = last, first
+        start = None if first is None else -((-first.numerator) // first.denominator)
+        stop = None if last is None else last.numerator // last.denominator + 1
+        if start is None or stop is None or start < stop:
+            found.append(regions.intervals(start, stop))
+    return regions.add(found) if found else regions.NOTHING
+
+
+def _inside(value: Fraction, low: object, high: object) -> bool:
+    return (not isinstance(low, int) or low <= value) and (not isinstance(high, int) or value < high)
+
+
+def _predicate(algebra: Algebra, view: View) -> tuple[Operand, Region] | None:
+    """For an indicator: its value and set; the constants true and false have none."""
+    if len(view.addends) != 1 or view.addends[0].coefficient != 1 or view.addends[0].parts:
+        return None
+    addend = view.addends[0]
+    found = algebra.terms.predicate(addend.term)
+    if found is None:
+        return None
+    (value, access), region = found
+    return (value, compose(access, addend.access)), region
+
+
+def _not(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    if types[0].dtype is not DType.BOOL:
+        return function(algebra, op.name, views)
+    number = algebra.as_constant(views[0])
+    if number is not None:
+        return algebra.constant(views[0].dims, 1 - number)
+    found = _predicate(algebra, views[0])
+    if found is None:
+        return function(algebra, op.name, views)
+    return _indicator(algebra, views[0], found[0], regions.complement(found[1]))
+
+
+def _indicator(algebra: Algebra, like: View, value: Operand, region: Region) -> View:
+    if region == regions.EVERYTHING:
+        return algebra.constant(like.dims, 1.0)
+    if not region:
+        return algebra.zero(like.dims)
+    return View(like.dims, (algebra.indicator(value, region),))
+
+
+def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    if types[0].dtype is not DType.BOOL:
+        return function(algebra, op.name, views)
+    absorbing = 0 if isinstance(op, ops.And) else 1
+    for view, other in (tuple(views), tuple(views)[::-1]):
+        number = algebra.as_constant(view)
+        if number is not None:
+            return view if number == absorbing else other
+    left, right = _predicate(algebra, views[0]), _predicate(algebra, views[1])
+    if left is None or right is None or left[0] != right[0]:
+        return function(algebra, op.name, views)
+    if isinstance(op, ops.And):
+        return _indicator(algebra, views[0], left[0], regions.intersect(left[1], right[1]))
+    outside = regions.intersect(regions.complement(left[1]), regions.complement(right[1]))
+    return _indicator(algebra, views[0], left[0], regions.complement(outside))
+
+
+def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    condition, yes, no = views
+    number = algebra.as_constant(condition)
+    if number is not None:
+        return yes if number else no
+    if yes.addends == no.addends:
+        return yes
+    found = _predicate(algebra, condition)
+    if found is not None:
+        value, region = found
+        chosen = [*_guard_all(algebra, value, region, yes)]
+        chosen += _guard_all(algebra, value, regions.complement(region), no)
+        return algebra.settle(condition.dims, chosen)
+    test = algebra.operand(condition)
+    chosen: list[Addend] = []
+    for name, view in (("where", yes), ("where_not", no)):
+        for a in algebra.solid(view, linear=True):
+            term, access = algebra.terms.apply(name, [test, (a.term, a.access)])
+            chosen.append(Addend(a.coefficient, term, access, a.parts))
+    return algebra.settle(condition.dims, chosen)
+
+
+def _guard_all(algebra: Algebra, value: Operand, region: Region, view: View) -> list[Addend]:
+    simpler = algebra.under(value, region, view)
+    return [algebra.guarded(value, region, a) for a in algebra.solid(simpler, linear=True)]
+
+
+def _clamp(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return function(algebra, "minimum", [function(algebra, "maximum", views[:2]), views[2]])
+
+
+_TABLE: dict[type[Operator], Transfer] = {
+    ops.Add: _add,
+    ops.Subtract: _subtract,
+    ops.Negate: _negate,
+    ops.Multiply: _multiply,
+    ops.Divide: _divide,
+    ops.Rsqrt: _reciprocal_square_root,
+    ops.Logistic: _logistic,
+    ops.Power: _power,
+    ops.Convert: _convert,
+    ops.Compare: _compare,
+    ops.Not: _not,
+    ops.And: _logical,
+    ops.Or: _logical,
+    ops.Select: _select,
+    ops.Clamp: _clamp,
+}

@@ -1,0 +1,169 @@
+"""Lifting whole programs: the sequential one first, then all ranks in lock step, over one store of terms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rewright import ops
+from rewright.interp.meetings import Meeting, match_collectives
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Operator
+from rewright.ir.placement import Placement
+from rewright.ir.types import TensorType
+from rewright.lifting.algebra import Algebra
+from rewright.lifting.collectives import meet
+from rewright.lifting.index import identity
+from rewright.lifting.terms import ONE
+from rewright.lifting.transfer import tidy, transfer, unknown
+from rewright.lifting.value import Addend, Pieces, Value, View, concatenate, slice_axis
+
+_LAYOUT = (ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim, ops.Convert, ops.Concatenate)
+_ADDITIVE = (ops.Add, ops.Subtract)
+
+
+class BudgetExceeded(Exception):
+    """The wall-clock budget ran out while programs were lifted."""
+
+
+@dataclass
+class Lifted:
+    """The values of every node, as identities of interned values."""
+
+    graph: Graph
+    values: list[int] = field(default_factory=list[int])
+
+
+class Lifter:
+    """Lifts programs over one store of terms; equal operators on equal values are computed once."""
+
+    def __init__(self, deadline: float | None = None) -> None:
+        self.algebra = Algebra()
+        self.deadline = deadline
+        self.values: list[Value] = []
+        self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0}
+        self.horizon = 0
+        """Terms with an identity below this one belong to the sequential program."""
+        self._numbers: dict[Value, int] = {}
+        self._memo: dict[tuple[object, ...], int] = {}
+
+    def intern(self, value: Value) -> int:
+        """The identity of a value."""
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def input(self, name: str, kind: TensorType) -> Value:
+        """A program input as one window of its own term."""
+        term = self.algebra.terms.input(name, kind.rank)
+        return View(tuple((n,) for n in kind.shape), (Addend(ONE, term, identity(kind.rank)),))
+
+    def sequential(self, graph: Graph, given: Mapping[str, Value] | None = None) -> Lifted:
+        """Lift the sequential program; its inputs are the terms that everything is expressed in."""
+        algebra = self.algebra
+        algebra.sequential = True
+        lifted = Lifted(graph)
+        anchored = _anchored(graph)
+        names = {position: name for name, position in graph.inputs.items()}
+        for position, node in enumerate(graph.nodes):
+            if isinstance(node.op, ops.Input):
+                name = names.get(position, node.op.label)
+                value = (given or {}).get(name) or self.input(name, node.type)
+                lifted.values.append(self.intern(value))
+                continue
+            lifted.values.append(self.node(node.op, lifted, position))
+            if position in anchored:
+                value = self.values[lifted.values[-1]]
+                if isinstance(value, View):
+                    algebra.terms.anchors.update(a.term for a in value.addends)
+        algebra.sequential = False
+        self.horizon = len(algebra.terms.graph)
+        return lifted
+
+    def node(self, op: Operator, lifted: Lifted, position: int) -> int:
+        """Lift one node that its program computes alone."""
+        node = lifted.graph.nodes[position]
+        operands = tuple(lifted.values[p] for p in node.operands)
+        key = (op, operands) if not isinstance(op, (ops.Constant, ops.Iota)) else (op, node.type)
+        found = self._memo.get(key)
+        if found is not None:
+            self.steps["shared"] += 1
+            return found
+        if self.deadline is not None and not len(self.values) % 64 and time.monotonic() > self.deadline:
+            raise BudgetExceeded
+        self.steps["lifted"] += 1
+        types = [lifted.graph.nodes[p].type for p in node.operands]
+        value = transfer(self.algebra, op, [self.values[v] for v in operands], types, node.type)
+        assert value.shape == node.type.shape, (op, value.shape, node.type.shape)
+        result = self._memo[key] = self.intern(value)
+        return result
+
+    def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
+        """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
+        lifted = [Lifted(graph, [-1] * len(graph.nodes)) for graph in graphs]
+        for step in match_collectives(graphs):
+            if isinstance(step, Meeting):
+                self._meeting(step, lifted)
+                continue
+            own = lifted[step.rank]
+            node = own.graph.nodes[step.position]
+            if isinstance(node.op, ops.Input):
+                own.values[step.position] = self.intern(inputs[step.rank][node.op.label])
+            elif isinstance(node.op, ops.Send):
+                own.values[step.position] = own.values[node.operands[0]]
+            else:
+                own.values[step.position] = self.node(node.op, own, step.position)
+        return lifted
+
+    def _meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> None:
+        self.steps["collectives"] += 1
+        nodes = [lifted[rank].graph.nodes[position] for rank, position in step.nodes]
+        if isinstance(nodes[-1].op, ops.Recv):
+            (sender, sent), (receiver, received) = step.nodes
+            lifted[receiver].values[received] = lifted[sender].values[sent]
+            return
+        operands = [lifted[rank].values[node.operands[0]] for (rank, _), node in zip(step.nodes, nodes, strict=True)]
+        values = [self.values[v] for v in operands]
+        members = [rank for rank, _ in step.nodes]
+        for k, result in enumerate(self._exchange(nodes[0].op, [n.op for n in nodes], values, members)):
+            rank, position = step.nodes[k]
+            lifted[rank].values[position] = self.intern(tidy(result))
+
+    def _exchange(
+        self, op: Operator, operators: Sequence[Operator], values: Sequence[Value], members: Sequence[int]
+    ) -> list[Value]:
+        if isinstance(op, ops.CollectiveBroadcast):
+            return [values[members.index(op.source)]] * len(values)
+        if isinstance(op, ops.CollectivePermute):
+            sources = {target: source for source, target in op.pairs}
+            zero = self.algebra.zero
+            return [
+                values[members.index(sources[rank])]
+                if rank in sources
+                else zero(tuple((n,) for n in values[k].shape))
+                for k, rank in enumerate(members)
+            ]
+        return meet(self.algebra, operators, values)
+
+    def window(self, value: Value, placement: Placement, rank: int) -> Value:
+        """What a rank holds of a global value under a placement that is not partial."""
+        for axis, runs in enumerate(placement.runs[rank]):
+            parts = [slice_axis(value, axis, start, start + length) for start, length in runs]
+            value = concatenate(parts, axis) if parts else slice_axis(value, axis, 0, 0)
+        return value
+
+
+def _anchored(graph: Graph) -> set[int]:
+    """Additions that something other than another addition reads, directly or through layout."""
+    plain: set[int] = set()
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        node = graph.nodes[position]
+        if not isinstance(node.op, _ADDITIVE) and (not isinstance(node.op, _LAYOUT) or position in plain):
+            plain.update(node.operands)
+    return {p for p in plain if isinstance(graph.nodes[p].op, _ADDITIVE)}
+
+
+__all__ = ["BudgetExceeded", "Lifted", "Lifter", "Pieces", "unknown"]

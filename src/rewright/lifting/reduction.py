@@ -1,0 +1,216 @@
+"""Folds and contractions: a sum over a slice is an open fold, whole once the ranks' slices add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from rewright import ops
+from rewright.ir.dims import Dim, SizeExpr
+from rewright.lifting import regions
+from rewright.lifting.algebra import Algebra, align
+from rewright.lifting.index import Index, rename, used
+from rewright.lifting.pointwise import function
+from rewright.lifting.terms import ONE
+from rewright.lifting.value import (
+    Addend,
+    Digits,
+    NotAView,
+    Pieces,
+    Value,
+    View,
+    common_digits,
+    concatenate,
+    refine,
+    slice_axis,
+    variables_of,
+    with_digits,
+)
+
+IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
+
+
+def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Value:
+    """Fold a value over some axes."""
+    if isinstance(value, Pieces):
+        parts = [reduce(algebra, kind, part, axes) for part in value.parts]
+        if value.axis in axes:
+            return combine(algebra, kind, parts)
+        return concatenate(parts, value.axis - sum(1 for a in axes if a < value.axis))
+    names = variables_of(value.dims)
+    folded = {v: n for axis in axes for v, n in zip(names[axis], value.dims[axis], strict=True)}
+    kept = [axis for axis in range(len(names)) if axis not in axes]
+    positions = {v: k for k, v in enumerate(v for axis in kept for v in names[axis])}
+    addends: list[Addend] = []
+    if kind == "sum":
+        sources = algebra.solid(value, linear=True)
+    elif value.addends:
+        sources = (Addend(ONE, *algebra.operand(value)),)
+    else:
+        sources = (Addend(Fraction(0), algebra.terms.one, ()),)
+    for a in sources:
+        done = _fold(algebra, kind, a, folded)
+        access = tuple(rename(i, positions) for i in done.access)
+        addends.append(Addend(done.coefficient, done.term, access, done.parts))
+    return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
+
+
+def _fold(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim]) -> Addend:
+    occurring = used(addend.access)
+    coefficient = addend.coefficient
+    term, access = addend.term, addend.access
+    for var, length in folded.items():
+        if var in occurring or kind in IDEMPOTENT:
+            continue
+        if kind != "sum":
+            raise NotAView("a product over an axis that does not occur")
+        if isinstance(length, SizeExpr):
+            term, access = algebra.terms.multiply([(term, access), (algebra.terms.size(length), ())])
+        else:
+            coefficient = coefficient * length
+    ranges: dict[int, tuple[Dim, Dim]] = {v: (0, n) for v, n in folded.items() if v in occurring}
+    if not ranges:
+        return Addend(coefficient, term, access, addend.parts)
+    fold = algebra.terms.fold_over(kind, (term, access), ranges)
+    region = regions.whole(fold.box)
+    if addend.parts or kind == "product":
+        return Addend(coefficient, algebra.terms.ranged(fold.hole, region), fold.access, addend.parts)
+    return algebra.part(coefficient, fold.hole, region, fold.access)
+
+
+def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
+    """The elementwise reduction of several values of one shape, as an all-reduce computes it."""
+    cut = split_alike(values)
+    if cut is not None:
+        axis, rows = cut
+        return concatenate([combine(algebra, kind, row) for row in rows], axis)
+    views = align([v for v in values if isinstance(v, View)])
+    if kind == "sum":
+        return algebra.add(views, [ONE] * len(views))
+    if kind in IDEMPOTENT:
+        joined = _united(algebra, kind, views)
+        if joined is not None:
+            return joined
+    total = views[0]
+    if kind in IDEMPOTENT and all(v == total for v in views):
+        return total
+    name = {"sum": "add", "product": "multiply"}.get(kind, kind)
+    for view in views[1:]:
+        total = algebra.multiply(total, view) if kind == "product" else function(algebra, name, [total, view])
+    return total
+
+
+def _united(algebra: Algebra, kind: str, views: Sequence[View]) -> View | None:
+    """The maximum of maxima over parts of one range is the maximum over their union."""
+    first = views[0].addends[0] if views[0].addends else None
+    if first is None or len(first.parts) != 1 or first.parts[0][0] != first.term:
+        return None
+    found: list[regions.Region] = []
+    for view in views:
+        if len(view.addends) != 1:
+            return None
+        a = view.addends[0]
+        if (a.coefficient, a.term, a.access) != (ONE, first.term, first.access):
+            return None
+        if not a.parts or algebra.terms.parts_kind(a.parts) != kind:
+            return None
+        found.append(a.parts[0][1])
+    return View(views[0].dims, (algebra.part(ONE, first.term, regions.union(found), first.access),))
+
+
+def split_alike(values: Sequence[Value]) -> tuple[int, list[list[Value]]] | None:
+    """Cut all values where any of them is in pieces; None where all are single windows."""
+    pieces = next((v for v in values if isinstance(v, Pieces)), None)
+    if pieces is None:
+        return None
+    axis = pieces.axis
+    cuts: set[int] = set()
+    for v in values:
+        if isinstance(v, Pieces) and v.axis == axis:
+            position = 0
+            for part in v.parts:
+                cuts.add(position)
+                size = part.shape[axis]
+                if not isinstance(size, int):
+                    raise NotAView("pieces of symbolic size")
+                position += size
+    total = pieces.shape[axis]
+    assert isinstance(total, int)
+    bounds = [*sorted(cuts), total]
+    if len(bounds) > 130:
+        raise NotAView("too many pieces")
+    rows = [
+        [slice_axis(v, axis, low, high) for v in values] for low, high in zip(bounds, bounds[1:], strict=False)
+    ]
+    return axis, rows
+
+
+def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value) -> Value:
+    """A contraction: the product over all axes, folded over the contracted ones."""
+    roles = DotRoles(op, len(left.shape), len(right.shape))
+    for side, value in ((0, left), (1, right)):
+        if isinstance(value, Pieces):
+            return _dot_pieces(algebra, op, roles, (left, right), side, value.axis)
+    assert isinstance(left, View) and isinstance(right, View)
+    dims = roles.digits(left, right)
+    a = _spread(left, roles.left, dims)
+    b = _spread(right, roles.right, dims)
+    product = algebra.multiply(a, b)
+    return reduce(algebra, "sum", product, range(roles.result_rank, len(dims)))
+
+
+class DotRoles:
+    """For every operand axis of a contraction its axis in (batch, left free, right free, contracted)."""
+
+    def __init__(self, op: ops.DotGeneral, left_rank: int, right_rank: int) -> None:
+        left_free = [a for a in range(left_rank) if a not in (*op.lhs_batch, *op.lhs_contracting)]
+        right_free = [a for a in range(right_rank) if a not in (*op.rhs_batch, *op.rhs_contracting)]
+        batch = len(op.lhs_batch)
+        self.result_rank = batch + len(left_free) + len(right_free)
+        self.left = {a: k for k, a in enumerate(op.lhs_batch)}
+        self.left |= {a: batch + k for k, a in enumerate(left_free)}
+        self.left |= {a: self.result_rank + k for k, a in enumerate(op.lhs_contracting)}
+        self.right = {a: k for k, a in enumerate(op.rhs_batch)}
+        self.right |= {a: batch + len(left_free) + k for k, a in enumerate(right_free)}
+        self.right |= {a: self.result_rank + k for k, a in enumerate(op.rhs_contracting)}
+
+    def digits(self, left: View, right: View) -> tuple[Digits, ...]:
+        """Common digits of all the axes."""
+        total = 1 + max((*self.left.values(), *self.right.values()), default=-1)
+        found: list[list[Digits]] = [[] for _ in range(total)]
+        for view, roles in ((left, self.left), (right, self.right)):
+            for axis, role in roles.items():
+                found[role].append(view.dims[axis])
+        return tuple(common_digits(many) for many in found)
+
+
+def _spread(view: View, roles: dict[int, int], dims: tuple[Digits, ...]) -> View:
+    """The view over more axes: its own axes take the places that roles say, others do not occur."""
+    fine = refine(view, [dims[roles[axis]] for axis in range(len(view.dims))])
+    names, target = variables_of(fine.dims), variables_of(dims)
+    replacements: list[Index] = [(0, ())] * sum(len(d) for d in fine.dims)
+    for axis, mine in enumerate(names):
+        for old, new in zip(mine, target[roles[axis]], strict=True):
+            replacements[old] = (0, ((new, 1),))
+    return with_digits(fine, dims, replacements)
+
+
+def _dot_pieces(
+    algebra: Algebra, op: ops.DotGeneral, roles: DotRoles, values: tuple[Value, Value], side: int, axis: int
+) -> Value:
+    role = (roles.left, roles.right)[side][axis]
+    shared = {r: a for a, r in (roles.right, roles.left)[side].items()}
+    other_axis = shared.get(role)
+    mine, other = values[side], values[1 - side]
+    assert isinstance(mine, Pieces)
+    results: list[Value] = []
+    start: Dim = 0
+    for part in mine.parts:
+        size = part.shape[axis]
+        cut = other if other_axis is None else slice_axis(other, other_axis, start, start + size)
+        pair = (part, cut) if side == 0 else (cut, part)
+        results.append(dot_general(algebra, op, *pair))
+        start = start + size
+    if role >= roles.result_rank:
+        return combine(algebra, "sum", results)
+    return concatenate(results, role)

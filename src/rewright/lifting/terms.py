@@ -1,0 +1,333 @@
+"""The store of normal-form terms: hash-consed tensors that are total functions of their indices.
+
+A term has axes but no sizes: a slice is only a window of it, so all the windows of a program parallelised over ranks
+are windows of one term. Constructors bring every term to one form: index frames are shifted so that the first read
+of an axis has offset zero, commutative operands are ordered, sums and products are flat, coefficients move outwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from rewright.egraph import EGraph
+from rewright.ir.dims import Dim, SizeExpr
+from rewright.lifting.index import Access, Index, compose, identity, magnitude, rename, split_constant
+from rewright.lifting.regions import Box, Region, single
+from rewright.lifting.value import Addend, Parts
+
+ONE = Fraction(1)
+Operand = tuple[int, Access]
+"""A term and where it is read."""
+
+COMMUTATIVE = frozenset({"multiply", "maximum", "minimum", "and", "or", "xor", "equal", "not_equal"})
+_FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or_equal", "equal", "not_equal"})
+_LONGEST = 24
+"""Products and sums longer than this are not flattened further, which costs proofs and never soundness."""
+
+
+class Folded(NamedTuple):
+    """A fold over variables: its term, the box in the body's frame, how the rest is read, the variables in box order."""
+
+    hole: int
+    box: Box
+    access: Access
+    order: tuple[int, ...]
+
+
+class Terms:
+    """Hash-consed terms over shared inputs; ``find`` identities of the e-graph name them."""
+
+    def __init__(self) -> None:
+        self.graph = EGraph()
+        self.arity: dict[int, int] = {}
+        self.open: dict[int, frozenset[int]] = {}
+        """The folds and guards inside a term that have no range yet."""
+        self.anchors: set[int] = set()
+        """Sums that other operators read: they stay whole inside longer sums."""
+        self.inside: dict[int, frozenset[int]] = {}
+        """The terms whose values guards inside a term test."""
+        self.infinite: set[int] = set()
+        """Terms that may be infinite: they never cancel."""
+        self.one = self._add(("number", 1), (), 0)
+        self.index = self._add(("index",), (), 1)
+
+    def _add(self, label: tuple[object, ...], children: tuple[int, ...], arity: int) -> int:
+        term = self.graph.add(label, children)
+        if term not in self.arity:
+            self.arity[term] = arity
+            holes: frozenset[int] = frozenset().union(*(self.open[c] for c in children))
+            if label[0] in ("fold", "guard"):
+                holes |= {term}
+            elif label[0] == "ranged":
+                holes -= {children[0]}
+            self.open[term] = holes
+            tested: frozenset[int] = frozenset().union(*(self.inside[c] for c in children))
+            self.inside[term] = tested | {children[0]} if label[0] == "guard" else tested
+            if label[0] == "number" and label[1] != 1:
+                self.infinite.add(term)
+            elif label[0] != "opaque" and not (label[0] == "apply" and label[1] in _FINITE):
+                if any(c in self.infinite for c in children):
+                    self.infinite.add(term)
+        return term
+
+    def label(self, term: int) -> tuple[object, ...]:
+        """The label of a term's first node."""
+        label = self.graph.node(term)[0]
+        assert isinstance(label, tuple)
+        return label
+
+    def children(self, term: int) -> tuple[int, ...]:
+        """The terms that a term reads."""
+        return self.graph.node(term)[1]
+
+    def input(self, name: str, rank: int) -> int:
+        """A program input."""
+        return self._add(("input", name), (), rank)
+
+    def number(self, value: float) -> int:
+        """A number that is no rational multiple of one: an infinity or not-a-number."""
+        return self._add(("number", repr(value)), (), 0)
+
+    def table(self, shape: tuple[int, ...], values: tuple[object, ...]) -> int:
+        """A constant tensor."""
+        return self._add(("table", shape, values), (), len(shape))
+
+    def make(self, head: tuple[object, ...], operands: Sequence[Operand]) -> Operand:
+        """A pointwise node over operands that share variables; returns the term and where those variables read it."""
+        frame = Frame()
+        accesses = tuple(tuple(frame.place(index) for index in access) for _, access in operands)
+        term = self._add((*head, accesses), tuple(t for t, _ in operands), len(frame.shift))
+        return term, frame.access()
+
+    def apply(self, function: str, operands: Sequence[Operand]) -> Operand:
+        """A scalar function of the operands; a function of one operand keeps that operand's axes."""
+        ordered = sorted(operands, key=operand_key) if function in COMMUTATIVE else list(operands)
+        wide = [k for k, (term, _) in enumerate(ordered) if self.arity[term]]
+        if len(wide) == 1:
+            term, access = ordered[wide[0]]
+            ordered[wide[0]] = (term, identity(self.arity[term]))
+            return self.make(("apply", function), ordered)[0], access
+        return self.make(("apply", function), ordered)
+
+    def multiply(self, operands: Sequence[Operand]) -> Operand:
+        """The flat product."""
+        factors: list[Operand] = []
+        for term, access in operands:
+            if term == self.one:
+                continue
+            label = self.label(term)
+            if label[:2] == ("apply", "multiply") and len(factors) + len(self.children(term)) <= _LONGEST:
+                inner = label[2]
+                assert isinstance(inner, tuple)
+                factors.extend((c, compose(a, access)) for c, a in zip(self.children(term), inner, strict=True))
+            else:
+                factors.append((term, access))
+        if not factors:
+            return self.one, ()
+        return factors[0] if len(factors) == 1 else self.apply("multiply", factors)
+
+    def add(self, addends: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
+        """The flat sum with its leading coefficient moved outwards; None where it is zero."""
+        total: dict[Operand, Fraction] = {}
+        for coefficient, term, access in addends:
+            for factor, operand in self.summands(term, access):
+                before = total.get(operand)
+                total[operand] = coefficient * factor if before is None else before + coefficient * factor
+                if before is not None and term in self.infinite:
+                    total[operand] = self._infinite_sum(total, operand, before, coefficient * factor)
+        items = sorted(((o, c) for o, c in total.items() if c), key=lambda item: operand_key(item[0]))
+        if not items:
+            return None
+        if len(items) == 1:
+            (term, access), coefficient = items[0]
+            return Addend(coefficient, term, access)
+        leading = next(c for (term, _), c in items if term != self.one)
+        coefficients = tuple(c / leading for _, c in items)
+        term, access = self.make(("add", coefficients), [o for o, _ in items])
+        return Addend(leading, term, access)
+
+    def _infinite_sum(
+        self, total: dict[Operand, Fraction], operand: Operand, before: Fraction, factor: Fraction
+    ) -> Fraction:
+        """An infinity plus itself is itself; minus itself it is not a number, which is remembered as an addend."""
+        if before * factor < 0:
+            total[self.number(float("nan")), ()] = ONE
+        return before
+
+    def summands(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
+        """The addends of a sum that is no anchor, else the term alone."""
+        label = self.label(term)
+        if label[0] != "add" or term in self.anchors or len(self.children(term)) > _LONGEST:
+            return [(ONE, (term, access))]
+        coefficients, inner = label[1], label[2]
+        assert isinstance(coefficients, tuple) and isinstance(inner, tuple)
+        return [
+            (c, (child, compose(a, access)))
+            for c, child, a in zip(coefficients, self.children(term), inner, strict=True)
+        ]
+
+    def freeze(self, addend: Addend) -> Operand:
+        """The addend as a term of its own, its coefficient inside."""
+        if addend.coefficient == 1:
+            return addend.term, addend.access
+        if addend.term == self.one:
+            return self._add(("add", (addend.coefficient,), ((),)), (self.one,), 0), ()
+        axes = identity(self.arity[addend.term])
+        term, _ = self.make(("add", (addend.coefficient,)), [(addend.term, axes)])
+        return term, addend.access
+
+    def fold(self, kind: str, body: int, axes: tuple[int, ...]) -> int:
+        """The family of sums (or maxima, ..) of a term over ranges of some axes that are not yet given."""
+        return self._add(("fold", kind, axes), (body,), self.arity[body] - len(axes))
+
+    def fold_over(
+        self, kind: str, operand: Operand, ranges: Mapping[int, tuple[Dim, Dim]]
+    ) -> Folded:
+        """Fold an operand over some of its variables.
+
+        Every variable of ``ranges`` must occur in the operand's access.
+        """
+        term, access = operand
+        axes = _lone_axes(access, ranges)
+        if axes is None:
+            term, access = self.make(("apply", "identity"), [operand])
+            axes = _lone_axes(access, ranges)
+            assert axes is not None
+        box: list[tuple[Dim, Dim]] = []
+        order: list[int] = []
+        for axis in axes:
+            constant, ((var, _),) = access[axis]
+            low, high = ranges[var]
+            box.append((low + constant, high + constant))
+            order.append(var)
+        rest = tuple(index for axis, index in enumerate(access) if axis not in axes)
+        return Folded(self.fold(kind, term, tuple(axes)), tuple(box), rest, tuple(order))
+
+    def ranged(self, fold: int, region: Region) -> int:
+        """A fold or guard with its range."""
+        return self._add(("ranged", region), (fold,), self.arity[fold])
+
+    def guard(self, value: Operand, body: Operand) -> Operand:
+        """``body`` where the integer ``value`` lies in a set that is not yet given, else zero."""
+        if not self.arity[body[0]] or body[0] == self.one:
+            term, access = value
+            return self.make(("guard",), [(term, identity(self.arity[term])), body])[0], access
+        return self.make(("guard",), [value, body])
+
+    def take(self, operands: Sequence[Operand]) -> Operand:
+        """The first operand read where variable ``-k`` stands for the value of operand ``k``."""
+        return self.make(("take",), operands)
+
+    def opaque(
+        self, key: object, operands: Sequence[Operand], bound: Mapping[int, Dim], own: int
+    ) -> tuple[int, Access]:
+        """A function known by its key alone, of windows of its operands.
+
+        Variables in ``bound`` run over the given lengths inside of the function; the others are axes of the result,
+        followed by ``own`` axes that the function makes.
+        """
+        frame = Frame()
+        accesses = tuple(tuple(frame.place(index) for index in access) for _, access in operands)
+        order = list(frame.shift)
+        windows = tuple((order.index(v), frame.shift[v], n) for v, n in bound.items() if v in frame.shift)
+        inner = {position for position, _, _ in windows}
+        label = ("opaque", key, own, windows, accesses)
+        term = self._add(label, tuple(t for t, _ in operands), len(order) - len(inner) + own)
+        outer = [(frame.shift[v], ((v, 1),)) for k, v in enumerate(order) if k not in inner]
+        return term, tuple(outer)
+
+    def size(self, value: SizeExpr) -> int:
+        """A size symbol expression as a number."""
+        return self._add(("size", str(value)), (), 0)
+
+    def predicate(self, term: int) -> tuple[Operand, Region] | None:
+        """For an indicator ``value in set``: the value, read at the indicator's axes, and the set."""
+        label = self.label(term)
+        if label[0] != "ranged":
+            return None
+        hole = self.children(term)[0]
+        inner = self.label(hole)
+        value, body = (*self.children(hole), -1)[:2] if inner[0] == "guard" else (-1, -1)
+        if inner[0] != "guard" or body != self.one:
+            return None
+        region, accesses = label[1], inner[1]
+        assert isinstance(region, tuple) and isinstance(accesses, tuple)
+        return (value, accesses[0]), region
+
+    def box(self, term: int) -> object:
+        """The single box of a ranged term, else None."""
+        label = self.label(term)
+        region = label[1] if label[0] == "ranged" else ()
+        assert isinstance(region, tuple)
+        return single(region)
+
+    def parts_kind(self, parts: Parts) -> str:
+        """The reduction of the folds in ``parts``: sum unless one of them is another."""
+        for hole, _ in parts:
+            label = self.label(hole)
+            if label[0] == "fold" and label[1] != "sum":
+                return str(label[1])
+        return "sum"
+
+
+def _lone_axes(access: Access, variables: Container[int]) -> list[int] | None:
+    """The axes that read the variables, where each is read alone, once and with stride one; else None."""
+    found: dict[int, int] = {}
+    for axis, (_, terms) in enumerate(access):
+        for var, stride in terms:
+            if var in variables:
+                if len(terms) > 1 or stride != 1 or var in found:
+                    return None
+                found[var] = axis
+    return sorted(found.values())
+
+
+class Frame:
+    """Shifts variables so that the first index that reads each of them has offset zero."""
+
+    def __init__(self) -> None:
+        self.shift: dict[int, Dim] = {}
+
+    def place(self, index: Index) -> Index:
+        """The index in the frame; new variables are placed by it, larger strides first."""
+        constant, terms = index
+        if not terms:
+            return index
+        if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] >= 0:
+            var = terms[0][0]
+            if var not in self.shift:
+                self.shift[var] = constant
+                return 0, ((len(self.shift) - 1, 1),)
+            return constant - self.shift[var], ((self.position(var), 1),)
+        fresh: list[tuple[int, Dim]] = []
+        bound = any(v < 0 for v, _ in terms)
+        for var, stride in terms:
+            if var in self.shift:
+                constant = constant - stride * self.shift[var]
+            elif var >= 0:
+                fresh.append((var, stride))
+        fresh.sort(key=lambda item: magnitude(item[1]), reverse=True)
+        for var, stride in fresh:
+            quotient, constant = (0, constant) if bound else split_constant(constant, stride)
+            self.shift[var] = quotient
+        return rename((constant, terms), {v: self.position(v) if v >= 0 else v for v, _ in terms})
+
+    def position(self, var: int) -> int:
+        """The axis of a variable: the order in which variables were placed."""
+        return list(self.shift).index(var)
+
+    def access(self) -> Access:
+        """Where the original variables read the framed term."""
+        return tuple((shift, ((var, 1),)) for var, shift in self.shift.items())
+
+
+def operand_key(operand: Operand) -> tuple[int, str]:
+    """A deterministic order; offsets count last, so that all ranks order their operands alike."""
+    term, access = operand
+    return term, repr([(terms, _sortable(constant)) for constant, terms in access])
+
+
+def _sortable(constant: Dim) -> str:
+    return str(constant) if isinstance(constant, SizeExpr) else f"{constant:+020d}"

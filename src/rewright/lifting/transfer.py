@@ -1,0 +1,284 @@
+"""One operator applied to what is known about its operands: one function for each operator family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from rewright import ops
+from rewright.ir.dims import product
+from rewright.ir.operator import Operator
+from rewright.ir.types import TensorType
+from rewright.lifting.algebra import Algebra, align
+from rewright.lifting.index import identity
+from rewright.lifting.indexing import gather, opaque, scatter_sum
+from rewright.lifting.pointwise import pointwise
+from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
+from rewright.lifting.terms import ONE
+from rewright.lifting.value import (
+    Addend,
+    NotAView,
+    Pieces,
+    Value,
+    View,
+    broadcast,
+    coalesce,
+    concatenate,
+    reshape,
+    reverse_axis,
+    slice_axis,
+    transpose,
+)
+
+Rule = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]
+
+
+def transfer(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    """The value of an operator's result; an operator without a law becomes an opaque function of its operands."""
+    try:
+        return tidy(_apply(algebra, op, values, types, result))
+    except NotAView:
+        return unknown(algebra, op, values, result)
+
+
+def tidy(value: Value) -> Value:
+    """Neighbouring digits merged, in every piece."""
+    if isinstance(value, Pieces):
+        return Pieces(value.axis, tuple(tidy(part) for part in value.parts))
+    return coalesce(value)
+
+
+def _apply(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    if isinstance(op, ops.Elementwise):
+        return elementwise(algebra, op, values, types)
+    rule = _RULES.get(type(op))
+    if rule is None:
+        raise NotAView(op.name)
+    return rule(algebra, op, values, types, result)
+
+
+def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType]) -> Value:
+    """An elementwise operator, piece by piece where an operand is in pieces."""
+    cut = split_alike(values)
+    if cut is not None:
+        axis, rows = cut
+        return concatenate([tidy(elementwise(algebra, op, row, types)) for row in rows], axis)
+    return pointwise(algebra, op, align([v for v in values if isinstance(v, View)]), types)
+
+
+def unknown(algebra: Algebra, op: Operator, values: Sequence[Value], result: TensorType) -> View:
+    """The operator as an opaque function of its whole operands, apart from the axes it treats one by one."""
+    views = [as_view(algebra, v) for v in values]
+    return coalesce(opaque(algebra, op, views, result, _roles(op, views)))
+
+
+def as_view(algebra: Algebra, value: Value) -> View:
+    """Pieces as one term: their concatenation as an opaque function along the axis."""
+    if isinstance(value, View):
+        return value
+    axis, rank = value.axis, len(value.shape)
+    parts = [as_view(algebra, part) for part in value.parts]
+    keep: Mapping[int, int] = {a: a for a in range(rank) if a != axis}
+    from rewright.ir.types import DType
+
+    joined = TensorType(value.shape, DType.F32)
+    try:
+        return opaque(algebra, ("concatenate", axis), parts, joined, [keep] * len(parts))
+    except NotAView:
+        return opaque(algebra, ("concatenate", axis), parts, joined, [{}] * len(parts))
+
+
+def _roles(op: Operator, views: Sequence[View]) -> list[Mapping[int, int]]:
+    """Operand axes that are result axes with equal index, for operators that are otherwise opaque."""
+    rank = len(views[0].dims) if views else 0
+    if isinstance(op, ops.Sort):
+        return [{a: a for a in range(rank) if a != op.dimension % max(rank, 1)}]
+    if isinstance(op, ops.TopK):
+        return [{a: a for a in range(rank - 1)}]
+    if isinstance(op, ops.ReduceWindow):
+        still = [a for a in range(rank) if op.window[a] == 1 and op.strides[a] == 1 and op.padding[a] == (0, 0)]
+        return [{a: a for a in still}]
+    if isinstance(op, ops.Convolution):
+        return [{0: 0}, {0: 1} if op.feature_groups == 1 else {}]
+    return [{} for _ in views]
+
+
+def _constant(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Constant)
+    dims = tuple((n,) for n in result.shape)
+    if len(op.values) == 1:
+        return algebra.constant(dims, op.values[0])
+    line = _progression(op.values) if len(result.shape) == 1 else None
+    if line is not None:
+        start, step = line
+        index = Addend(step, algebra.terms.index, ((0, ((0, 1),)),))
+        return algebra.settle(dims, [index, Addend(start, algebra.terms.one, ())])
+    shape = tuple(int(n) for n in result.shape if isinstance(n, int))
+    term = algebra.terms.table(shape, op.values)
+    return View(dims, (Addend(ONE, term, identity(len(shape))),))
+
+
+def _progression(values: Sequence[float | int | bool]) -> tuple[Fraction, Fraction] | None:
+    """Start and step of an arithmetic progression of whole numbers."""
+    if any(v != v or v in (float("inf"), float("-inf")) or v != int(v) for v in values):
+        return None
+    step = int(values[1]) - int(values[0])
+    if all(int(b) - int(a) == step for a, b in zip(values, values[1:], strict=False)):
+        return Fraction(int(values[0])), Fraction(step)
+    return None
+
+
+def _iota(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Iota)
+    access = ((0, ((op.dimension, 1),)),)
+    return View(tuple((n,) for n in result.shape), (Addend(ONE, algebra.terms.index, access),))
+
+
+def _broadcast(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.BroadcastInDim)
+    return broadcast(values[0], op.shape, op.dimensions)
+
+
+def _reshape(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Reshape)
+    return reshape(values[0], op.shape)
+
+
+def _transpose(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Transpose)
+    return transpose(values[0], op.permutation)
+
+
+def _slice(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Slice)
+    value = values[0]
+    for axis, (start, limit, stride) in enumerate(zip(op.start, op.limit, op.stride, strict=True)):
+        value = slice_axis(value, axis, start, limit, stride)
+    return value
+
+
+def _pad(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Pad)
+    if any(op.interior):
+        raise NotAView("interior padding")
+    value, filling = values
+    for axis, (low, high) in enumerate(zip(op.low, op.high, strict=True)):
+        size = value.shape[axis]
+        if not isinstance(low, int) or not isinstance(high, int):
+            raise NotAView("symbolic padding")
+        value = slice_axis(value, axis, max(0, -low), size - max(0, -high))
+        around = [
+            broadcast(filling, (*value.shape[:axis], max(0, n), *value.shape[axis + 1 :]), ()) for n in (low, high)
+        ]
+        value = concatenate([around[0], value, around[1]], axis)
+    return value
+
+
+def _concatenate(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Concatenate)
+    return concatenate(values, op.dimension)
+
+
+def _reverse(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Reverse)
+    value = values[0]
+    for axis in op.dimensions:
+        value = reverse_axis(value, axis)
+    return value
+
+
+def _dot(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.DotGeneral)
+    return dot_general(algebra, op, values[0], values[1])
+
+
+def _reduce(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Reduce)
+    if product(types[0].shape[a] for a in op.dimensions) == 0:
+        raise NotAView("an empty reduction")
+    return reduce(algebra, op.kind, values[0], op.dimensions)
+
+
+def _gather(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Gather)
+    data, indices = values
+    if isinstance(indices, Pieces) or isinstance(data, Pieces):
+        return _gather_pieces(algebra, op, values, types, result)
+    return gather(algebra, op, data, indices, result.shape)
+
+
+def _gather_pieces(
+    algebra: Algebra, op: ops.Gather, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    """Gather piece by piece along an axis of the indices, else from the pieces as one term."""
+    data, indices = values
+    batching = op.operand_batching_dims or op.start_indices_batching_dims
+    if isinstance(indices, Pieces) and indices.axis != op.index_vector_dim and not batching:
+        axes = [a for a in range(len(types[1].shape)) if a != op.index_vector_dim]
+        batch = [a for a in range(result.rank) if a not in op.offset_dims]
+        out = batch[axes.index(indices.axis)]
+        parts: list[Value] = []
+        for part in indices.parts:
+            shape = (*result.shape[:out], part.shape[indices.axis], *result.shape[out + 1 :])
+            row = (data, part)
+            parts.append(_gather(algebra, op, row, types, result.with_shape(shape)))
+        return concatenate(parts, out)
+    return gather(algebra, op, as_view(algebra, data), as_view(algebra, indices), result.shape)
+
+
+def _scatter(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    assert isinstance(op, ops.Scatter)
+    if op.kind != "sum":
+        raise NotAView("scatter " + op.kind)
+    base, indices, updates = values
+    added = scatter_sum(
+        algebra, op, result.shape, as_view(algebra, indices), as_view(algebra, updates)
+    )
+    return combine(algebra, "sum", [base, added])
+
+
+_RULES: dict[type[Operator], Rule] = {
+    ops.Constant: _constant,
+    ops.Iota: _iota,
+    ops.BroadcastInDim: _broadcast,
+    ops.Reshape: _reshape,
+    ops.Transpose: _transpose,
+    ops.Slice: _slice,
+    ops.Pad: _pad,
+    ops.Concatenate: _concatenate,
+    ops.Reverse: _reverse,
+    ops.DotGeneral: _dot,
+    ops.Reduce: _reduce,
+    ops.Gather: _gather,
+    ops.Scatter: _scatter,
+}
