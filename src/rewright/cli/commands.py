@@ -63,10 +63,11 @@ def capture(
     backward: Backward = False,
 ) -> int:
     """Save a program, or with a mesh those of all ranks."""
-    from rewright.frontends.files import check_name, save
+    from rewright.frontends.files import save
+    from rewright.ops.files import extension_of
 
     check_target(output)
-    check_name(output)
+    extension_of(output)
     progress = Progress()
     program = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress).capture(function)
     save(program, output)

@@ -8,7 +8,7 @@ import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -17,6 +17,7 @@ from rewright.ir.parser import parse_graph
 from rewright.ir.text import print_graph
 from rewright.ops import REGISTRY
 
+Contents = TypeVar("Contents")
 EXTENSIONS = (".rwt", ".json", ".json.gz")
 
 
@@ -30,13 +31,9 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
 
     Raises RewrightError for an unknown extension, a file that cannot be read, and contents that are no graph.
     """
-    extension = _extension(path)
-    try:
-        contents = Path(path).read_bytes()
-        text = (gzip.decompress(contents) if extension == ".json.gz" else contents).decode("utf-8")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}") from None
-    return _explain(path, lambda: parse(text) if extension == ".rwt" else from_json(_decode(text), REGISTRY))
+    text = read_text(path)
+    is_text = extension_of(path) == ".rwt"
+    return explained(path, lambda: parse(text) if is_text else from_json(decode_json(text), REGISTRY))
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -44,12 +41,35 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
 
     Raises RewrightError for an unknown extension and where the file cannot be written.
     """
-    extension = _extension(path)
-    if extension == ".rwt":
-        contents = print_graph(graph).encode()
+    if extension_of(path) == ".rwt":
+        write_text(path, print_graph(graph))
     else:
-        contents = json.dumps(to_json(graph), allow_nan=False, separators=(",", ":")).encode()
-    if extension == ".json.gz":
+        write_text(path, json.dumps(to_json(graph), allow_nan=False, separators=(",", ":")))
+
+
+def extension_of(path: str | os.PathLike[str]) -> str:
+    """One of ``EXTENSIONS``; raises RewrightError for any other."""
+    name = os.fspath(path)
+    for extension in sorted(EXTENSIONS, key=len, reverse=True):
+        if name.endswith(extension):
+            return extension
+    raise RewrightError(f"{name} has no known extension; graphs are stored as {', '.join(EXTENSIONS)}")
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file, decompressed where its extension says so; raises RewrightError."""
+    extension = extension_of(path)
+    try:
+        contents = Path(path).read_bytes()
+        return (gzip.decompress(contents) if extension == ".json.gz" else contents).decode("utf-8")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}") from None
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file as a whole or not at all, compressed where its extension says so; raises RewrightError."""
+    contents = text.encode()
+    if extension_of(path) == ".json.gz":
         contents = gzip.compress(contents, mtime=0)
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -61,22 +81,16 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         raise RewrightError(f"cannot write {target}: {_reason(error)}") from None
 
 
-def _extension(path: str | os.PathLike[str]) -> str:
-    name = os.fspath(path)
-    for extension in sorted(EXTENSIONS, key=len, reverse=True):
-        if name.endswith(extension):
-            return extension
-    raise RewrightError(f"{name} has no known extension; graphs are stored as {', '.join(EXTENSIONS)}")
-
-
-def _decode(text: str) -> Any:
+def decode_json(text: str) -> Any:
+    """The JSON value of a text; raises RewrightError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RewrightError(f"this is no JSON: {str(error).splitlines()[0]}") from None
 
 
-def _explain(path: str | os.PathLike[str], read: Callable[[], Graph]) -> Graph:
+def explained(path: str | os.PathLike[str], read: Callable[[], Contents]) -> Contents:
+    """What ``read`` returns, its errors prefixed with the path."""
     try:
         return read()
     except RewrightError as error:

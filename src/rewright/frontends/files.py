@@ -1,0 +1,117 @@
+"""Programs in files: one graph, or the graphs of all ranks with their placements."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, cast
+
+from rewright.ir.dims import Dim
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.json_form import decode, encode, from_json, to_json
+from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.text import print_graph
+from rewright.ops import REGISTRY
+from rewright.ops.files import decode_json, explained, extension_of, load_graph, read_text, save_graph, write_text
+
+FORMAT = "rewright.ranks"
+VERSION = 1
+
+Path = str | os.PathLike[str]
+
+
+def load(path: Path) -> Graph | RankProgram:
+    """Read what :func:`save` wrote: ``.rwt`` is text, ``.json`` and ``.json.gz`` are JSON.
+
+    Raises RewrightError for an unknown extension, a file that cannot be read, and contents that are no program.
+    """
+    if extension_of(path) == ".rwt":
+        return load_graph(path)
+    text = read_text(path)
+    return explained(path, lambda: _from_json(decode_json(text)))
+
+
+def save(program: Graph | RankProgram, path: Path) -> None:
+    """Write a program; the form follows from the extension, and a file is written as a whole or not at all.
+
+    Programs of ranks have a JSON form only. Raises RewrightError for an unknown extension and where the file cannot be
+    written.
+    """
+    if isinstance(program, Graph):
+        save_graph(program, path)
+    elif extension_of(path) == ".rwt":
+        raise RewrightError(f"{os.fspath(path)}: text holds one graph, not the programs of ranks; save them as .json")
+    else:
+        write_text(path, json.dumps(_ranks_to_json(program), allow_nan=False, separators=(",", ":")))
+
+
+def text_form(program: Graph | RankProgram) -> str:
+    """The program as text to read: one operator per line, rank after rank."""
+    if isinstance(program, Graph):
+        return print_graph(program)
+    lines = [f"// mesh {', '.join(f'{name}={size}' for name, size in program.mesh.axes)}\n"]
+    lines += [f"// input {name}: {placement}\n" for name, placement in program.inputs.items()]
+    lines += [f"// output {name}: {placement}\n" for name, placement in program.outputs.items()]
+    lines += [f"// rank {rank}\n{print_graph(graph)}" for rank, graph in enumerate(program.graphs)]
+    return "".join(lines)
+
+
+def _ranks_to_json(program: RankProgram) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "mesh": [list(axis) for axis in program.mesh.axes],
+        "graphs": [to_json(graph) for graph in program.graphs],
+        "inputs": {name: _placement_to_json(placement) for name, placement in program.inputs.items()},
+        "outputs": {name: _placement_to_json(placement) for name, placement in program.outputs.items()},
+        "notes": list(program.notes),
+    }
+
+
+def _placement_to_json(placement: Placement) -> dict[str, Any]:
+    return {
+        "runs": encode(placement.runs),
+        "printed": list(placement.printed),
+        "partial": list(placement.partial),
+        "reduction": placement.reduction,
+    }
+
+
+def _from_json(data: Any) -> Graph | RankProgram:
+    table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    if table.get("format") != FORMAT:
+        return from_json(cast("object", data), REGISTRY)
+    if table.get("version") != VERSION:
+        raise RewrightError(f"version {table.get('version')!r:.20} of rank programs is not known; this is {VERSION}")
+    try:
+        return _ranks_from_json(table)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RewrightError(
+            f"the programs of ranks are incomplete or malformed ({error!r:.80}); save them again"
+        ) from None
+
+
+def _ranks_from_json(table: dict[str, Any]) -> RankProgram:
+    mesh = Mesh(tuple((str(name), int(size)) for name, size in table["mesh"]))
+    graphs = tuple(from_json(graph, REGISTRY) for graph in table["graphs"])
+    if len(graphs) != mesh.size:
+        raise RewrightError(f"{len(graphs)} graphs for a mesh of {mesh.size} ranks; save the programs again")
+    inputs, outputs = (
+        {str(name): _placement(value, mesh) for name, value in table[key].items()} for key in ("inputs", "outputs")
+    )
+    return RankProgram(graphs, mesh, inputs, outputs, tuple(map(str, table["notes"])))
+
+
+def _placement(value: dict[str, Any], mesh: Mesh) -> Placement:
+    runs = tuple(tuple(tuple(_run(run) for run in axis) for axis in rank) for rank in value["runs"])
+    if len(runs) != mesh.size or len(value["printed"]) != len(mesh.axes):
+        raise RewrightError(f"a placement is of {len(runs)} ranks on a mesh of {mesh.size}; save the programs again")
+    return Placement(
+        runs, tuple(map(str, value["printed"])), tuple(map(str, value["partial"])), str(value["reduction"])
+    )
+
+
+def _run(value: list[Any]) -> tuple[Dim, Dim]:
+    start, length = (cast("Dim", decode(item)) for item in value)
+    return start, length
