@@ -1,0 +1,243 @@
+"""Candidate repairs of a rank program near a suspected node, and those that the numeric twin confirms.
+
+A candidate is only a guess until the refinement check has been run on the repaired program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, cast
+
+from rewright import ops
+from rewright.interp.agreement import CollectiveMismatch
+from rewright.ir.errors import TypeMismatch
+from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator, Unsupported
+from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ops.collectives import Groups
+from rewright.refine.editing import Editor, Replacement, Site, edit_program
+from rewright.refine.twin.twin import make_twin
+
+_LAYOUT: tuple[type[Operator], ...] = (ops.BroadcastInDim, ops.Reshape, ops.Convert, ops.Transpose)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One change of all ranks (or one), in words, and the program with it."""
+
+    text: str
+    program: RankProgram
+
+
+_Edit = tuple[str, Replacement]
+
+
+def candidates(program: RankProgram, site: Mapping[int, int]) -> Iterator[Repair]:
+    """Repairs at a node, then at its operands and what they are laid out from, the most plausible first.
+
+    Args:
+        program: the programs of all ranks.
+        site: the suspected node's position by rank.
+    """
+    for near in _neighbourhood(program, dict(site)):
+        rank = min(near)
+        node = program.graphs[rank].nodes[near[rank]]
+        for text, build in _edits(program, rank, node):
+            yield from _applied(program, near, text, build)
+        if isinstance(node.op, ops.Constant) and node.type.dtype.is_integer:
+            yield from _moved_constants(program, near)
+
+
+def confirmed(
+    sequential: Graph,
+    program: RankProgram,
+    site: Mapping[int, int],
+    expect: Mapping[str, Placement] | None = None,
+    limit: int = 64,
+) -> Iterator[Repair]:
+    """The candidates (of the first ``limit``) with which the programs agree numerically; none where nothing can run."""
+    for repair in islice(candidates(program, site), limit):
+        try:
+            twin = make_twin(sequential, repair.program)
+        except CollectiveMismatch:
+            continue
+        if not isinstance(twin, Unsupported) and twin.compare(expect=expect).agrees:
+            yield repair
+
+
+def _applied(program: RankProgram, site: Site, text: str, build: Replacement) -> Iterator[Repair]:
+    try:
+        repaired, _ = edit_program(program, site, build)
+    except TypeMismatch:
+        return
+    yield Repair(text, repaired)
+
+
+def _neighbourhood(program: RankProgram, site: Site) -> Iterator[Site]:
+    """The site, its operands, and the sources that an operand only lays out."""
+    yield site
+    stack = _operands(program, site)
+    seen: list[Site] = []
+    while stack:
+        near = stack.pop(0)
+        if near in seen:
+            continue
+        seen.append(near)
+        yield near
+        rank = min(near)
+        if isinstance(program.graphs[rank].nodes[near[rank]].op, _LAYOUT):
+            stack.extend(_operands(program, near))
+
+
+def _operands(program: RankProgram, site: Site) -> list[Site]:
+    by_rank = {rank: program.graphs[rank].nodes[position].operands for rank, position in site.items()}
+    count = min(len(operands) for operands in by_rank.values())
+    return [{rank: operands[i] for rank, operands in by_rank.items()} for i in range(count)]
+
+
+def _edits(program: RankProgram, rank: int, node: Node) -> Iterator[_Edit]:
+    is_real = node.type.dtype.is_float and not isinstance(node.op, ops.Constant)
+    yield from _reordered(node)
+    yield from _moved_slices(node)
+    if isinstance(node.op, ops.Multiply | ops.Divide):
+        yield from _scalings(program.mesh, node)
+    if isinstance(node.op, ops.Collective):
+        yield from _at_collective(program, rank, node)
+        yield from _bias_after(program.graphs[rank], node)
+    elif is_real:
+        yield from _insertions(program.mesh, node)
+    if is_real and not isinstance(node.op, ops.Multiply | ops.Divide | ops.Input):
+        yield from _scalings(program.mesh, node)
+
+
+def _scalings(mesh: Mesh, node: Node) -> Iterator[_Edit]:
+    if node.type.dtype.is_float:
+        for name, size in mesh.axes:
+            yield f"divide by {size}, the size of {name}, after {node.span}", _times(1.0 / size)
+            yield f"multiply by {size}, the size of {name}, after {node.span}", _times(float(size))
+
+
+def groups_over(mesh: Mesh) -> Iterator[tuple[str, Groups]]:
+    """The groups along each mesh axis, and over the whole mesh where it has several."""
+    single = [name for name, size in mesh.axes if size > 1]
+    subsets = [(name,) for name in single] + ([tuple(single)] if len(single) > 1 else [])
+    for names in subsets:
+        yield " and ".join(names), tuple(dict.fromkeys(mesh.group(rank, names) for rank in range(mesh.size)))
+
+
+def _at_collective(program: RankProgram, rank: int, node: Node) -> Iterator[_Edit]:
+    op, name = node.op, f"{node.op.name} at {node.span}"
+    if program.graphs[rank].nodes[node.operands[0]].type == node.type if node.operands else False:
+        yield f"remove the {name}", lambda editor, node: node.operands[0]
+    if isinstance(op, ops.AllReduce | ops.ReduceScatter):
+        for kind in ("sum", "maximum"):
+            if kind != op.kind:
+                yield f"make the {name} a {kind} instead of a {op.kind}", _with(kind=kind)
+    if isinstance(op, ops.AllReduce | ops.AllGather | ops.ReduceScatter | ops.AllToAll):
+        for axis, groups in groups_over(program.mesh):
+            if groups != op.groups:
+                yield f"call the {name} over {axis}", _with(groups=groups)
+    if isinstance(op, ops.CollectivePermute):
+        pairs = tuple((target, source) for source, target in op.pairs)
+        yield f"turn the direction of the {name}", _with(pairs=pairs)
+
+
+def _bias_after(graph: Graph, node: Node) -> Iterator[_Edit]:
+    """``all_reduce(x + b)`` to ``all_reduce(x) + b``."""
+    if not isinstance(node.op, ops.AllReduce):
+        return
+    total = graph.nodes[node.operands[0]]
+    if not isinstance(total.op, ops.Add):
+        return
+    for index in (1, 0):
+
+        def build(editor: Editor, old: Node, index: int = index) -> int:
+            operands = editor.nodes[old.operands[0]].operands
+            return editor.add(ops.Add(), editor.add(old.op, operands[1 - index]), operands[index])
+
+        which = "second" if index else "first"
+        yield f"add the {which} term of {total.span} after the all_reduce at {node.span}", build
+
+
+def _insertions(mesh: Mesh, node: Node) -> Iterator[_Edit]:
+    kinds = ("maximum",) if isinstance(node.op, ops.Reduce) and node.op.kind == "maximum" else ("sum",)
+    for axis, groups in groups_over(mesh):
+        for kind in kinds:
+            what = "all_reduce" if kind == "sum" else f"all_reduce({kind})"
+            yield f"insert {what} over {axis} after {node.span}", _followed_by(ops.AllReduce(kind, groups))
+    for axis, groups in groups_over(mesh):
+        for dimension in range(node.type.rank):
+            what = f"over {axis} along axis {dimension} after {node.span}"
+            yield f"insert all_gather {what}", _followed_by(ops.AllGather(dimension, groups))
+            yield f"insert reduce_scatter {what}", _followed_by(ops.ReduceScatter("sum", dimension, groups))
+
+
+def _reordered(node: Node) -> Iterator[_Edit]:
+    if isinstance(node.op, ops.Subtract | ops.Divide | ops.DotGeneral | ops.Concatenate) and len(node.operands) > 1:
+        order = tuple(reversed(node.operands))
+        if order != node.operands:
+            yield f"swap the operands of {node.op.name} at {node.span}", _reverse
+    if isinstance(node.op, ops.Compare):
+        for direction in {"LT": ("LE",), "LE": ("LT",), "GT": ("GE",), "GE": ("GT",)}.get(node.op.direction, ()):
+            yield f"compare with {direction} at {node.span}", _with(direction=direction)
+
+
+def _moved_slices(node: Node) -> Iterator[_Edit]:
+    op = node.op
+    if not isinstance(op, ops.Slice):
+        return
+    for axis, (start, limit) in enumerate(zip(op.start, op.limit, strict=True)):
+        for shift in (-1, 1):
+            if isinstance(start, int) and start + shift >= 0 and (start, limit) != (0, node.type.shape[axis]):
+                starts = (*op.start[:axis], start + shift, *op.start[axis + 1 :])
+                limits = (*op.limit[:axis], limit + shift, *op.limit[axis + 1 :])
+                yield (
+                    f"slice axis {axis} from {start + shift} instead of {start} at {node.span}",
+                    _with(start=starts, limit=limits),
+                )
+
+
+def _moved_constants(program: RankProgram, site: Site) -> Iterator[Repair]:
+    """An integer constant off by one, on all ranks, then on one of them."""
+    for shift in (-1, 1):
+        span = program.graphs[min(site)].nodes[site[min(site)]].span
+        word = "larger" if shift > 0 else "smaller"
+        yield from _applied(program, site, f"make the integer constant at {span} one {word}", _constant_plus(shift))
+    for shift in (-1, 1):
+        for rank, position in site.items():
+            node = program.graphs[rank].nodes[position]
+            if not isinstance(node.op, ops.Constant) or len(node.op.values) != 1:
+                continue
+            value = node.op.values[0]
+            text = f"use {value + shift} instead of {value} at {node.span} on rank {rank}"
+            yield from _applied(program, {rank: position}, text, _constant_plus(shift))
+
+
+def _constant_plus(shift: int) -> Replacement:
+    def build(editor: Editor, node: Node) -> int:
+        assert isinstance(node.op, ops.Constant)
+        return editor.add(ops.Constant(node.op.tensor, tuple(value + shift for value in node.op.values)))
+
+    return build
+
+
+def _followed_by(op: Operator) -> Replacement:
+    return lambda editor, node: editor.add(op, editor.add(node.op, *node.operands))
+
+
+def _times(factor: float) -> Replacement:
+    def build(editor: Editor, node: Node) -> int:
+        value = editor.add(node.op, *node.operands)
+        return editor.add(ops.Multiply(), value, editor.add(ops.Constant(node.type, (factor,))))
+
+    return build
+
+
+def _reverse(editor: Editor, node: Node) -> int:
+    return editor.add(node.op, *reversed(node.operands))
+
+
+def _with(**changes: object) -> Replacement:
+    return lambda editor, node: editor.add(replace(cast(Any, node.op), **changes), *node.operands)

@@ -1,0 +1,63 @@
+"""Suggested repairs undo the injected bugs."""
+
+import pytest
+
+from rewright.refine.mutants import generate, is_equivalent
+from rewright.refine.repairs import candidates, confirmed
+from tests.programs import ALL, cross_entropy, mlp, sequence_parallel_norm
+
+REPAIRED = [
+    "bias_before_reduction",
+    "doubled_collective",
+    "dropped_collective",
+    "missing_gradient_reduction",
+    "reversed_operands",
+    "shifted_bound",
+    "wrong_group",
+]
+"""Kinds whose inverse is among the candidates."""
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("kind", REPAIRED)
+def test_the_bug_is_undone(name: str, kind: str) -> None:
+    sequential, program = ALL[name](2)
+    for mutant in generate(program, per_kind=4):
+        if mutant.kind == kind and is_equivalent(sequential, mutant, seeds=(0,)) is False:
+            assert next(confirmed(sequential, mutant.program, mutant.positions), None), mutant.description
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "text"),
+    [
+        (mlp, "dropped_collective", "insert all_reduce over tp after parallel.py:10"),
+        (mlp, "doubled_collective", "remove the all_reduce at parallel.py:11"),
+        (
+            mlp,
+            "bias_before_reduction",
+            "add the second term of parallel.py:13 after the all_reduce at parallel.py:13",
+        ),
+        (cross_entropy, "dropped_collective", "insert all_reduce(maximum) over tp after parallel.py:5"),
+        (sequence_parallel_norm, "wrong_scale", "divide by 2, the size of tp, after parallel.py:7"),
+    ],
+)
+def test_the_text_says_what_to_do_and_where(build, kind: str, text: str) -> None:
+    sequential, program = build(2)
+    mutant = next(mutant for mutant in generate(program) if mutant.kind == kind)
+    repair = next(confirmed(sequential, mutant.program, mutant.positions))
+    assert repair.text.replace("multiply", "divide") == text
+
+
+def test_candidates_are_distinct_programs() -> None:
+    _, program = mlp(2)
+    position = program.graphs[0].outputs["output"]
+    found = list(candidates(program, {0: position, 1: position}))
+    assert len(found) >= 10
+    assert all(repair.program != program for repair in found)
+    assert len({repair.text for repair in found}) > len(found) // 2
+
+
+def test_nothing_is_confirmed_where_no_candidate_helps() -> None:
+    sequential, program = mlp(2)
+    mutant = next(m for m in generate(program) if m.kind == "dropped_residual")
+    assert list(confirmed(sequential, mutant.program, mutant.positions)) == []
