@@ -34,12 +34,15 @@ class SourceRecorder:
         self._by_sequence: dict[int, SourceSpan] = {}
         self._modules: list[str] = []
         self._library: dict[CodeType, bool] = {}
-        self.override: SourceSpan | None = None
-        """A span that wins over the stack, for a program that is itself interpreted from a graph."""
+        self._followed: SourceSpan | None = None
 
     def span(self, node: torch.fx.Node) -> SourceSpan:
         """The place that a node comes from; empty where none is known."""
         return self._spans.get(node, NO_SPAN)
+
+    def follow(self, span: SourceSpan | None) -> None:
+        """Give the next forward nodes this span instead of looking at the stack: the program is a graph itself."""
+        self._followed = span
 
     @property
     def module_path(self) -> str:
@@ -79,7 +82,7 @@ class SourceRecorder:
     def _note(self, node: torch.fx.Node) -> None:
         running = _current_autograd_node()
         if running is None:
-            span = self.override or self._locate(sys._getframe(2), SourceSpan(module_path=self.module_path))
+            span = self._followed or self._locate(sys._getframe(2), SourceSpan(module_path=self.module_path))
             # The first node with a number is the operation that took it; later ones are not differentiated.
             self._by_sequence.setdefault(_next_sequence_number() - 1, span)
         else:

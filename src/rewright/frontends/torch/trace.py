@@ -19,6 +19,7 @@ from torch.distributed.tensor import DTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from rewright.frontends.torch.constants import check_constants
+from rewright.frontends.torch.exported import InterpretedProgram, as_program
 from rewright.frontends.torch.fakes import Dynamic, Symbols, as_fake, compiling, mode_of, new_mode
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
@@ -48,26 +49,25 @@ class _Results:
 
 
 def trace(
-    target: Callable[..., Any],
+    target: Any,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
     backward: bool = False,
     dynamic: Dynamic | None = None,
-    groups: Mapping[str, tuple[int, ...]] | None = None,
+    groups: Callable[[], dict[str, tuple[int, ...]]] | None = None,
     rank: int = 0,
-    recorder_target: Callable[[SourceRecorder], Any] | None = None,
 ) -> Trace:
     """Run a module or function once on fake tensors and record what it does.
 
     With ``backward`` the gradient of the loss is part of the program: the loss is the returned scalar, or the ``loss``
     entry of what is returned. A function that calls ``backward`` itself (a training step) needs no flag. Gradients are
-    named ``grad:<parameter>``. ``dynamic`` names sizes that stay symbols. Raises CaptureError.
+    named ``grad:<parameter>``. ``dynamic`` names sizes that stay symbols. ``groups`` is asked for the process groups after the run. Raises CaptureError.
     """
     doing = f"tracing {_title(target)}" + (f" on rank {rank}" if groups else "")
     with unset_fake_temporarily():
         try:
-            return _Tracing(target, args, kwargs or {}, backward, dynamic or {}).run(dict(groups or {}), rank)
+            return _Tracing(target, args, kwargs or {}, backward, dynamic or {}).run(groups or dict, rank)
         except RewrightError:
             raise
         except Exception as error:
@@ -80,11 +80,10 @@ class _Tracing:
     def __init__(
         self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backward: bool, dynamic: Dynamic
     ) -> None:
-        function = target.forward if isinstance(target, nn.Module) else target
-        self.target, self.backward = target, backward
-        self.args, self.kwargs = args, kwargs
-        self.arguments = bind_arguments(function, args, kwargs)
-        self.owners = Owners.of(target, self.arguments)
+        self.recorder = SourceRecorder(_Tracing._program.__code__)
+        self.target, self.args, self.kwargs, self.backward = target, args, kwargs, backward
+        self.arguments = self._bind()
+        self.owners = Owners.of(self.target.module if isinstance(self.target, InterpretedProgram) else self.target, self.arguments)
         self.parameters = self.owners.parameters()
         self.canonical = first_names(self.parameters)
         self.buffers = self.owners.buffers()
@@ -99,7 +98,17 @@ class _Tracing:
         self.specs = {name: spec_of(value) for name, value in self.inputs.items()}
         self.dynamic = dynamic
         self.results = _Results()
-        self.recorder = SourceRecorder(self._program.__func__.__code__)
+
+    def _bind(self) -> dict[str, Any]:
+        """Arguments by name; a program that is a graph already is replaced by one that interprets it."""
+        graph = as_program(self.target, self.args, self.kwargs)
+        if graph is None:
+            function = self.target.forward if isinstance(self.target, nn.Module) else self.target
+            return bind_arguments(function, self.args, self.kwargs)
+        program, self.args = graph
+        program.listener = self.recorder.follow
+        self.target, self.kwargs = program, {}
+        return dict(zip(program.names(), self.args, strict=True))
 
     def _named_inputs(self) -> dict[str, torch.Tensor]:
         found: dict[str, torch.Tensor] = {n: p for n, p in self.parameters.items() if self.canonical[n] == n}
@@ -110,7 +119,7 @@ class _Tracing:
             found[name] = value
         return found
 
-    def run(self, groups: dict[str, tuple[int, ...]], rank: int) -> Trace:
+    def run(self, groups: Callable[[], dict[str, tuple[int, ...]]], rank: int) -> Trace:
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
@@ -127,7 +136,7 @@ class _Tracing:
             module = tracer(values)
         check_constants(module, self.recorder)
         program = TracedProgram(
-            module, tuple(self.inputs), tuple(self.results.named), self.recorder.span, groups, rank
+            module, tuple(self.inputs), tuple(self.results.named), self.recorder.span, groups(), rank
         )
         specs = {name: spec_of(value) for name, value in self.results.named.items()}
         assumptions = symbols.assumptions() if symbols is not None else []

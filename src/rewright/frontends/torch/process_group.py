@@ -1,0 +1,343 @@
+"""A process group without peers: every call to a collective becomes a functional operator in the trace.
+
+Whatever route a program takes (functional, in-place, async, list and coalesced forms, point to point, functions bound
+early under another name, autograd functions), ``torch.distributed`` ends in a method of the process group. This one
+emits ``_c10d_functional`` operators, and for point to point ``rewright::send`` and ``rewright::recv``, whose peers are
+global ranks. A broadcast's source is a rank within the group, as the functional operator defines it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives
+import torch.distributed.distributed_c10d as c10d
+
+from rewright.ir.errors import CaptureError
+
+BACKEND = "rewright"
+Tensors = list[torch.Tensor]
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+_REDUCTIONS = {"SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max"}
+_REDUCTIONS |= {"BAND": "band", "BOR": "bor", "BXOR": "bxor"}
+
+
+class Finished(dist._Work):  # pyright: ignore[reportPrivateUsage]
+    """The handle of a collective that is done: what an async call returns."""
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        super().__init__()
+        self._tensors = list(tensors)
+
+    def wait(self, timeout: object = None) -> bool:
+        """True at once."""
+        return True
+
+    def is_completed(self) -> bool:
+        """True."""
+        return True
+
+    def result(self) -> list[Any]:
+        """The tensors written."""
+        return self._tensors
+
+    def get_future(self) -> Any:
+        """A future that holds the tensors written."""
+        future: Any = torch.futures.Future()
+        future.set_result(self._tensors)
+        return future
+
+
+class _Nesting(threading.local):
+    """Whether this thread is inside a method of the group: the functional operator calls back when it runs eagerly."""
+
+    def __init__(self) -> None:
+        self.inside = False
+
+
+_nesting = _Nesting()
+
+
+def _outermost(
+    method: Callable[Concatenate[TracedGroup, _Arguments], Finished],
+) -> Callable[Concatenate[TracedGroup, _Arguments], Finished]:
+    """A nested call is eager execution outside of a trace: answer as if every rank held this rank's values."""
+
+    @functools.wraps(method)
+    def call(self: TracedGroup, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Finished:
+        if _nesting.inside:
+            return _eager(self, method.__name__, *args)
+        _nesting.inside = True
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            _nesting.inside = False
+
+    return call
+
+
+def _eager(group: TracedGroup, method: str, output: Any, given: Any = None, *rest: Any) -> Finished:
+    if method == "all_gather_single":
+        output.copy_(torch.cat([given.reshape(-1)] * group.size()).view(output.shape))
+    elif method == "reduce_scatter_single":
+        output.copy_(given.reshape(group.size(), -1)[group.rank()].view(output.shape))
+    return Finished(_as_list(output))
+
+
+class TracedGroup(dist.ProcessGroup):
+    """The process group of one rank among ``size``; there are no peers and nothing is communicated."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        super().__init__(rank, size)
+        self._own_rank, self._own_size = rank, size
+
+    def size(self) -> int:
+        """Number of ranks in the group."""
+        return self._own_size
+
+    def rank(self) -> int:
+        """This rank's position in the group."""
+        return self._own_rank
+
+    def getBackendName(self) -> str:  # noqa: N802 (the name that PyTorch calls)
+        """The name that the backend is registered under."""
+        return BACKEND
+
+    @property
+    def pg_name(self) -> str:
+        """The name by which functional operators refer to the group."""
+        return c10d._world.pg_names[self]  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def group_name(self) -> str:
+        """The same as ``pg_name``."""
+        return self.pg_name
+
+    def __repr__(self) -> str:
+        return f"TracedGroup({self._own_rank} of {self._own_size})"
+
+    @_outermost
+    def allreduce(self, tensors: Any, opts: Any = None) -> Finished:
+        """Every tensor becomes its reduction over the group."""
+        every = _as_list(tensors)
+        for tensor in every:
+            _write(tensor, self._reduced(tensor.detach(), opts))
+        return Finished(every)
+
+    allreduce_coalesced = allreduce
+
+    @_outermost
+    def reduce(self, tensors: Tensors, opts: Any = None) -> Finished:
+        """The root's tensors become the reduction; the others keep theirs."""
+        for tensor in tensors:
+            reduced = self._reduced(tensor.detach(), opts)
+            if opts.rootRank == self._own_rank:
+                _write(tensor, reduced)
+        return Finished(tensors)
+
+    @_outermost
+    def broadcast(self, tensors: Tensors, opts: Any = None) -> Finished:
+        """Every tensor becomes the root's."""
+        for tensor in tensors:
+            _write(tensor, self._call("broadcast", tensor.detach(), opts.rootRank))
+        return Finished(tensors)
+
+    @_outermost
+    def scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Any = None) -> Finished:
+        """Every output becomes this rank's tensor of the root's list: a broadcast of all of them, then one slice."""
+        for position, output in enumerate(outputs):
+            mine = inputs[position] if inputs else [torch.zeros_like(output)] * self._own_size
+            stacked = torch.stack([tensor.detach() for tensor in mine])
+            every = self._call("broadcast", stacked, opts.rootRank)
+            _write(output, every[self._own_rank])
+        return Finished(outputs)
+
+    @_outermost
+    def gather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Finished:
+        """The root's list becomes everybody's tensors."""
+        for position, tensor in enumerate(inputs):
+            parts = self._gathered(tensor)
+            if opts.rootRank == self._own_rank:
+                for output, part in zip(outputs[position], parts, strict=True):
+                    _write(output, part.view(output.shape))
+        return Finished(outputs)
+
+    @_outermost
+    def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Finished:
+        """The output becomes everybody's tensors one after the other along axis 0."""
+        every = self._call("all_gather_into_tensor", _flat(given), self._own_size)
+        _write(output, every.view(output.shape))
+        return Finished([output])
+
+    _allgather_base = all_gather_single  # its name before PyTorch 2.13
+
+    def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Finished:
+        """Several at once."""
+        for output, given in zip(outputs, inputs, strict=True):
+            self.all_gather_single(output, given)
+        return Finished(outputs)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    @_outermost
+    def allgather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Finished:
+        """Every list becomes everybody's tensors."""
+        for every, given in zip(outputs, inputs, strict=True):
+            for output, part in zip(every, self._gathered(given), strict=True):
+                _write(output, part.view(output.shape))
+        return Finished(outputs)
+
+    def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Finished:
+        """Here ``outputs[rank]`` has one tensor for each of ``inputs``."""
+        return self.allgather([[each[i] for each in outputs] for i in range(len(inputs))], inputs)
+
+    @_outermost
+    def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Finished:
+        """The output becomes this rank's chunk along axis 0 of the reduction."""
+        _write(output, self._scattered(_flat(given), opts).view(output.shape))
+        return Finished([output])
+
+    _reduce_scatter_base = reduce_scatter_single  # its name before PyTorch 2.13
+
+    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Finished:
+        """Several at once."""
+        for output, given in zip(outputs, inputs, strict=True):
+            self.reduce_scatter_single(output, given, opts)
+        return Finished(outputs)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    @_outermost
+    def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Any = None) -> Finished:
+        """Every output becomes the reduction of this rank's tensor in everybody's lists, which have equal shapes."""
+        for output, every in zip(outputs, inputs, strict=True):
+            if any(part.shape != output.shape for part in every):
+                raise CaptureError(
+                    f"reduce_scatter of tensors of shapes {[tuple(p.shape) for p in every]} is uneven; use equal shapes"
+                )
+            stacked = torch.stack([part.detach() for part in every])
+            _write(output, self._scattered(stacked, opts).view(output.shape))
+        return Finished(outputs)
+
+    @_outermost
+    def all_to_all_single(
+        self, output: torch.Tensor, given: torch.Tensor, output_splits: Any, input_splits: Any, opts: Any = None
+    ) -> Finished:
+        """Chunks along axis 0 go to their ranks; without splits the chunks are equal."""
+        received = list(output_splits) or [output.shape[0] // self._own_size] * self._own_size
+        sent = list(input_splits) or [given.shape[0] // self._own_size] * self._own_size
+        _write(output, self._call("all_to_all_single", _flat(given), received, sent))
+        return Finished([output])
+
+    alltoall_base = all_to_all_single  # its name before PyTorch 2.13
+
+    @_outermost
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Finished:
+        """Tensor ``i`` of the inputs goes to rank ``i`` of the group."""
+        if len({t.shape[1:] for t in [*outputs, *inputs]}) > 1 or any(t.dim() == 0 for t in inputs):
+            raise CaptureError("all_to_all of tensors that differ beyond axis 0 cannot be captured; flatten them first")
+        received, sent = [t.shape[0] for t in outputs], [t.shape[0] for t in inputs]
+        every = self._call("all_to_all_single", torch.cat([t.detach() for t in inputs]), received, sent)
+        for output, part in zip(outputs, every.split(received), strict=True):
+            _write(output, part.view(output.shape))
+        return Finished(outputs)
+
+    def send(self, tensors: Tensors, destination: int, tag: int = 0) -> Finished:
+        """Send to a rank of the group; the operator holds the global rank."""
+        for tensor in tensors:
+            point_to_point().send(tensor.detach(), self._global_rank(destination), tag)
+        return Finished(tensors)
+
+    def recv(self, tensors: Tensors, source: int, tag: int = 0) -> Finished:
+        """Receive from a rank of the group; the operator holds the global rank."""
+        for tensor in tensors:
+            _write(tensor, point_to_point().recv(tensor.detach(), self._global_rank(source), tag))
+        return Finished(tensors)
+
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Finished:
+        """Always an error: the sender is not known in advance."""
+        raise CaptureError("recv from any source depends on timing and cannot be captured; name the source rank")
+
+    def barrier(self, opts: Any = None) -> Finished:
+        """Nothing: it moves no data."""
+        return Finished([])
+
+    def _global_rank(self, rank: int) -> int:
+        return dist.get_global_rank(self, rank)
+
+    def _call(self, operator: str, *args: object) -> torch.Tensor:
+        """The functional operator on this group, waited for."""
+        functional: Any = torch.ops._c10d_functional
+        return functional.wait_tensor(getattr(functional, operator)(*args, self.pg_name))
+
+    def _reduced(self, tensor: torch.Tensor, opts: Any) -> torch.Tensor:
+        scaled, kind = _reduction(tensor, opts)
+        return self._call("all_reduce", scaled, kind)
+
+    def _scattered(self, tensor: torch.Tensor, opts: Any) -> torch.Tensor:
+        scaled, kind = _reduction(tensor, opts)
+        return self._call("reduce_scatter_tensor", scaled, kind, self._own_size)
+
+    def _gathered(self, tensor: torch.Tensor) -> Sequence[torch.Tensor]:
+        every = self._call("all_gather_into_tensor", _flat(tensor), self._own_size)
+        return every.chunk(self._own_size) if tensor.dim() else every.unbind()
+
+
+@functools.cache
+def point_to_point() -> Any:
+    """The operators ``rewright::send`` and ``rewright::recv``, defined on first use.
+
+    ``send`` returns its operand, so that it is a value in the graph; dead-code elimination must keep it.
+    """
+    library = torch.library.Library("rewright", "DEF")
+    library.define("send(Tensor x, int destination, int tag) -> Tensor")
+    library.define("recv(Tensor like, int source, int tag) -> Tensor")
+    library.impl("send", lambda x, destination, tag: x.clone(), "CompositeExplicitAutograd")
+    library.impl("recv", lambda like, source, tag: torch.empty_like(like), "CompositeExplicitAutograd")
+    operators = torch.ops.rewright
+    operators._rewright_library = library  # a library that is collected takes its operators with it
+    torch.fx.node.has_side_effect(operators.send.default)
+    torch.fx.node.has_side_effect(operators.recv.default)
+    return operators
+
+
+@functools.cache
+def register_backend() -> None:
+    """Make ``init_process_group("rewright")`` create groups of this class."""
+
+    def create(store: object, rank: int, size: int, timeout: object) -> TracedGroup:
+        return TracedGroup(rank, size)
+
+    dist.Backend.register_backend(BACKEND, create, devices=["cpu", "cuda"])
+
+
+@torch.no_grad()
+def _write(destination: torch.Tensor, source: torch.Tensor) -> None:
+    """The in-place form: the caller's tensor gets the result."""
+    destination.detach().copy_(source)
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous()
+
+
+def _as_list(tensors: Any) -> Tensors:
+    return cast("Tensors", tensors) if isinstance(tensors, list) else [tensors]
+
+
+def _reduction(tensor: torch.Tensor, opts: Any) -> tuple[torch.Tensor, str]:
+    """The tensor to reduce and the name of the reduction; a pre-multiplied sum is a product and a sum."""
+    operator = getattr(opts, "reduceOp", opts)
+    name = "SUM" if operator is None else str(getattr(operator, "op", operator)).rsplit(".", 1)[-1]
+    if name == "PREMUL_SUM":
+        return tensor * operator.__getstate__()[1], "sum"  # the factor can be read nowhere else
+    if name not in _REDUCTIONS:
+        raise CaptureError(f"a collective reduces with {name}, which is unknown; use SUM, AVG, PRODUCT, MIN or MAX")
+    return tensor, _REDUCTIONS[name]

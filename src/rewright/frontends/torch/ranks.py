@@ -1,0 +1,176 @@
+"""The programs of all ranks of a mesh, captured one rank after the other in one process on a CPU."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.distributed.device_mesh import DeviceMesh
+
+from rewright.frontends.torch.capture import with_metadata
+from rewright.frontends.torch.fakes import Dynamic
+#from rewright.frontends.torch.lower import lower
+from rewright.frontends.torch.messages import capture_error
+from rewright.frontends.torch.specs import RankPlacement, SpecReader, assemble
+from rewright.frontends.torch.trace import Trace, trace
+from rewright.frontends.torch.world import as_rank, groups, without_network
+from rewright.ir.errors import CaptureError, RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Mesh, Placement, RankProgram
+
+Build = Callable[[DeviceMesh], Any]
+"""Called once per rank: ``(module or function, args)`` or ``(module or function, args, kwargs)``."""
+
+
+@dataclass(frozen=True)
+class TracedRank:
+    """One rank's trace with the placements that the rank sees, by input and output name."""
+
+    trace: Trace
+    inputs: dict[str, RankPlacement]
+    outputs: dict[str, RankPlacement]
+    collectives: int
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    graph: Graph
+    inputs: dict[str, RankPlacement]
+    outputs: dict[str, RankPlacement]
+    notes: tuple[str, ...]
+    collectives: int
+
+
+def capture_ranks(
+    build: Build,
+    mesh: Mapping[str, int],
+    *,
+    backward: bool = False,
+    dynamic: Dynamic | None = None,
+    jobs: int = 1,
+) -> RankProgram:
+    """Call ``build`` once per rank with a device mesh of these axes, trace what it returns, and lower it.
+
+    Under the mesh there are no peers: every collective is recorded and none communicates. Placements of parameters,
+    buffers, arguments, results and gradients are read off DTensors; a plain tensor has no known placement. ``jobs``
+    forks that many processes, each for its share of the ranks. The rest is as in :func:`capture`. Raises CaptureError
+    and UnsupportedOperator.
+    """
+    axes = Mesh.of(mesh)
+    if axes.size < 1:
+        raise CaptureError(f"the mesh {dict(mesh)} has no ranks; give every axis a size of at least one")
+
+    def one(rank: int) -> _Lowered:
+        return _lowered(trace_rank(build, axes, rank, backward=backward, dynamic=dynamic))
+
+    lowered = _forked(one, axes.size, jobs) if jobs > 1 and axes.size > 1 else [one(r) for r in range(axes.size)]
+    return _assembled(lowered, axes)
+
+
+def trace_rank(
+    build: Build, mesh: Mesh, rank: int, *, backward: bool = False, dynamic: Dynamic | None = None
+) -> TracedRank:
+    """The trace of one rank of a mesh, before lowering; raises CaptureError."""
+    with without_network(), as_rank(rank, mesh) as device_mesh:
+        target, args, kwargs = _built(build, device_mesh, rank)
+        traced = trace(target, args, kwargs, backward=backward, dynamic=dynamic, groups=groups, rank=rank)
+        with unset_fake_temporarily():
+            reader = SpecReader(mesh, rank)
+            inputs, outputs = _read(reader, traced.input_specs), _read(reader, traced.output_specs)
+    return TracedRank(traced, inputs, outputs, count_collectives(traced))
+
+
+def count_collectives(traced: Trace) -> int:
+    """Number of collectives and point-to-point operations in a trace."""
+    prefixes = ("_c10d_functional", "rewright.", "c10d.", "_dtensor.")
+    targets = (str(node.target) for node in traced.program.module.graph.nodes if node.op == "call_function")
+    return sum(target.startswith(prefixes) and "wait_tensor" not in target for target in targets)
+
+
+def _built(build: Build, device_mesh: DeviceMesh, rank: int) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
+    try:
+        returned = build(device_mesh)
+    except RewrightError:
+        raise
+    except Exception as error:
+        raise capture_error(error, f"building the model of rank {rank}") from error
+    if not isinstance(returned, tuple) or len(cast("tuple[Any, ...]", returned)) not in (2, 3):
+        raise CaptureError(f"build(mesh) returned {type(returned).__name__}; return (module, args) or (module, args, kwargs)")
+    target, args, *rest = cast("tuple[Any, ...]", returned)
+    if isinstance(args, Mapping):
+        return target, (), cast("Mapping[str, Any]", args)
+    return target, cast("Sequence[Any]", args), rest[0] if rest else {}
+
+
+def _read(reader: SpecReader, specs: Mapping[str, Any]) -> dict[str, RankPlacement]:
+    found = {name: reader.read(spec) for name, spec in specs.items() if spec is not None}
+    return {name: placement for name, placement in found.items() if placement is not None}
+
+
+def _lowered(traced: TracedRank) -> _Lowered:
+    graph = with_metadata(lower(traced.trace.program), traced.trace)
+    return _Lowered(graph, traced.inputs, traced.outputs, traced.trace.notes, traced.collectives)
+
+
+def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
+    notes = list(dict.fromkeys(note for rank in ranks for note in rank.notes))
+    if mesh.size > 1 and not any(rank.collectives for rank in ranks):
+        notes.append(
+            f"no rank of {mesh.size} calls a collective: nothing is exchanged, which is right only if the ranks do "
+            "independent or equal work"
+        )
+    return RankProgram(
+        tuple(rank.graph for rank in ranks),
+        mesh,
+        _common([rank.inputs for rank in ranks]),
+        _common([rank.outputs for rank in ranks]),
+        tuple(notes),
+    )
+
+
+def _common(tables: Sequence[Mapping[str, RankPlacement]]) -> dict[str, Placement]:
+    """Placements that every rank knows."""
+    return {
+        name: assemble([table[name] for table in tables])
+        for name in tables[0]
+        if all(name in table for table in tables)
+    }
+
+
+def _forked(one: Callable[[int], _Lowered], size: int, jobs: int) -> list[_Lowered]:
+    """The results for all ranks, from forked processes that each do every ``jobs``-th rank."""
+    context = multiprocessing.get_context("fork")  # build functions are closures, which other start methods cannot send
+    workers: list[tuple[Any, Any]] = []
+    for share in range(min(jobs, size)):
+        receiver, sender = context.Pipe(duplex=False)
+        worker = context.Process(target=_send_share, args=(sender, one, range(share, size, jobs)))
+        worker.start()
+        sender.close()
+        workers.append((worker, receiver))
+    found: dict[int, _Lowered] = {}
+    failure: RewrightError | None = None
+    for worker, receiver in workers:
+        try:
+            answer: Any = receiver.recv()
+        except EOFError:
+            answer = CaptureError("a capture process ended without an answer; run with jobs=1 to see why")
+        worker.join()
+        if isinstance(answer, RewrightError):
+            failure = failure or answer
+        else:
+            found |= answer
+    if failure is not None:
+        raise failure
+    return [found[rank] for rank in range(size)]
+
+
+def _send_share(sender: Any, one: Callable[[int], _Lowered], ranks: Iterable[int]) -> None:
+    try:
+        sender.send({rank: one(rank) for rank in ranks})
+    except RewrightError as error:
+        sender.send(error)
+    finally:
+        sender.close()

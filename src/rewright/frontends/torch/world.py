@@ -1,0 +1,94 @@
+"""Pretend to be one rank of a mesh, with no peers, and forget it again.
+
+Several ranks are traced one after the other in one process. DTensor caches sharding decisions globally, and two meshes
+are equal although their coordinates differ, so the caches would hand one rank's shards to the next: they are cleared
+at every change of rank.
+"""
+
+from __future__ import annotations
+
+import functools
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # pyright: ignore[reportPrivateUsage]
+
+from rewright.frontends.torch.process_group import BACKEND, register_backend
+from rewright.ir.errors import CaptureError
+from rewright.ir.placement import Mesh
+
+
+@contextmanager
+def as_rank(rank: int, mesh: Mesh) -> Iterator[DeviceMesh]:
+    """Be this rank: the default process group and a device mesh of the given axes exist inside the block.
+
+    Raises CaptureError where a process group exists already: replacing it would break the program that made it.
+    """
+    if dist.is_initialized():
+        raise CaptureError("a process group is initialized in this process; call destroy_process_group() before capturing")
+    register_backend()
+    clear_rank_caches()
+    dist.init_process_group(BACKEND, rank=rank, world_size=mesh.size, store=dist.HashStore())
+    try:
+        with mock.patch.multiple(c10d, **_own_groups()), mock.patch.multiple(dist, **_own_groups()):
+            names = tuple(name for name, _ in mesh.axes)
+            yield init_device_mesh("cpu", tuple(size for _, size in mesh.axes), mesh_dim_names=names)
+    finally:
+        dist.destroy_process_group()
+        clear_rank_caches()
+
+
+def clear_rank_caches() -> None:
+    """Forget every sharding decision: DTensor's cached plans hold the coordinate of the rank that made them."""
+    from torch.distributed.tensor import _redistribute  # pyright: ignore[reportPrivateUsage]
+
+    redistribute: Any = _redistribute
+    _clear_sharding_prop_cache()
+    redistribute._gen_transform_infos.cache_clear()
+    redistribute.clear_redistribute_planner_cache()
+
+
+def groups() -> dict[str, tuple[int, ...]]:
+    """The ranks of every process group of this rank, by the group's name."""
+    world: Any = c10d._world  # pyright: ignore[reportPrivateUsage]
+    return {world.pg_names[group]: tuple(dist.get_process_group_ranks(group)) for group in world.pg_map}
+
+
+@contextmanager
+def without_network() -> Iterator[None]:
+    """Refuse network connections: a capture needs shapes only, so a download is a mistake; raises CaptureError."""
+    refused: list[str] = []
+
+    def refuse(*address: Any, **_: Any) -> Any:
+        refused.append(str(address[0]))
+        raise OSError(f"no network while capturing, asked for {address[0]}")
+
+    try:
+        with mock.patch.object(socket, "getaddrinfo", refuse), mock.patch.object(socket, "create_connection", refuse):
+            yield
+    except Exception as error:
+        if refused:
+            raise CaptureError(
+                f"the program wants to download from {refused[0]}; build the model from its configuration, which needs "
+                "no weights"
+            ) from error
+        raise
+
+
+def _own_groups() -> dict[str, Callable[..., Any]]:
+    """``new_group`` without the arguments that would choose another backend (Megatron asks for gloo)."""
+    original: Callable[..., Any] = c10d.new_group
+
+    @functools.wraps(original)
+    def new_group(*args: Any, **kwargs: Any) -> Any:
+        for name in ("backend", "pg_options", "use_local_synchronization"):
+            kwargs.pop(name, None)
+        return original(*args[:2], **kwargs)
+
+    return {"new_group": new_group}
