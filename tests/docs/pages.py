@@ -6,6 +6,7 @@ The blocks of a page run in order and share one namespace and one folder:
 - ``console`` runs each line that starts with ``$``; the lines after it are what it prints, where a line ``...`` stands
   for any lines, and times are not compared;
 - a ``{code-block}`` with a ``:caption:`` is a file of that name;
+- a block with another ``{directive}`` belongs to Sphinx;
 - every other block must be ``text`` (a figure), ``toml`` or ``json`` (a fragment).
 """
 
