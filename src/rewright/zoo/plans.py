@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     ParallelStyle,
@@ -33,20 +33,20 @@ class Options:
     loss: bool = False
 
 
-def apply_plan(name: str, model: nn.Module, mesh: DeviceMesh, options: Options) -> None:
+def apply_plan(family: str, model: nn.Module, mesh: DeviceMesh, options: Options) -> None:
     """Parallelise a module of the family in place; raises CaptureError for a variant that the family has no plan for.
 
     ``parallelize_module`` gives every module its own parameters; weights that were tied are tied again.
     """
     ties = tied_names(model)
-    plan = _plan(name, model, options)
+    plan = _plan(family, model, options)
     parallelize_module(model, mesh, plan)
-    if name == "gpt2":
+    if family == "gpt2":
         for block in model.get_submodule("transformer.h").children():
             attention: Any = block.get_submodule("attn")
             attention.split_size //= mesh.size()
-    for first, other in ties.items():
-        _tie(model, first, other)
+    for name, first in ties.items():
+        _tie(model, name, first)
 
 
 def tied_names(model: nn.Module) -> dict[str, str]:
@@ -60,9 +60,13 @@ def tied_names(model: nn.Module) -> dict[str, str]:
     return found
 
 
-def _tie(model: nn.Module, name: str, first: str) -> None:
-    path, _, last = name.rpartition(".")
-    model.get_submodule(path).register_parameter(last, model.get_parameter(first))
+def _tie(model: nn.Module, *names: str) -> None:
+    """Give the names one parameter again: the sharded one where only one of them was sharded."""
+    values = [model.get_parameter(name) for name in names]
+    shared = next((value for value in values if isinstance(value, DTensor)), values[0])
+    for name in names:
+        path, _, last = name.rpartition(".")
+        model.get_submodule(path).register_parameter(last, shared)
 
 
 def _plan(name: str, model: nn.Module, options: Options) -> Plan:
@@ -105,7 +109,6 @@ def _attention(name: str, options: Options) -> Plan:
         plan["self_attn"] = PrepareModuleInput(
             input_kwarg_layouts={"hidden_states": Shard(1)},
             desired_input_kwarg_layouts={"hidden_states": Replicate()},
-            use_local_output=True,
         )
     if name == "phi3":  # query, key and value are fused unevenly: compute the projection in parts and gather it
         plan["self_attn.qkv_proj"] = ColwiseParallel(output_layouts=Replicate())
@@ -131,9 +134,7 @@ def _feed_forward(name: str, options: Options) -> Plan:
             use_local_output=True,
         )
     elif options.sequence:
-        plan["mlp"] = PrepareModuleInput(
-            input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),), use_local_output=True
-        )
+        plan["mlp"] = PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),))
     if name == "mixtral":
         plan["mlp.experts"] = styles.experts()
     elif name == "phi3":
@@ -155,8 +156,8 @@ def _gpt2(model: nn.Module, options: Options) -> Plan:
     plan: Plan = {"transformer.wte": RowwiseParallel(input_layouts=Replicate()), "lm_head": _head(options)}
     for position, _ in enumerate(model.get_submodule("transformer.h").children()):
         prefix = f"transformer.h.{position}"
-        plan[f"{prefix}.attn.c_attn"] = styles.fused_column()
-        plan[f"{prefix}.mlp.c_fc"] = styles.conv1d_column()
+        plan[f"{prefix}.attn.c_attn"] = styles.Conv1DColumn(fused=3)
+        plan[f"{prefix}.mlp.c_fc"] = styles.Conv1DColumn()
         plan |= {f"{prefix}.{part}.c_proj": styles.Conv1DRow() for part in ("attn", "mlp")}
     return plan
 

@@ -85,14 +85,17 @@ def strided(axis: int, parts: int) -> Placement:
     return _StridedShard(axis, split_factor=parts)
 
 
-def fused_column() -> LocalModule:
-    """GPT-2's fused query, key and value: a Conv1D whose weight is (width, 3 width)."""
-    return LocalModule({"weight": strided(1, 3), "bias": strided(0, 3)})
+class Conv1DColumn(LocalModule):
+    """A Conv1D, whose weight is (width, features), split by features; ``fused`` parts are each split."""
 
+    def __init__(self, fused: int = 1) -> None:
+        along = [Shard(axis) if fused == 1 else strided(axis, fused) for axis in (1, 0)]
+        super().__init__({"weight": along[0], "bias": along[1]})
 
-def conv1d_column() -> LocalModule:
-    """A Conv1D split by output features."""
-    return LocalModule({"weight": Shard(1), "bias": Shard(0)})
+    def _apply(self, module: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
+        convolution: Any = module
+        convolution.nf //= device_mesh.size()
+        return super()._apply(module, device_mesh)
 
 
 def experts() -> LocalModule:

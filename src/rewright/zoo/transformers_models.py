@@ -31,7 +31,8 @@ def build_model(family: Family, size: str, degree: int, *, train: bool, tied: bo
     transformers = transformers_module()
     values = {k: v for k, v in family.values(size, degree).items() if k != "example_sequence"}
     values |= {} if tied else {"tie_word_embeddings": False}
-    configuration = getattr(transformers, family.configuration)(**values)
+    with quiet():  # a small vocabulary does not hold the default special tokens
+        configuration = getattr(transformers, family.configuration)(**values)
     configuration._attn_implementation = family.attention
     _choose_dense_experts(configuration)
     with quiet(), torch.device("meta"):

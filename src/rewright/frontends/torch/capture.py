@@ -11,7 +11,7 @@ import torch
 from torch.export import ExportedProgram
 
 from rewright.frontends.torch.fakes import Dynamic
-#from rewright.frontends.torch.lower import lower
+from rewright.frontends.torch.lower import lower
 from rewright.frontends.torch.trace import Trace, trace
 from rewright.frontends.torch.world import without_network
 from rewright.ir.graph import Graph

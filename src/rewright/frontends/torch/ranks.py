@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.fakes import Dynamic
-#from rewright.frontends.torch.lower import lower
+from rewright.frontends.torch.lower import lower
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.specs import RankPlacement, SpecReader, assemble
 from rewright.frontends.torch.trace import Trace, trace
