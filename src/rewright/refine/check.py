@@ -1,0 +1,123 @@
+"""``refine``: does a distributed program compute what the sequential one computes?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rewright.interp.agreement import CollectiveMismatch
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.lifting.programs import BudgetExceeded, Lifted, Lifter
+from rewright.lifting.value import Value
+from rewright.refine.inputs import input_values
+from rewright.refine.outputs import equation, holds, infer
+from rewright.refine.relations import Given, Relations, input_relations, output_expectations
+from rewright.refine.verdict import OutputRelation
+
+REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
+
+
+@dataclass
+class Proof:
+    """The result of lifting both programs: what is related, and what is left to explain."""
+
+    lifter: Lifter
+    sequential: Lifted
+    ranks: list[Lifted]
+    relations: dict[str, OutputRelation] = field(default_factory=dict[str, OutputRelation])
+    failed: list[str] = field(default_factory=list[str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    assumptions: list[str] = field(default_factory=list[str])
+    mismatch: str = ""
+    out_of_time: bool = False
+
+
+def attempt(
+    sequential: Graph,
+    program: RankProgram,
+    relations: Relations,
+    expected: Mapping[str, Placement],
+    deadline: float | None = None,
+) -> Proof:
+    """Lift both programs and relate every output; raises RewrightError for relations that do not fit."""
+    lifter = Lifter(deadline)
+    started = time.perf_counter()
+    inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
+    seconds = {"relate inputs": time.perf_counter() - started}
+    proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
+    try:
+        started = time.perf_counter()
+        proof.sequential = lifter.sequential(sequential, inputs.sequential)
+        seconds["lift sequential"] = time.perf_counter() - started
+        started = time.perf_counter()
+        proof.ranks = lifter.ranks(program.graphs, inputs.ranks)
+        seconds["lift ranks"] = time.perf_counter() - started
+    except BudgetExceeded:
+        proof.out_of_time = True
+        return proof
+    except CollectiveMismatch as error:
+        proof.mismatch = str(error)
+        return proof
+    started = time.perf_counter()
+    for name in sequential.outputs:
+        _relate(proof, name, program, expected.get(name))
+    seconds["relate outputs"] = time.perf_counter() - started
+    proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions]
+    return proof
+
+
+def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement | None) -> None:
+    """Relate one output of the sequential program to the ranks' outputs of that name."""
+    lifter, mesh = proof.lifter, program.mesh
+    value = lifter.values[proof.sequential.values[proof.sequential.graph.outputs[name]]]
+    held: list[Value] = []
+    for rank in proof.ranks:
+        if name not in rank.graph.outputs:
+            proof.failed.append(name)
+            proof.relations[name] = OutputRelation(name, "", "no rank output of that name", _text(expected), False)
+            return
+        held.append(lifter.values[rank.values[rank.graph.outputs[name]]])
+    if expected is not None and holds(lifter, value, held, expected, mesh):
+        proof.relations[name] = _relation(name, expected, mesh, expected, True)
+        return
+    found = infer(lifter, value, held, mesh)
+    if found is None:
+        proof.failed.append(name)
+        proof.relations[name] = OutputRelation(name, "", f"{name} is not related", _text(expected), False)
+        return
+    fine = expected is None and not found.partial
+    if not fine:
+        proof.failed.append(name)
+    proof.relations[name] = _relation(name, found, mesh, expected, fine)
+
+
+def _relation(name: str, found: Placement, mesh: Mesh, expected: Placement | None, fine: bool) -> OutputRelation:
+    return OutputRelation(name, str(found), equation(name, found, mesh), _text(expected), fine)
+
+
+def _text(placement: Placement | None) -> str | None:
+    return None if placement is None else str(placement)
+
+
+def _facts(lifter: Lifter) -> list[str]:
+    """What the sequential program needs of its inputs to be defined, in words."""
+    found: list[str] = []
+    terms = lifter.algebra.terms
+    for term, region in lifter.algebra.facts.items():
+        label = terms.label(term)
+        if label[0] == "input":
+            sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)
+            found.append(f"the values of {label[1]} lie in {sets}, or the sequential program reads out of range")
+    return found
+
+
+def _interval(low: object, high: object) -> str:
+    if isinstance(low, int) and isinstance(high, int) and high == low + 1:
+        return f"{{{low}}}"
+    return f"[{'-inf' if low is None else low}, {'inf' if high is None else high})"
+
+
+__all__ = ["Given", "Proof", "RewrightError", "Sequence", "attempt", "input_relations", "output_expectations"]

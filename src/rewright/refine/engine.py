@@ -1,0 +1,137 @@
+"""``rewright.refine``: the verdict on a distributed program, from proof, numeric twin and explanation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rewright.interp.agreement import CollectiveMismatch
+from rewright.ir.errors import ContradictoryRelations, RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
+from rewright.ir.placement import Mesh, RankProgram
+from rewright.refine.check import Proof, attempt
+from rewright.refine.explain import Case, findings
+from rewright.refine.relations import Given, input_relations, output_expectations
+from rewright.refine.twin.twin import TwinResult, make_twin
+from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
+
+
+def refine(
+    sequential: Graph,
+    distributed: RankProgram | Sequence[Graph],
+    relations: Given | None = None,
+    expect: Given | None = None,
+    budget: float | None = None,
+) -> Verdict:
+    """Whether the ranks together compute what the sequential program computes, and how their outputs relate.
+
+    Args:
+        sequential: the program of one device.
+        distributed: the programs of all ranks; a plain sequence of graphs is a mesh of one axis.
+        relations: by input name pattern a placement in DTensor notation (a list for several mesh axes), or
+            equations over rank tensors; inputs that it does not name keep the placement read at capture.
+        expect: the same for outputs.
+        budget: wall-clock seconds after which the answer is ``unknown``.
+
+    Returns:
+        The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
+
+    Raises:
+        RewrightError: for inputs that do not fit together, in one sentence.
+    """
+    deadline = None if budget is None else time.monotonic() + budget
+    program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
+    _check(sequential, program)
+    known = input_relations(sequential, program, relations)
+    expected = output_expectations(sequential, program, expect)
+    proof = attempt(sequential, program, known, expected, deadline)
+    stats = Stats(
+        len(sequential),
+        sum(len(graph) for graph in program.graphs),
+        len(program.graphs),
+        dict(proof.lifter.steps),
+        dict(proof.seconds),
+    )
+    notes = program.notes
+    assumptions = tuple(proof.assumptions)
+    if proof.mismatch:
+        finding = Finding("collective_mismatch", proof.mismatch, None, None, "", "", None, None)
+        return Verdict("refuted", Evidence.PROVED, assumptions, {}, (finding,), notes, stats, proof.mismatch)
+    if proof.out_of_time:
+        reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
+        return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
+    if not proof.failed:
+        reason = f"all {len(proof.relations)} outputs are related"
+        return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason)
+    case = Case(sequential, replace(program, inputs=known.placements), known, expected)
+    return _failed(case, proof, stats, notes, assumptions, deadline)
+
+
+def _failed(
+    case: Case,
+    proof: Proof,
+    stats: Stats,
+    notes: tuple[str, ...],
+    assumptions: tuple[str, ...],
+    deadline: float | None,
+) -> Verdict:
+    """Refuted where the numeric twin finds values that differ, else unknown."""
+    started = time.perf_counter()
+    twin = _run_twin(case, proof)
+    stats.seconds["numeric twin"] = time.perf_counter() - started
+    started = time.perf_counter()
+    found = findings(case, proof, twin, deadline)
+    stats.seconds["explain"] = time.perf_counter() - started
+    status: Status = "refuted" if twin.agrees is False else "unknown"
+    first = proof.failed[0]
+    if status == "refuted":
+        reason = f"{len(proof.failed)} of {len(proof.relations)} outputs differ, {first} among them: {twin.reason}"
+    else:
+        reason = f"{len(proof.failed)} of {len(proof.relations)} outputs are not related, {first} among them; {twin.reason}"
+    return Verdict(status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason)
+
+
+def _run_twin(case: Case, proof: Proof) -> TwinResult:
+    """Run the programs where they can be run; a placement that was proved but not asked for decides by itself."""
+    try:
+        twin = make_twin(case.sequential, case.program)
+    except CollectiveMismatch as error:
+        return TwinResult(False, str(error))
+    if isinstance(twin, Unsupported):
+        return TwinResult(None, f"the numeric twin cannot run: {twin.why}")
+    expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
+    result = twin.compare(expect=expected)
+    if result.agrees is True:
+        partial = [n for n in proof.failed if "Partial" in proof.relations[n].placement and n not in expected]
+        if partial:
+            return replace(result, agrees=False, reason=f"{partial[0]} is a sum that is never reduced over the ranks")
+        return replace(result, reason=f"values agree on {result.trials} random inputs, so no proof is not a bug")
+    return result
+
+
+def _plain(graphs: Sequence[Graph]) -> RankProgram:
+    return RankProgram(tuple(graphs), Mesh.of({"rank": len(graphs)}), {}, {})
+
+
+def _check(sequential: Graph, program: RankProgram) -> None:
+    if len(program.graphs) != program.mesh.size:
+        raise RewrightError(
+            f"the mesh has {program.mesh.size} ranks and {len(program.graphs)} programs were given; give one each"
+        )
+    missing = [name for name in sequential.outputs if all(name not in g.outputs for g in program.graphs)]
+    if len(missing) == len(sequential.outputs):
+        names = ", ".join(list(program.graphs[0].outputs)[:3])
+        raise RewrightError(
+            f"no output of the sequential program ({', '.join(missing[:3])}) is one of the ranks ({names}); "
+            "give the outputs equal names"
+        )
+    reference = program.graphs[0]
+    for rank, graph in enumerate(program.graphs):
+        if set(graph.inputs) != set(reference.inputs):
+            odd = sorted(set(graph.inputs) ^ set(reference.inputs))[0]
+            raise RewrightError(f"input {odd!r} exists only on some ranks, rank 0 and rank {rank} differ; give it to all")
+
+
+__all__ = ["ContradictoryRelations", "refine"]

@@ -1,0 +1,129 @@
+"""From a proof that failed to findings a person can act on: the place, the counterexample, a repair that was tried."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Placement, RankProgram
+from rewright.ir.types import SourceSpan
+from rewright.refine.check import Proof, attempt
+from rewright.refine.localise import Localiser, Parting
+from rewright.refine.relations import Relations
+from rewright.refine.repairs import Repair, candidates
+from rewright.refine.twin.twin import TwinResult
+from rewright.refine.verdict import Finding, OutputRelation
+
+_MOST_REPAIRS = 40
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question: both programs, the relations of their inputs and what is expected of the outputs."""
+
+    sequential: Graph
+    program: RankProgram
+    relations: Relations
+    expected: Mapping[str, Placement]
+
+
+def findings(case: Case, proof: Proof, twin: TwinResult, deadline: float | None) -> tuple[Finding, ...]:
+    """One finding for every independent place where the programs part, the earliest first."""
+    localiser = Localiser(proof.lifter, proof.sequential, proof.ranks)
+    places: dict[tuple[SourceSpan, str], tuple[Parting, list[str]]] = {}
+    for output in _by_importance(proof.failed):
+        partings = localiser.partings(output)
+        if not partings:
+            continue
+        first = partings[0]
+        places.setdefault((first.span, first.operator), (first, []))[1].append(output)
+    found: list[Finding] = []
+    ordered = sorted(places.values(), key=lambda item: item[0].position)
+    for parting, outputs in ordered[:_shown(ordered)]:
+        found.append(_finding(case, proof, parting, outputs, twin, deadline))
+    explained = {name for _, outputs in places.values() for name in outputs}
+    for name in proof.failed:
+        if name not in explained:
+            found.append(_output_finding(proof.relations[name], twin))
+    return tuple(found)
+
+
+def _shown(ordered: Sequence[tuple[Parting, list[str]]]) -> int:
+    """Later places usually follow from the first; they are told only up to a readable number."""
+    return min(len(ordered), 3)
+
+
+def _by_importance(failed: Sequence[str]) -> list[str]:
+    """Forward outputs first: a wrong forward value makes gradients wrong too."""
+    return sorted(failed, key=lambda name: name.startswith("grad:"))
+
+
+def _finding(
+    case: Case,
+    proof: Proof,
+    parting: Parting,
+    outputs: Sequence[str],
+    twin: TwinResult,
+    deadline: float | None,
+) -> Finding:
+    repair = _repair(case, proof, parting, outputs, deadline) if twin.agrees is False else None
+    relation = proof.relations[outputs[0]]
+    partial = bool(parting.partial) or "Partial" in relation.placement
+    kind = "missing_reduction" if partial else "wrong_value"
+    if twin.agrees is not False:
+        kind = "not_proved"
+    found = 'Partial("sum")' if partial else "no part of a tensor of the sequential program"
+    more = f" and {len(outputs) - 1} more outputs" if len(outputs) > 1 else ""
+    message = (
+        f"{outputs[0]}{more}: rank {parting.rank} computes {parting.operator} at {parting.span} from "
+        + ("a sum that is not yet reduced over the ranks" if partial else "tensors that are right, and its result is not")
+    )
+    return Finding(
+        kind,
+        message,
+        parting.sequential,
+        parting.span,
+        relation.expected or "Replicate()",
+        found,
+        repair.text if repair else None,
+        twin.counterexample,
+    )
+
+
+def _output_finding(relation: OutputRelation, twin: TwinResult) -> Finding:
+    what = f"is {relation.placement} and" if relation.placement else "is not related and"
+    return Finding(
+        "wrong_placement" if relation.placement else "not_related",
+        f"output {relation.name} {what} should be {relation.expected or 'related'}",
+        None,
+        None,
+        relation.expected or "",
+        relation.placement,
+        None,
+        twin.counterexample,
+    )
+
+
+def _repair(
+    case: Case, proof: Proof, parting: Parting, outputs: Sequence[str], deadline: float | None
+) -> Repair | None:
+    """The first edit near the place after which the proof succeeds for the outputs that failed there."""
+    site = {rank: parting.position for rank in range(len(case.program.graphs)) if _same_node(case, rank, parting)}
+    if len(site) < len(case.program.graphs):
+        return None
+    for count, repair in enumerate(candidates(case.program, site)):
+        if count >= _MOST_REPAIRS or (deadline is not None and time.monotonic() > deadline):
+            return None
+        again = attempt(case.sequential, repair.program, case.relations, case.expected, deadline)
+        if again.mismatch or again.out_of_time:
+            continue
+        if not set(outputs) & set(again.failed) and len(again.failed) < len(proof.failed):
+            return repair
+    return None
+
+
+def _same_node(case: Case, rank: int, parting: Parting) -> bool:
+    nodes = case.program.graphs[rank].nodes
+    return parting.position < len(nodes) and nodes[parting.position].op.name == parting.operator

@@ -1,0 +1,140 @@
+"""Where a distributed program parts from the sequential one: the first operators whose results nobody computes.
+
+A rank's tensor is *familiar* while it is a window or a part of a term of the sequential program. Walking back from a
+wrong output through unfamiliar tensors ends at operators with familiar operands: there the programs part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.ir.graph import NO_SPAN
+from rewright.ir.types import SourceSpan
+from rewright.lifting.programs import Lifted, Lifter
+from rewright.lifting.value import Addend, Pieces, Value
+
+_COLLECTIVE = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll, ops.CollectiveBroadcast)
+
+
+@dataclass(frozen=True)
+class Parting:
+    """One operator of one rank whose operands the sequential program has and whose result it has not."""
+
+    rank: int
+    position: int
+    span: SourceSpan
+    sequential: SourceSpan
+    """The operator of the sequential program that reads the same operands, as far as it is known."""
+    operator: str
+    partial: tuple[int, ...]
+    """Operand positions that are sums not yet reduced over the ranks."""
+
+
+class Localiser:
+    """Compares lifted programs term by term."""
+
+    def __init__(self, lifter: Lifter, sequential: Lifted, ranks: Sequence[Lifted]) -> None:
+        self._lifter = lifter
+        self._sequential = sequential
+        self._ranks = ranks
+        self._home = self._first_nodes()
+        self._familiar: dict[int, bool] = {}
+
+    def _first_nodes(self) -> dict[int, int]:
+        """For every term, and every fold under it, the first sequential node that computes it."""
+        home: dict[int, int] = {}
+        terms = self._lifter.algebra.terms
+        for position, number in enumerate(self._sequential.values):
+            for addend in addends(self._lifter.values[number]):
+                home.setdefault(addend.term, position)
+                if terms.label(addend.term)[0] == "ranged":
+                    home.setdefault(terms.children(addend.term)[0], position)
+        return home
+
+    def familiar(self, number: int) -> bool:
+        """Whether a value is made of terms of the sequential program, or of open parts of them."""
+        known = self._familiar.get(number)
+        if known is None:
+            known = all(self._known(a) for a in addends(self._lifter.values[number]))
+            self._familiar[number] = known
+        return known
+
+    def _known(self, addend: Addend) -> bool:
+        """An open part counts as familiar: an all-reduce may still complete it."""
+        return addend.term in self._home or bool(addend.parts) or addend.term < self._lifter.horizon
+
+    def partings(self, output: str) -> list[Parting]:
+        """Where the ranks part from the sequential program on the way to an output, earliest first."""
+        found: list[Parting] = []
+        for rank, lifted in enumerate(self._ranks):
+            if output in lifted.graph.outputs:
+                found.extend(self._walk(rank, lifted, lifted.graph.outputs[output]))
+        return sorted(found, key=lambda p: (p.position, p.rank))
+
+    def _walk(self, rank: int, lifted: Lifted, start: int) -> Iterator[Parting]:
+        stack, seen = [start], {start}
+        while stack:
+            position = stack.pop()
+            node = lifted.graph.nodes[position]
+            strange = [p for p in node.operands if not self.familiar(lifted.values[p])]
+            if not strange and (position == start or not self.familiar(lifted.values[position])):
+                yield self._parting(rank, lifted, position)
+            for operand in strange:
+                if operand not in seen:
+                    seen.add(operand)
+                    stack.append(operand)
+
+    def _parting(self, rank: int, lifted: Lifted, position: int) -> Parting:
+        node = lifted.graph.nodes[position]
+        partial = tuple(
+            p for p in node.operands if any(a.parts for a in addends(self._lifter.values[lifted.values[p]]))
+        )
+        return Parting(
+            rank, position, node.span, self._counterpart(lifted, position), node.op.name, partial
+        )
+
+    def _counterpart(self, lifted: Lifted, position: int) -> SourceSpan:
+        """The sequential node with the same operator that reads what this node's operands are parts of."""
+        node = lifted.graph.nodes[position]
+        homes = self.homes(lifted, node.operands)
+        users: list[int] = []
+        for home in homes:
+            users.extend(self._readers(home, type(node.op)))
+        if users:
+            return self._sequential.graph.nodes[min(users)].span
+        return self._sequential.graph.nodes[max(homes)].span if homes else NO_SPAN
+
+    def homes(self, lifted: Lifted, operands: Sequence[int]) -> list[int]:
+        """The sequential nodes that compute what the operands are windows or parts of."""
+        found: list[int] = []
+        for operand in operands:
+            for addend in addends(self._lifter.values[lifted.values[operand]]):
+                for term in (addend.term, *(hole for hole, _ in addend.parts)):
+                    if term in self._home:
+                        found.append(self._home[term])
+        return found
+
+    def _readers(self, home: int, operator: type) -> list[int]:
+        """Nodes of one operator that read a node, directly or through layout."""
+        graph = self._sequential.graph
+        reach = {home}
+        found: list[int] = []
+        for position in range(home + 1, min(home + 200, len(graph.nodes))):
+            node = graph.nodes[position]
+            if any(p in reach for p in node.operands):
+                if isinstance(node.op, operator):
+                    found.append(position)
+                if isinstance(node.op, ops.Reshape | ops.Transpose | ops.BroadcastInDim | ops.Convert | ops.Slice):
+                    reach.add(position)
+        return found
+
+
+def addends(value: Value) -> Iterator[Addend]:
+    """All windows of a value, piece by piece."""
+    if isinstance(value, Pieces):
+        for part in value.parts:
+            yield from addends(part)
+    else:
+        yield from value.addends

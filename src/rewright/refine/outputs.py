@@ -1,0 +1,111 @@
+"""How the ranks hold each output of the sequential program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.placement import Mesh, Placement, place
+from rewright.lifting.algebra import align
+from rewright.lifting.programs import Lifter
+from rewright.lifting.reduction import combine, split_alike
+from rewright.lifting.transfer import tidy
+from rewright.lifting.value import NotAView, Value, View
+
+_MOST_CANDIDATES = 64
+
+
+def same(lifter: Lifter, left: Value, right: Value) -> bool:
+    """Whether two values are one tensor in normal form."""
+    if left == right:
+        return True
+    if left.shape != right.shape:
+        return False
+    try:
+        cut = split_alike([left, right])
+        if cut is not None:
+            return all(same(lifter, *row) for row in cut[1])
+        views = align([v for v in (left, right) if isinstance(v, View)])
+    except NotAView:
+        return False
+    algebra = lifter.algebra
+    first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
+    return first == second
+
+
+def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Placement, mesh: Mesh) -> bool:
+    """Whether the ranks hold a global value under a placement; partial ones are reduced first."""
+    done: set[tuple[int, ...]] = set()
+    for rank in range(mesh.size):
+        group = mesh.group(rank, placement.partial)
+        if group in done:
+            continue
+        done.add(group)
+        try:
+            wanted = tidy(lifter.window(value, placement, rank))
+            if placement.partial:
+                kind = {"sum": "sum", "max": "maximum", "min": "minimum"}[placement.reduction]
+                held = combine(lifter.algebra, kind, [locals_[r] for r in group])
+            else:
+                held = locals_[rank]
+        except NotAView:
+            return False
+        if not same(lifter, wanted, held):
+            return False
+    return True
+
+
+def infer(lifter: Lifter, value: Value, locals_: Sequence[Value], mesh: Mesh) -> Placement | None:
+    """The simplest placement under which the ranks hold a value; partial ones are tried last."""
+    for count, placement in enumerate(_candidates(value, locals_, mesh)):
+        if count > _MOST_CANDIDATES:
+            return None
+        if holds(lifter, value, locals_, placement, mesh):
+            return placement
+    return None
+
+
+def _candidates(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[Placement]:
+    axes = range(len(value.shape))
+    choices = ["Replicate()", *(f"Shard({axis})" for axis in axes)]
+    clean = sorted(product(choices, repeat=len(mesh.axes)), key=lambda c: sum(x != "Replicate()" for x in c))
+    for spelled in clean:
+        placement = _fitting(value, locals_, mesh, spelled)
+        if placement is not None:
+            yield placement
+    for count in range(1, len(mesh.axes) + 1):
+        for partial in combinations(range(len(mesh.axes)), count):
+            for spelled in clean:
+                mixed = ["Partial(sum)" if k in partial else text for k, text in enumerate(spelled)]
+                if all(spelled[k] == "Replicate()" for k in partial):
+                    placement = _fitting(value, locals_, mesh, mixed)
+                    if placement is not None:
+                        yield placement
+
+
+def _fitting(value: Value, locals_: Sequence[Value], mesh: Mesh, spelled: Sequence[str]) -> Placement | None:
+    try:
+        placement = place(value.shape, mesh, spelled)
+    except RewrightError:
+        return None
+    shapes = [placement.local_shape(rank) for rank in range(mesh.size)]
+    return placement if all(s == v.shape for s, v in zip(shapes, locals_, strict=True)) else None
+
+
+def equation(name: str, placement: Placement, mesh: Mesh) -> str:
+    """``name = clean expression over rank tensors`` of a placement with at most one sharded mesh axis, else words."""
+    busy = [k for k, text in enumerate(placement.printed) if text != "Replicate()"]
+    if not busy:
+        return f"{name} = {name}@0"
+    if len(busy) > 1:
+        return f"{name} is held as {placement}"
+    axis_name, size = mesh.axes[busy[0]]
+    group = mesh.group(0, (axis_name,))
+    shown = [f"{name}@{r}" for r in group]
+    if size > 4:
+        shown = [*shown[:2], "..", shown[-1]]
+    text = placement.printed[busy[0]]
+    if text.startswith("Partial"):
+        return f"{name} = {' + '.join(shown)}"
+    return f"{name} = concat([{', '.join(shown)}], axis={text.removeprefix('Shard(').rstrip(')')})"

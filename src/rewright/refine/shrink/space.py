@@ -1,0 +1,123 @@
+"""All axes of all graphs, and what is known about how their sizes depend on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rewright.ir.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """``merged`` is the row-major product of the axes ``outer`` and ``inner``."""
+
+    merged: int
+    outer: int
+    inner: int
+
+
+class AxisSpace:
+    """Axes by number, grouped into components by union-find; numbers stand for positions along them.
+
+    Every node has one entry per axis, and one more for the values of an integer tensor, which are positions along
+    some axis; further axes that no node has come from refining reshapes.
+    """
+
+    def __init__(self, graphs: Sequence[Graph]) -> None:
+        self.sizes: list[int] = []
+        """Size of every axis; 0 for the entries of values."""
+        self.offsets: list[list[int]] = []
+        for graph in graphs:
+            offsets: list[int] = []
+            for node in graph.nodes:
+                offsets.append(len(self.sizes))
+                self.sizes.extend(size if isinstance(size, int) else 0 for size in node.type.shape)
+                self.sizes.append(0)
+            self.offsets.append(offsets)
+        self._parent = list(range(len(self.sizes)))
+        self.cuts: list[tuple[int, int]] = []
+        """Positions and lengths that mean something along an axis."""
+        self.merges: list[Merge] = []
+        self.sums: list[tuple[int, int, tuple[int, ...]]] = []
+        """Axis, total, parts: lengths along one component of which the first is the sum of the others."""
+        self.pins: set[int] = set()
+        """Axes that have to keep their sizes."""
+        self.tokens: set[int] = set()
+        """Axes of integer inputs, which are kept longer so that many values fit in one run."""
+
+    def find(self, axis: int) -> int:
+        """The representative of the component."""
+        parent = self._parent
+        while parent[axis] != axis:
+            parent[axis] = parent[parent[axis]]
+            axis = parent[axis]
+        return axis
+
+    def link(self, left: int, right: int) -> None:
+        """Put two axes (or values) into one component."""
+        one, other = self.find(left), self.find(right)
+        if one != other:
+            self._parent[max(one, other)] = min(one, other)
+
+    def equal(self, left: int, right: int) -> None:
+        """Two axes of one size depend on each other, unless the size is 1, which never changes."""
+        if self.sizes[left] != 1:
+            self.link(left, right)
+
+    def cut(self, axis: int, *positions: int) -> None:
+        """Positions or lengths along an axis have to scale with it."""
+        self.cuts.extend((axis, position) for position in positions if position)
+
+    def pin(self, axes: Iterable[int]) -> None:
+        """Sizes that must not change."""
+        self.pins.update(axes)
+
+    def total(self, axis: int, parts: Sequence[int]) -> None:
+        """Lengths that are laid one after the other along an axis; their partial sums are positions."""
+        position = 0
+        for part in parts:
+            position += part
+            self.cut(axis, part, position)
+        self.sums.append((axis, position, tuple(parts)))
+
+    def merge(self, merged: int, outer: int, inner: int) -> None:
+        """Record that one axis is the product of two."""
+        self.merges.append(Merge(merged, outer, inner))
+
+    def new_axis(self, size: int) -> int:
+        """An axis that no node has."""
+        self.sizes.append(size)
+        self._parent.append(len(self._parent))
+        return len(self.sizes) - 1
+
+    def regroup(self, left: Sequence[int], right: Sequence[int]) -> None:
+        """Two lists of axes with one row-major product: relate them by their common refinement.
+
+        Axes are compared from the innermost one; the larger of two is split by the smaller. Where neither size
+        divides the other, all that are left keep their sizes.
+        """
+        ones, others = [a for a in left if self.sizes[a] != 1], [a for a in right if self.sizes[a] != 1]
+        if any(self.sizes[a] == 0 for a in [*ones, *others]):
+            self.pin([*ones, *others])
+            return
+        while ones and others:
+            a, b = ones[-1], others[-1]
+            if self.sizes[a] == self.sizes[b]:
+                self.link(a, b)
+                ones.pop()
+                others.pop()
+            elif self.sizes[a] % self.sizes[b] == 0:
+                ones[-1] = self._split(a, b)
+                others.pop()
+            elif self.sizes[b] % self.sizes[a] == 0:
+                others[-1] = self._split(b, a)
+                ones.pop()
+            else:
+                self.pin([*ones, *others])
+                return
+
+    def _split(self, axis: int, inner: int) -> int:
+        outer = self.new_axis(self.sizes[axis] // self.sizes[inner])
+        self.merge(axis, outer, inner)
+        return outer
