@@ -1,0 +1,57 @@
+"""Lowering of traced ATen graphs to the IR, in one pass that resolves aliases and in-place operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from rewright import ops
+from rewright.frontends.torch.lower.context import Context
+from rewright.frontends.torch.lower.pruning import pruned
+from rewright.frontends.torch.lower.sizes import dim_of, type_of
+from rewright.frontends.torch.lower.views import Tensor
+from rewright.frontends.torch.lower.walk import Walk
+from rewright.frontends.torch.traced import TracedProgram
+from rewright.ir.errors import CaptureError
+from rewright.ir.graph import Graph
+from rewright.ops.reference.simplifying import SimplifyingBuilder
+
+__all__ = ["lower"]
+
+
+def lower(traced: TracedProgram) -> Graph:
+    """The IR graph of a traced program, with its input and output names.
+
+    Views, in-place operators and ``out=`` arguments are resolved, identities dropped, composite functions written by
+    their reference functions. Raises UnsupportedOperator naming the operator and its source line, and CaptureError
+    where names and graph do not fit.
+    """
+    builder = SimplifyingBuilder()
+    walk = Walk(Context(builder, traced.groups, traced.rank), traced.spans, {})
+    arguments = _inputs(builder, traced)
+    result = walk.run(traced.module, arguments)
+    tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor)]
+    if len(tensors) != len(traced.outputs):
+        raise CaptureError(f"the program returns {len(tensors)} tensors and {len(traced.outputs)} output names are given")
+    for name, tensor in zip(traced.outputs, tensors, strict=True):
+        builder.output(name, tensor.read(builder))
+    return pruned(builder.build())
+
+
+def _inputs(builder: SimplifyingBuilder, traced: TracedProgram) -> list[Any]:
+    """The values of the placeholders: an input for each tensor, a size for each symbolic integer."""
+    nodes = [node for node in traced.module.graph.nodes if node.op == "placeholder"]
+    if len(nodes) != len(traced.inputs):
+        raise CaptureError(f"the program takes {len(nodes)} arguments and {len(traced.inputs)} input names are given")
+    values: list[Any] = []
+    for node, name in zip(nodes, traced.inputs, strict=True):
+        example = node.meta.get("val")
+        if isinstance(example, torch.Tensor):
+            values.append(Tensor.fresh(builder.input(name, ops.Input(name, type_of(example)))))
+        elif isinstance(example, (int, torch.SymInt)) and not isinstance(example, bool):
+            values.append(dim_of(example))
+        else:
+            values.append(example)
+    return values

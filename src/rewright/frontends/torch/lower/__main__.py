@@ -1,0 +1,21 @@
+"""``python -m rewright.frontends.torch.lower --list``: the operators that lower, as a Markdown table."""
+
+from __future__ import annotations
+
+import sys
+
+from rewright.frontends.torch.lower.tables import supported
+
+
+def table() -> str:
+    """One row per family: its name, how many operators it has, and their names."""
+    rows = ["| family | operators | names |", "|---|---|---|"]
+    for family, names in supported().items():
+        rows.append(f"| {family} | {len(names)} | {', '.join(f'`{name}`' for name in names)} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--list"]:
+        sys.exit("usage: python -m rewright.frontends.torch.lower --list")
+    print(table())

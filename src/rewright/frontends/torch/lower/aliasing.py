@@ -1,0 +1,264 @@
+"""ATen operators whose result shows the elements of an operand: views, identities and splits.
+
+Each function gives the view steps from its first operand to its result, or one chain of steps for each result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.frontends.torch.lower.views import BroadcastStep, DiagonalStep, ReshapeStep, SliceStep, Step, TransposeStep
+from rewright.ir.dims import Dim, Shape, at_most, divide
+from rewright.ir.errors import UnsupportedOperator
+
+TABLE = Table()
+Steps = tuple[Step, ...]
+
+
+def _to_shape(x: Value, shape: Shape) -> Steps:
+    return () if x.shape == shape else (ReshapeStep(shape),)
+
+
+@TABLE.register(
+    "aten.view.default",
+    "aten._unsafe_view.default",
+    "aten.reshape.default",
+    "aten._reshape_alias.default",
+    "aten.view_as.default",
+    "aten.flatten.using_ints",
+    "aten.unflatten.int",
+    "aten.ravel.default",
+    "aten.unsqueeze.default",
+    "aten.squeeze.default",
+    "aten.squeeze.dim",
+    "aten.squeeze.dims",
+    "aten.view_copy.default",
+    "aten.unsqueeze_copy.default",
+    "aten.squeeze_copy.dim",
+    "aten.squeeze_copy.dims",
+)
+def reshape(c: Context, x: Value, *_: object, **__: object) -> Steps:
+    return _to_shape(x, c.result().shape)
+
+
+@TABLE.register("aten.view.dtype")
+def view_dtype(c: Context, x: Value, dtype: object) -> Steps:
+    if c.result().dtype is x.dtype:
+        return ()
+    raise UnsupportedOperator("reading the bits of a tensor as another dtype has no meaning over the reals; convert it")
+
+
+@TABLE.register(
+    "aten.alias.default",
+    "aten.alias_copy.default",
+    "aten.detach.default",
+    "aten.detach_copy.default",
+    "aten.contiguous.default",
+    "aten.clone.default",
+    "aten.lift_fresh.default",
+    "aten.lift_fresh_copy.default",
+    "aten.lift.default",
+    "aten.positive.default",
+    "aten._conj.default",
+    "aten.conj.default",
+    "aten.resolve_conj.default",
+    "aten.resolve_neg.default",
+    "aten.requires_grad_.default",
+    "aten.detach_.default",
+    "_c10d_functional.wait_tensor.default",
+    "c10d_functional.wait_tensor.default",
+    "aten.real.default",
+)
+def identity(c: Context, x: Value, *_: object, **__: object) -> Steps:
+    return ()
+
+
+@TABLE.register("aten.t.default", "aten.t_copy.default", "aten.numpy_T.default", "aten.mT.default")
+def t(c: Context, x: Value) -> Steps:
+    return transpose_int(c, x, -2, -1) if x.rank >= 2 else ()
+
+
+@TABLE.register("aten.transpose.int", "aten.transpose_copy.int", "aten.swapaxes.default", "aten.swapdims.default")
+def transpose_int(c: Context, x: Value, first: int, second: int) -> Steps:
+    order = list(range(x.rank))
+    if order:
+        first, second = first % x.rank, second % x.rank
+        order[first], order[second] = order[second], order[first]
+    return _permuted(order)
+
+
+@TABLE.register("aten.permute.default", "aten.permute_copy.default")
+def permute(c: Context, x: Value, dims: Sequence[int]) -> Steps:
+    return _permuted([axis % x.rank for axis in dims])
+
+
+@TABLE.register("aten.movedim.int")
+def movedim(c: Context, x: Value, source: int, destination: int) -> Steps:
+    order = [axis for axis in range(x.rank) if axis != source % x.rank]
+    order.insert(destination % x.rank, source % x.rank)
+    return _permuted(order)
+
+
+def _permuted(order: Sequence[int]) -> Steps:
+    return () if list(order) == sorted(order) else (TransposeStep(tuple(order)),)
+
+
+@TABLE.register(
+    "aten.expand.default",
+    "aten.expand_copy.default",
+    "aten.expand_as.default",
+    "aten.broadcast_to.default",
+)
+def expand(c: Context, x: Value, *_: object, **__: object) -> Steps:
+    shape = c.result().shape
+    if shape == x.shape:
+        return ()
+    return (BroadcastStep(shape, tuple(range(len(shape) - x.rank, len(shape)))),)
+
+
+@TABLE.register("aten.slice.Tensor", "aten.slice_copy.Tensor")
+def slice_(
+    c: Context, x: Value, dim: int = 0, start: Dim | None = None, end: Dim | None = None, step: int = 1
+) -> Steps:
+    axis = x.axis(dim)
+    low, high = slice_bounds(x.shape[axis], start, end)
+    if low == 0 and high == x.shape[axis] and step == 1:
+        return ()
+    return (SliceStep(axis, low, high, step),)
+
+
+def slice_bounds(size: Dim, start: Dim | None, end: Dim | None) -> tuple[Dim, Dim]:
+    """Start and limit counted from the front and cut to the axis, as Python slices do."""
+    low = _bound(size, 0 if start is None else start)
+    high = _bound(size, size if end is None else end)
+    return (low, low) if at_most(low, high) is False else (low, high)
+
+
+def _bound(size: Dim, position: Dim) -> Dim:
+    if isinstance(position, int) and position < 0:
+        position = size + position
+        if at_most(0, position) is False:
+            return 0
+    if isinstance(position, int) and position >= 2**62:
+        return size
+    return size if at_most(position, size) is False else position
+
+
+@TABLE.register("aten.narrow.default", "aten.narrow_copy.default")
+def narrow(c: Context, x: Value, dim: int, start: Dim, length: Dim) -> Steps:
+    low = _bound(x.shape[x.axis(dim)], start)
+    return (SliceStep(x.axis(dim), low, low + length),)
+
+
+@TABLE.register("aten.select.int", "aten.select_copy.int")
+def select(c: Context, x: Value, dim: int, index: Dim) -> Steps:
+    axis = x.axis(dim)
+    start = x.shape[axis] + index if isinstance(index, int) and index < 0 else index
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return (SliceStep(axis, start, start + 1), ReshapeStep(shape))
+
+
+@TABLE.register("aten.diagonal.default", "aten.diagonal_copy.default")
+def diagonal(c: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Steps:
+    first, second = x.axis(dim1), x.axis(dim2)
+    if offset or x.shape[first] != x.shape[second]:
+        raise UnsupportedOperator("only the main diagonal of a square is supported; index it instead")
+    return (DiagonalStep(first, second),)
+
+
+@TABLE.register("aten.as_strided.default", "aten.as_strided_copy.default")
+def as_strided(
+    c: Context, x: Value, size: Sequence[Dim], stride: Sequence[Dim], storage_offset: Dim | None = None
+) -> Steps:
+    return strided_steps(x, c.node.args[0].meta["val"], tuple(size), tuple(stride), storage_offset)  # type: ignore[union-attr]
+
+
+def strided_steps(x: Value, fake: Any, size: Shape, stride: Shape, offset: Dim | None) -> Steps:
+    """Steps to a strided window on the memory of a contiguous tensor that is a slice and a permutation of it."""
+    start = offset if offset is not None else fake.storage_offset()
+    own = (tuple(fake.shape), tuple(fake.stride()), fake.storage_offset())
+    if own == (size, stride, start):
+        return ()
+    if not fake.is_contiguous() or fake.storage_offset() != 0:
+        raise UnsupportedOperator("as_strided of a tensor that is not contiguous; use slices and transposes instead")
+    order = sorted(range(len(size)), key=lambda axis: (-_number(stride[axis]), axis))
+    inner: Dim = 1
+    for axis in reversed(order):
+        if stride[axis] != inner and size[axis] != 1:
+            raise UnsupportedOperator("as_strided with gaps or overlaps; use slices and transposes instead")
+        inner = inner * size[axis]
+    flat = x.type.size()
+    packed = tuple(size[axis] for axis in order)
+    back = tuple(order.index(axis) for axis in range(len(order)))
+    return (ReshapeStep((flat,)), SliceStep(0, start, start + inner), ReshapeStep(packed), *_permuted(back))
+
+
+def _number(size: Dim) -> int:
+    if not isinstance(size, int):
+        raise UnsupportedOperator("as_strided with symbolic strides; use slices and transposes instead")
+    return size
+
+
+@TABLE.register("aten.split.Tensor", "aten.split_copy.Tensor", "aten.tensor_split.sections", "aten.chunk.default")
+def split(c: Context, x: Value, *_: object, **kwargs: Any) -> tuple[Steps, ...]:
+    dim = int(c.node.args[2] if len(c.node.args) > 2 else kwargs.get("dim", 0))  # type: ignore[arg-type]
+    axis = x.axis(dim)
+    results: Sequence[object] = c.node.meta["val"]
+    return _pieces(axis, [c.result(index).shape[axis] for index in range(len(results))])
+
+
+@TABLE.register(
+    "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", "aten.split.sizes", "aten.split.default"
+)
+def split_with_sizes(c: Context, x: Value, split_sizes: Sequence[Dim], dim: int = 0) -> tuple[Steps, ...]:
+    return _pieces(x.axis(dim), split_sizes)
+
+
+def _pieces(axis: int, sizes: Sequence[Dim]) -> tuple[Steps, ...]:
+    found: list[Steps] = []
+    offset: Dim = 0
+    for size in sizes:
+        found.append((SliceStep(axis, offset, offset + size),))
+        offset = offset + size
+    return tuple(found)
+
+
+@TABLE.register("aten.unbind.int", "aten.unbind_copy.int")
+def unbind(c: Context, x: Value, dim: int = 0) -> tuple[Steps, ...]:
+    size = x.shape[x.axis(dim)]
+    if not isinstance(size, int):
+        raise UnsupportedOperator(f"unbind of an axis of symbolic size {size}; give it a number")
+    return tuple(select(c, x, dim, index) for index in range(size))
+
+
+@TABLE.register("aten.unfold.default")
+def unfold(c: Context, x: Value, dimension: int, size: int, step: int) -> Steps:
+    axis = x.axis(dimension)
+    whole = x.shape[axis] if x.rank else 1
+    count = divide(whole, size)
+    if step != size or count is None:
+        raise UnsupportedOperator("unfold with windows that overlap or leave a rest; use a convolution or slices")
+    shape = (*x.shape[:axis], count, size, *x.shape[axis + 1 :])
+    order = [*(i for i in range(x.rank + 1) if i != axis + 1), axis + 1]
+    return (ReshapeStep(shape), *_permuted(order))
+
+
+@TABLE.register(
+    "aten.to.dtype",
+    "aten.to.dtype_layout",
+    "aten.to.device",
+    "aten.to.other",
+    "aten.type_as.default",
+    "aten.float.default",
+    "aten.double.default",
+    "aten.half.default",
+    "aten.bfloat16.default",
+    "aten.long.default",
+    "aten.int.default",
+    "aten.bool.default",
+)
+def to(c: Context, x: Value, *_: object, **__: object) -> Steps | None:
+    """No step where the dtype stays; None where it changes, which makes a new tensor."""
+    return () if c.result().dtype is x.dtype else None

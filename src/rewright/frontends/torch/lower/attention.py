@@ -1,0 +1,250 @@
+"""ATen attention operators; all meet in one reference function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ops.reference import attention as reference
+from rewright.ops.reference import building as rb
+from rewright.ops.reference import softmax
+from rewright.ops.reference.attention import Masking, Saved
+
+TABLE = Table()
+
+
+def _scale(query: Value, scale: float | None) -> float:
+    if scale is not None:
+        return scale
+    size = query.shape[-1]
+    if not isinstance(size, int):
+        raise UnsupportedOperator(f"attention with symbolic head size {size}; give it a number")
+    return 1 / math.sqrt(size)
+
+
+def _refuse_dropout(probability: float) -> None:
+    if probability > 0:
+        raise UnsupportedOperator(
+            f"attention with dropout_p={probability} is random; set the probability to 0 or call model.eval()"
+        )
+
+
+def _unused(c: Context, index: int) -> int:
+    """A result that only a random kernel would read (seeds, offsets)."""
+    kind = c.result(index)
+    return rb.splat(c.b, 0, kind.shape, kind.dtype)
+
+
+@TABLE.register("aten.scaled_dot_product_attention.default")
+def scaled_dot_product_attention(
+    c: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> int:
+    _refuse_dropout(dropout_p)
+    masking = Masking(c.optional(attn_mask), is_causal)
+    return reference.attention(c.b, query.position, key.position, value.position, masking, _scale(query, scale))[0]
+
+
+@TABLE.register("aten._scaled_dot_product_flash_attention_for_cpu.default")
+def flash_for_cpu(
+    c: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Value | None = None,
+    scale: float | None = None,
+) -> tuple[int, int]:
+    _refuse_dropout(dropout_p)
+    masking = Masking(c.optional(attn_mask), is_causal)
+    operands = (query.position, key.position, value.position)
+    result, logsumexp = reference.attention(c.b, *operands, masking, _scale(query, scale))
+    return result, rb.convert(c.b, logsumexp, c.result(1).dtype)
+
+
+@TABLE.register("aten._scaled_dot_product_flash_attention_for_cpu_backward.default")
+def flash_for_cpu_backward(
+    c: Context,
+    gradient: Value,
+    query: Value,
+    key: Value,
+    value: Value,
+    result: Value,
+    logsumexp: Value,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Value | None = None,
+    scale: float | None = None,
+) -> tuple[int, int, int]:
+    _refuse_dropout(dropout_p)
+    saved = _saved(c, query, key, value, result, logsumexp)
+    masking = Masking(c.optional(attn_mask), is_causal)
+    return reference.attention_backward(c.b, gradient.position, saved, masking, _scale(query, scale))[:3]
+
+
+def _saved(c: Context, query: Value, key: Value, value: Value, result: Value, logsumexp: Value) -> Saved:
+    wide = rb.convert(c.b, logsumexp.position, query.dtype)
+    return Saved(query.position, key.position, value.position, result.position, wide)
+
+
+@TABLE.register("aten._scaled_dot_product_flash_attention.default")
+def flash(
+    c: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[int | None, ...]:
+    result, logsumexp = flash_for_cpu(c, query, key, value, dropout_p, is_causal, scale=scale)
+    return result, logsumexp, *_scratch(c, 2)
+
+
+def _scratch(c: Context, start: int) -> tuple[int | None, ...]:
+    """The results from ``start`` on that are tensors, filled with zeros."""
+    values: Any = c.node.meta["val"]
+    return tuple(
+        _unused(c, index) if hasattr(values[index], "dtype") else None for index in range(start, len(values))
+    )
+
+
+@TABLE.register("aten._scaled_dot_product_flash_attention_backward.default")
+def flash_backward(
+    c: Context,
+    gradient: Value,
+    query: Value,
+    key: Value,
+    value: Value,
+    result: Value,
+    logsumexp: Value,
+    cum_seq_q: object,
+    cum_seq_k: object,
+    max_q: object,
+    max_k: object,
+    dropout_p: float,
+    is_causal: bool,
+    *_: object,
+    scale: float | None = None,
+) -> tuple[int, int, int]:
+    return flash_for_cpu_backward(
+        c, gradient, query, key, value, result, logsumexp, dropout_p, is_causal, scale=scale
+    )
+
+
+@TABLE.register("aten._scaled_dot_product_efficient_attention.default")
+def efficient(
+    c: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_bias: Value | None,
+    compute_log_sumexp: bool,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[int | None, ...]:
+    found = flash_for_cpu(c, query, key, value, dropout_p, is_causal, attn_mask=attn_bias, scale=scale)
+    wanted, logsumexp = c.result(1), found[1]
+    if c.b.type(logsumexp).shape != wanted.shape:
+        logsumexp = _unused(c, 1) if not compute_log_sumexp else _padded(c, logsumexp)
+    return found[0], logsumexp, *_scratch(c, 2)
+
+
+def _padded(c: Context, logsumexp: int) -> int:
+    """The kernel rounds the number of queries up; the rest is never read."""
+    own, wanted = c.b.type(logsumexp).shape, c.result(1).shape
+    return rb.pad(c.b, logsumexp, [0] * len(own), [w - o for w, o in zip(wanted, own, strict=True)])
+
+
+@TABLE.register("aten._scaled_dot_product_efficient_attention_backward.default")
+def efficient_backward(
+    c: Context,
+    gradient: Value,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_bias: Value | None,
+    result: Value,
+    logsumexp: Value,
+    seed: object,
+    offset: object,
+    dropout_p: float,
+    grad_input_mask: list[bool],
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[int | None, ...]:
+    _refuse_dropout(dropout_p)
+    queries = query.shape[-2]
+    cut = rb.slice_axis(c.b, logsumexp.position, logsumexp.rank - 1, 0, queries)
+    saved = Saved(
+        query.position, key.position, value.position, result.position, rb.convert(c.b, cut, query.dtype)
+    )
+    masking = Masking(c.optional(attn_bias), is_causal)
+    found = reference.attention_backward(c.b, gradient.position, saved, masking, _scale(query, scale))
+    bias = found[3] if grad_input_mask[3] else None
+    return (*found[:3], bias)
+
+
+@TABLE.register("aten._scaled_dot_product_attention_math.default")
+def math_attention(
+    c: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Value | None = None,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[int, int | None]:
+    result = scaled_dot_product_attention(
+        c, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+    return result, None
+
+
+@TABLE.register("aten._softmax.default", "aten.softmax.int")
+def softmax_(c: Context, x: Value, dim: int, *_: object) -> int:
+    return softmax.softmax(c.b, *c.positions(x), x.axis(dim))
+
+
+@TABLE.register("aten._safe_softmax.default")
+def safe_softmax(c: Context, x: Value, dim: int, *_: object) -> int:
+    return softmax.safe_softmax(c.b, *c.positions(x), x.axis(dim))
+
+
+@TABLE.register("aten._log_softmax.default", "aten.log_softmax.int")
+def log_softmax(c: Context, x: Value, dim: int, *_: object) -> int:
+    return softmax.log_softmax(c.b, *c.positions(x), x.axis(dim))
+
+
+@TABLE.register("aten._softmax_backward_data.default")
+def softmax_backward(c: Context, gradient: Value, output: Value, dim: int, input_dtype: object) -> int:
+    found = softmax.softmax_backward(c.b, gradient.position, output.position, output.axis(dim))
+    return rb.convert(c.b, found, c.result().dtype)
+
+
+@TABLE.register("aten._log_softmax_backward_data.default")
+def log_softmax_backward(c: Context, gradient: Value, output: Value, dim: int, input_dtype: object) -> int:
+    found = softmax.log_softmax_backward(c.b, gradient.position, output.position, output.axis(dim))
+    return rb.convert(c.b, found, c.result().dtype)

@@ -1,0 +1,147 @@
+"""Functional collectives of PyTorch, with the ranks of every group written out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rewright import ops
+from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.ir.dims import Dim
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import TensorType
+from rewright.ops.base import ReductionKind
+from rewright.ops.reference import building as rb
+
+TABLE = Table()
+_KINDS: dict[str, ReductionKind] = {
+    "sum": "sum",
+    "avg": "sum",
+    "max": "maximum",
+    "min": "minimum",
+    "product": "product",
+    "band": "and",
+    "bor": "or",
+}
+
+
+def _kind(reduce_op: str) -> ReductionKind:
+    kind = _KINDS.get(reduce_op.lower())
+    if kind is None:
+        raise UnsupportedOperator(f"a collective with {reduce_op}; sum, avg, max, min, product, band and bor are supported")
+    return kind
+
+
+def _averaged(c: Context, position: int, reduce_op: str, ranks: Sequence[int]) -> int:
+    """An average is a sum divided by the number of ranks."""
+    if reduce_op.lower() != "avg":
+        return position
+    return rb.divide(c.b, position, rb.splat_like(c.b, len(ranks), position))
+
+
+def _all_reduce(c: Context, position: int, reduce_op: str, group: object) -> int:
+    ranks = c.ranks(group)
+    reduced = c.b.add(ops.AllReduce(_kind(reduce_op), (ranks,)), position)
+    return _averaged(c, reduced, reduce_op, ranks)
+
+
+@TABLE.register(
+    "_c10d_functional.all_reduce.default",
+    "c10d_functional.all_reduce.default",
+    "_c10d_functional_autograd.all_reduce.default",
+    "_c10d_functional.all_reduce_.default",
+)
+def all_reduce(c: Context, x: Value, reduce_op: str, group: object, *_: object) -> int:
+    return _all_reduce(c, x.position, reduce_op, group)
+
+
+@TABLE.register("_c10d_functional.all_reduce_coalesced.default", "_c10d_functional.all_reduce_coalesced_.default")
+def all_reduce_coalesced(c: Context, tensors: Sequence[Value], reduce_op: str, group: object) -> tuple[int, ...]:
+    return tuple(_all_reduce(c, x.position, reduce_op, group) for x in tensors)
+
+
+@TABLE.register(
+    "_c10d_functional.all_gather_into_tensor.default",
+    "c10d_functional.all_gather_into_tensor.default",
+    "_c10d_functional_autograd.all_gather_into_tensor.default",
+    "_c10d_functional.all_gather_single.default",
+    "_c10d_functional_autograd.all_gather_single.default",
+)
+def all_gather(c: Context, x: Value, group_size: int, group: object) -> int:
+    return c.b.add(ops.AllGather(0, (c.ranks(group),)), _with_axis(c, x))
+
+
+def _with_axis(c: Context, x: Value) -> int:
+    return x.position if x.rank else rb.reshape(c.b, x.position, (1,))
+
+
+@TABLE.register("_c10d_functional.all_gather_into_tensor_out.default")
+def all_gather_out(c: Context, x: Value, group_size: int, group: object, *, out: Value) -> int:
+    return all_gather(c, x, group_size, group)
+
+
+@TABLE.register("_c10d_functional.all_gather_into_tensor_coalesced.default")
+def all_gather_coalesced(c: Context, tensors: Sequence[Value], group_size: int, group: object) -> tuple[int, ...]:
+    return tuple(all_gather(c, x, group_size, group) for x in tensors)
+
+
+@TABLE.register(
+    "_c10d_functional.reduce_scatter_tensor.default",
+    "c10d_functional.reduce_scatter_tensor.default",
+    "_c10d_functional_autograd.reduce_scatter_tensor.default",
+    "_c10d_functional.reduce_scatter_single.default",
+    "_c10d_functional_autograd.reduce_scatter_single.default",
+)
+def reduce_scatter(c: Context, x: Value, reduce_op: str, group_size: int, group: object) -> int:
+    ranks = c.ranks(group)
+    part = c.b.add(ops.ReduceScatter(_kind(reduce_op), 0, (ranks,)), x.position)
+    return _averaged(c, part, reduce_op, ranks)
+
+
+@TABLE.register("_c10d_functional.reduce_scatter_tensor_coalesced.default")
+def reduce_scatter_coalesced(
+    c: Context, tensors: Sequence[Value], reduce_op: str, group_size: int, group: object
+) -> tuple[int, ...]:
+    return tuple(reduce_scatter(c, x, reduce_op, group_size, group) for x in tensors)
+
+
+@TABLE.register(
+    "_c10d_functional.all_to_all_single.default",
+    "c10d_functional.all_to_all_single.default",
+    "_c10d_functional_autograd.all_to_all_single.default",
+)
+def all_to_all(
+    c: Context, x: Value, output_split_sizes: Sequence[Dim], input_split_sizes: Sequence[Dim], group: object
+) -> int:
+    send, receive = tuple(input_split_sizes), tuple(output_split_sizes)
+    groups = (c.ranks(group),)
+    if len(set(send)) == 1 and send == receive:
+        return c.b.add(ops.AllToAll(0, 0, groups), x.position)
+    return c.b.add(ops.AllToAll(0, 0, groups, send, receive), x.position)
+
+
+@TABLE.register("_dtensor.shard_dim_alltoall.default")
+def shard_dim_alltoall(c: Context, x: Value, gather_dim: int, shard_dim: int, group: object) -> int:
+    return c.b.add(ops.AllToAll(x.axis(shard_dim), x.axis(gather_dim), (c.ranks(group),)), x.position)
+
+
+@TABLE.register(
+    "_c10d_functional.broadcast.default",
+    "c10d_functional.broadcast.default",
+    "_c10d_functional.broadcast_.default",
+)
+def broadcast(c: Context, x: Value, src: int, group: object) -> int:
+    """The source is a position in the group, as functional collectives count."""
+    ranks = c.ranks(group)
+    if not 0 <= src < len(ranks):
+        raise UnsupportedOperator(f"a broadcast from position {src} of a group of {len(ranks)}; use a position in the group")
+    return c.b.add(ops.CollectiveBroadcast(ranks[src], (ranks,)), x.position)
+
+
+@TABLE.register("rewright.send.default")
+def send(c: Context, x: Value, destination: int, tag: int = 0) -> int:
+    return c.b.add(ops.Send(destination, tag), x.position)
+
+
+@TABLE.register("rewright.recv.default")
+def recv(c: Context, like: Value, source: int, tag: int = 0) -> int:
+    return c.b.add(ops.Recv(source, tag, TensorType(like.shape, like.dtype)))

@@ -1,0 +1,147 @@
+"""ATen matrix products and convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rewright import ops
+from rewright.frontends.torch.lower.context import Context, Number, Table, Value
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ops.reference import building as rb
+from rewright.ops.reference import convolution as reference
+
+TABLE = Table()
+
+
+def _matrix(c: Context, x: int, y: int) -> int:
+    return rb.dot(c.b, x, y, ([c.b.type(x).rank - 1], [0]))
+
+
+@TABLE.register("aten.mm.default")
+def mm(c: Context, x: Value, y: Value) -> int:
+    return _matrix(c, *c.positions(x, y))
+
+
+@TABLE.register("aten.mv.default", "aten.dot.default", "aten.vdot.default")
+def mv(c: Context, x: Value, y: Value) -> int:
+    return _matrix(c, *c.positions(x, y))
+
+
+@TABLE.register("aten.bmm.default")
+def bmm(c: Context, x: Value, y: Value) -> int:
+    left, right = c.positions(x, y)
+    return rb.dot(c.b, left, right, ([2], [1]), batch=1)
+
+
+@TABLE.register("aten.matmul.default")
+def matmul(c: Context, x: Value, y: Value) -> int:
+    left, right = c.positions(x, y)
+    if y.rank == 1:
+        return _matrix(c, left, right)
+    if y.rank == 2:
+        return rb.dot(c.b, left, right, ([x.rank - 1], [0]))
+    if x.rank == 1:
+        product = rb.dot(c.b, right, left, ([y.rank - 2], [0]))
+        return rb.reshape(c.b, product, c.result().shape)
+    batch = rb.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    left = rb.broadcast(c.b, left, (*batch, *x.shape[-2:]))
+    right = rb.broadcast(c.b, right, (*batch, *y.shape[-2:]))
+    return rb.dot(c.b, left, right, ([len(batch) + 1], [len(batch)]), batch=len(batch))
+
+
+def add_before_flattening(c: Context, product: int, addend: int) -> int:
+    """product + addend; added before the product is flattened where the addend lies along its last axis only."""
+    node = c.b.node(product)
+    if isinstance(node.op, ops.Reshape) and c.b.type(addend).rank == 1:
+        (inner,) = node.operands
+        if c.b.type(inner).rank and c.b.type(inner).shape[-1] == node.type.shape[-1]:
+            return rb.reshape(c.b, rb.add(c.b, inner, addend), node.type.shape)
+    return rb.add(c.b, product, addend)
+
+
+def _add_product(c: Context, addend: Value, product: int, beta: Number, alpha: Number) -> int:
+    scaled = rb.scaled(c.b, product, alpha)
+    if beta == 0:
+        return scaled
+    (base,) = c.positions(addend)
+    return c.spread(add_before_flattening(c, scaled, rb.scaled(c.b, base, beta)))
+
+
+@TABLE.register("aten.addmm.default", "aten.addmv.default")
+def addmm(c: Context, addend: Value, x: Value, y: Value, *, beta: Number = 1, alpha: Number = 1) -> int:
+    return _add_product(c, addend, mm(c, x, y), beta, alpha)
+
+
+@TABLE.register("aten.baddbmm.default")
+def baddbmm(c: Context, addend: Value, x: Value, y: Value, *, beta: Number = 1, alpha: Number = 1) -> int:
+    return _add_product(c, addend, bmm(c, x, y), beta, alpha)
+
+
+@TABLE.register("aten.linear.default")
+def linear(c: Context, x: Value, weight: Value, bias: Value | None = None) -> int:
+    left, right = c.positions(x, weight)
+    product = rb.dot(c.b, left, right, ([x.rank - 1], [weight.rank - 1]))
+    return product if bias is None else c.spread(rb.add(c.b, product, *c.positions(bias)))
+
+
+@TABLE.register("aten.convolution.default", "aten._convolution.default")
+def convolution(
+    c: Context,
+    x: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    *_: object,
+) -> int:
+    if transposed:
+        raise UnsupportedOperator("transposed convolutions are not supported; write them as a convolution of padded input")
+    window = reference.Window.of(x.rank - 2, stride, padding, dilation, groups)
+    result = reference.convolution(c.b, x.position, weight.position, window)
+    if bias is None:
+        return result
+    return rb.add(c.b, result, rb.along(c.b, bias.position, c.b.type(result).shape, 1))
+
+
+@TABLE.register("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
+def conv(
+    c: Context,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> int:
+    return convolution(c, x, weight, bias, stride, padding, dilation, False, (), groups)
+
+
+@TABLE.register("aten.convolution_backward.default")
+def convolution_backward(
+    c: Context,
+    gradient: Value,
+    x: Value,
+    weight: Value,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[int | None, int | None, int | None]:
+    if transposed:
+        raise UnsupportedOperator("transposed convolutions are not supported; write them as a convolution of padded input")
+    window = reference.Window.of(x.rank - 2, stride, padding, dilation, groups)
+    others = [axis for axis in range(gradient.rank) if axis != 1]
+    return (
+        reference.input_gradient(c.b, gradient.position, x.shape, weight.position, window) if output_mask[0] else None,
+        reference.kernel_gradient(c.b, gradient.position, x.position, weight.shape, window) if output_mask[1] else None,
+        rb.reduce(c.b, "sum", gradient.position, others) if output_mask[2] else None,
+    )

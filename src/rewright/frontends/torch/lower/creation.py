@@ -1,0 +1,117 @@
+"""ATen operators that make tensors from nothing, and conversions that copy."""
+
+from __future__ import annotations
+
+from rewright import ops
+from rewright.frontends.torch.lower.context import Context, Number, Operand, Table, Value
+from rewright.ir.dims import Dim
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import DType
+from rewright.ops.reference import building as rb
+
+TABLE = Table()
+
+
+def _filled(c: Context, value: Number) -> int:
+    kind = c.result()
+    return rb.splat(c.b, value, kind.shape, kind.dtype)
+
+
+@TABLE.register(
+    "aten.zeros.default",
+    "aten.zeros_like.default",
+    "aten.new_zeros.default",
+    "aten._efficientzerotensor.default",
+)
+def zeros(c: Context, *_: object, **__: object) -> int:
+    return _filled(c, 0)
+
+
+@TABLE.register("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")
+def ones(c: Context, *_: object, **__: object) -> int:
+    return _filled(c, 1)
+
+
+@TABLE.register("aten.full.default", "aten.full_like.default", "aten.new_full.default")
+def full(c: Context, _: object, fill: Operand, *rest: Operand, **__: object) -> int:
+    value = rest[0] if c.node.target.__name__.startswith("new_full") and rest else fill  # type: ignore[union-attr]
+    return c.spread(c.position(value, c.result().dtype))
+
+
+@TABLE.register("aten.scalar_tensor.default")
+def scalar_tensor(c: Context, value: Operand, **__: object) -> int:
+    return c.position(value, c.result().dtype)
+
+
+@TABLE.register("aten.fill.Scalar", "aten.fill.Tensor")
+def fill(c: Context, x: Value, value: Operand) -> int:
+    return c.spread(c.position(value, x.dtype))
+
+
+@TABLE.register(
+    "aten.empty.memory_format",
+    "aten.empty_like.default",
+    "aten.empty_strided.default",
+    "aten.empty_permuted.default",
+    "aten.new_empty.default",
+    "aten.new_empty_strided.default",
+)
+def empty(c: Context, *_: object, **__: object) -> int:
+    return c.uninitialized()
+
+
+@TABLE.register("aten.arange.default")
+def arange(c: Context, end: Operand, **__: object) -> int:
+    return arange_start(c, 0, end)
+
+
+@TABLE.register("aten.arange.start", "aten.arange.start_step")
+def arange_start(c: Context, start: Operand, end: Operand, step: Number = 1, **__: object) -> int:
+    kind = c.result()
+    ramp = c.b.add(ops.Iota(kind, 0))
+    scaled = rb.scaled(c.b, ramp, step)
+    if start == 0:
+        return scaled
+    return c.spread(rb.add(c.b, scaled, c.position(start, kind.dtype)))
+
+
+@TABLE.register("aten.linspace.default")
+def linspace(c: Context, start: Number, end: Number, steps: Dim, **__: object) -> int:
+    kind = c.result()
+    if not isinstance(steps, int):
+        raise UnsupportedOperator("linspace with a symbolic number of steps; use arange instead")
+    width = (end - start) / (steps - 1) if steps > 1 else 0.0
+    ramp = rb.convert(c.b, rb.iota(c.b, kind.shape, 0), kind.dtype)
+    return rb.shifted(c.b, rb.scaled(c.b, ramp, width), start)
+
+
+@TABLE.register("aten.eye.default", "aten.eye.m")
+def eye(c: Context, *_: object, **__: object) -> int:
+    kind = c.result()
+    same = rb.compare(c.b, "EQ", rb.iota(c.b, kind.shape, 0), rb.iota(c.b, kind.shape, 1))
+    return rb.convert(c.b, same, kind.dtype)
+
+
+def _triangle(c: Context, x: Value, diagonal: int, *, lower: bool) -> int:
+    rows, columns = rb.iota(c.b, x.shape, x.rank - 2), rb.iota(c.b, x.shape, x.rank - 1)
+    edge = rb.shifted(c.b, rows, diagonal)
+    kept = rb.compare(c.b, "LE" if lower else "GE", columns, edge)
+    return rb.select(c.b, kept, x.position, rb.splat_like(c.b, 0, x.position))
+
+
+@TABLE.register("aten.tril.default")
+def tril(c: Context, x: Value, diagonal: int = 0) -> int:
+    return _triangle(c, x, diagonal, lower=True)
+
+
+@TABLE.register("aten.triu.default")
+def triu(c: Context, x: Value, diagonal: int = 0) -> int:
+    return _triangle(c, x, diagonal, lower=False)
+
+
+@TABLE.register("aten.one_hot.default")
+def one_hot(c: Context, x: Value, num_classes: int = -1) -> int:
+    kind = c.result()
+    ramp = rb.iota(c.b, kind.shape, kind.rank - 1, x.dtype)
+    index = c.b.add(ops.BroadcastInDim(kind.shape, tuple(range(x.rank))), x.position)
+    return rb.convert(c.b, c.b.add(ops.Compare("EQ"), index, ramp), DType.I64)

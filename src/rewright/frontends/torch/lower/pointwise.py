@@ -1,0 +1,380 @@
+"""Elementwise ATen operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from rewright import ops
+from rewright.frontends.torch.lower.context import Context, Number, Operand, Table, Value
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType
+from rewright.ops.elementwise import Direction
+from rewright.ops.reference import activation, indexing
+from rewright.ops.reference import building as rb
+
+TABLE = Table()
+
+
+def _unary(op: Operator) -> Callable[[Context, Value], int]:
+    def lower(c: Context, x: Value) -> int:
+        return c.b.add(op, *c.positions(x))
+
+    return lower
+
+
+for _name, _op in {
+    "abs": ops.Abs(),
+    "neg": ops.Negate(),
+    "exp": ops.Exponential(),
+    "expm1": ops.ExponentialMinusOne(),
+    "log": ops.Log(),
+    "log1p": ops.LogPlusOne(),
+    "sqrt": ops.Sqrt(),
+    "rsqrt": ops.Rsqrt(),
+    "tanh": ops.Tanh(),
+    "sigmoid": ops.Logistic(),
+    "sin": ops.Sine(),
+    "cos": ops.Cosine(),
+    "sign": ops.Sign(),
+    "sgn": ops.Sign(),
+    "erf": ops.Erf(),
+}.items():
+    TABLE.register(f"aten.{_name}.default")(_unary(_op))
+
+
+def _rounding(op: Operator) -> Callable[[Context, Value], int]:
+    def lower(c: Context, x: Value) -> int:
+        return c.b.add(op, x.position) if x.dtype.is_float else x.position
+
+    return lower
+
+
+for _name, _op in {"floor": ops.Floor(), "ceil": ops.Ceil(), "round": ops.RoundNearestEven()}.items():
+    TABLE.register(f"aten.{_name}.default")(_rounding(_op))
+
+
+@TABLE.register("aten.trunc.default", "aten.fix.default")
+def trunc(c: Context, x: Value) -> int:
+    return _truncate(c, x.position) if x.dtype.is_float else x.position
+
+
+def _truncate(c: Context, x: int) -> int:
+    return rb.multiply(c.b, c.b.add(ops.Sign(), x), c.b.add(ops.Floor(), c.b.add(ops.Abs(), x)))
+
+
+def _binary(op: Operator, *, boolean: Operator | None = None) -> Callable[[Context, Operand, Operand], int]:
+    def lower(c: Context, x: Operand, y: Operand) -> int:
+        left, right = c.positions(x, y)
+        use = boolean if boolean is not None and c.result().dtype is DType.BOOL else op
+        return c.spread(rb.binary(c.b, use, left, right))
+
+    return lower
+
+
+TABLE.register("aten.mul.Tensor", "aten.mul.Scalar")(_binary(ops.Multiply(), boolean=ops.And()))
+TABLE.register("aten.maximum.default")(_binary(ops.Maximum(), boolean=ops.Or()))
+TABLE.register("aten.minimum.default")(_binary(ops.Minimum(), boolean=ops.And()))
+TABLE.register("aten.fmod.Tensor", "aten.fmod.Scalar")(_binary(ops.Remainder()))
+for _overload in ("Tensor", "Scalar", "Scalar_Tensor"):
+    TABLE.register(f"aten.bitwise_and.{_overload}")(_binary(ops.And()))
+    TABLE.register(f"aten.bitwise_or.{_overload}")(_binary(ops.Or()))
+    TABLE.register(f"aten.bitwise_xor.{_overload}")(_binary(ops.Xor()))
+for _overload in ("Tensor", "Scalar"):
+    TABLE.register(f"aten.__and__.{_overload}")(_binary(ops.And()))
+    TABLE.register(f"aten.__or__.{_overload}")(_binary(ops.Or()))
+    TABLE.register(f"aten.__xor__.{_overload}")(_binary(ops.Xor()))
+
+
+@TABLE.register("aten.add.Tensor", "aten.add.Scalar")
+def add(c: Context, x: Operand, y: Operand, alpha: Number = 1) -> int:
+    left, right = c.positions(x, y)
+    op = ops.Or() if c.result().dtype is DType.BOOL else ops.Add()
+    return c.spread(rb.binary(c.b, op, left, rb.scaled(c.b, right, alpha)))
+
+
+@TABLE.register("aten.sub.Tensor", "aten.sub.Scalar")
+def sub(c: Context, x: Operand, y: Operand, alpha: Number = 1) -> int:
+    left, right = c.positions(x, y)
+    return c.spread(rb.subtract(c.b, left, rb.scaled(c.b, right, alpha)))
+
+
+@TABLE.register("aten.rsub.Scalar", "aten.rsub.Tensor")
+def rsub(c: Context, x: Operand, y: Operand, alpha: Number = 1) -> int:
+    return sub(c, y, x, alpha)
+
+
+@TABLE.register("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor")
+def div(c: Context, x: Operand, y: Operand) -> int:
+    left, right = c.positions(x, y)
+    return c.spread(rb.divide(c.b, left, right))
+
+
+@TABLE.register("aten.div.Tensor_mode", "aten.div.Scalar_mode")
+def div_mode(c: Context, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> int:
+    if rounding_mode is None:
+        return div(c, x, y)
+    left, right = c.positions(x, y)
+    exact = rounding_mode == "trunc"
+    if c.result().dtype.is_float:
+        quotient = rb.divide(c.b, left, right)
+        return c.spread(_truncate(c, quotient) if exact else c.b.add(ops.Floor(), quotient))
+    return c.spread(rb.divide(c.b, left, right) if exact else _floor_divide(c, left, right))
+
+
+@TABLE.register("aten.floor_divide.default", "aten.floor_divide.Scalar")
+def floor_divide(c: Context, x: Operand, y: Operand) -> int:
+    return div_mode(c, x, y, rounding_mode="floor")
+
+
+def _floor_divide(c: Context, x: int, y: int) -> int:
+    """Integer division towards minus infinity; the IR divides towards zero."""
+    quotient = rb.divide(c.b, x, y)
+    if indexing.is_nonnegative(c.b, x) and indexing.is_nonnegative(c.b, y):
+        return quotient
+    rest = rb.binary(c.b, ops.Remainder(), x, y)
+    return rb.select(c.b, _needs_shift(c, rest, y), rb.shifted(c.b, quotient, -1), quotient)
+
+
+def _needs_shift(c: Context, rest: int, divisor: int) -> int:
+    """Whether a remainder is not zero and has another sign than the divisor."""
+    nonzero = rb.compare(c.b, "NE", rest, rb.splat_like(c.b, 0, rest))
+    below = rb.compare(c.b, "LT", rest, rb.splat_like(c.b, 0, rest))
+    negative = rb.compare(c.b, "LT", divisor, rb.splat_like(c.b, 0, divisor))
+    return rb.binary(c.b, ops.And(), nonzero, rb.binary(c.b, ops.Xor(), below, negative))
+
+
+@TABLE.register("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
+def remainder(c: Context, x: Operand, y: Operand) -> int:
+    left, right = c.positions(x, y)
+    rest = rb.binary(c.b, ops.Remainder(), left, right)
+    if not c.result().dtype.is_float and all(indexing.is_nonnegative(c.b, p) for p in (left, right)):
+        return c.spread(rest)
+    return c.spread(rb.select(c.b, _needs_shift(c, rest, right), rb.add(c.b, rest, right), rest))
+
+
+@TABLE.register("aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.pow.Tensor_Tensor")
+def pow_(c: Context, x: Operand, exponent: Operand) -> int:
+    if isinstance(x, Value) and isinstance(exponent, (int, float)):
+        return rb.power(c.b, c.position(x, c.result().dtype), exponent)
+    left, right = c.positions(x, exponent)
+    return c.spread(rb.binary(c.b, ops.Power(), left, right))
+
+
+@TABLE.register("aten.square.default")
+def square(c: Context, x: Value) -> int:
+    return rb.multiply(c.b, x.position, x.position)
+
+
+@TABLE.register("aten.reciprocal.default")
+def reciprocal(c: Context, x: Value) -> int:
+    (position,) = c.positions(x)
+    return rb.divide(c.b, rb.splat_like(c.b, 1.0, position), position)
+
+
+@TABLE.register("aten.exp2.default")
+def exp2(c: Context, x: Value) -> int:
+    (position,) = c.positions(x)
+    return c.b.add(ops.Exponential(), rb.scaled(c.b, position, math.log(2)))
+
+
+def _comparison(direction: Direction) -> Callable[[Context, Operand, Operand], int]:
+    def lower(c: Context, x: Operand, y: Operand) -> int:
+        dtype = c.promoted()
+        if dtype is DType.BOOL and direction not in ("EQ", "NE"):
+            dtype = DType.I64
+        left, right = c.positions(x, y, dtype=dtype)
+        return c.spread(rb.compare(c.b, direction, left, right))
+
+    return lower
+
+
+_DIRECTIONS: dict[str, Direction] = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
+for _name, _direction in _DIRECTIONS.items():
+    TABLE.register(f"aten.{_name}.Tensor", f"aten.{_name}.Scalar")(_comparison(_direction))
+
+
+def _truth(c: Context, x: Operand) -> int:
+    if isinstance(x, Value) and x.dtype is not DType.BOOL:
+        return rb.compare(c.b, "NE", x.position, rb.splat_like(c.b, 0, x.position))
+    return c.position(x, DType.BOOL)
+
+
+def _logical(op: Operator) -> Callable[[Context, Operand, Operand], int]:
+    def lower(c: Context, x: Operand, y: Operand) -> int:
+        return c.spread(rb.binary(c.b, op, _truth(c, x), _truth(c, y)))
+
+    return lower
+
+
+for _name, _op in {"logical_and": ops.And(), "logical_or": ops.Or(), "logical_xor": ops.Xor()}.items():
+    TABLE.register(f"aten.{_name}.default")(_logical(_op))
+
+
+@TABLE.register("aten.logical_not.default")
+def logical_not(c: Context, x: Value) -> int:
+    return c.b.add(ops.Not(), _truth(c, x))
+
+
+@TABLE.register("aten.bitwise_not.default")
+def bitwise_not(c: Context, x: Value) -> int:
+    return c.b.add(ops.Not(), x.position)
+
+
+@TABLE.register("aten.isfinite.default")
+def isfinite(c: Context, x: Value) -> int:
+    return c.b.add(ops.IsFinite(), x.position) if x.dtype.is_float else rb.splat(c.b, True, x.shape, DType.BOOL)
+
+
+@TABLE.register("aten.isnan.default")
+def isnan(c: Context, x: Value) -> int:
+    return rb.compare(c.b, "NE", x.position, x.position)
+
+
+@TABLE.register("aten.isinf.default")
+def isinf(c: Context, x: Value) -> int:
+    size = c.b.add(ops.Abs(), x.position)
+    return rb.compare(c.b, "EQ", size, rb.splat_like(c.b, math.inf, size))
+
+
+@TABLE.register("aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar")
+def where(c: Context, condition: Value, x: Operand, y: Operand) -> int:
+    on_true, on_false = c.positions(x, y)
+    return c.spread(rb.select(c.b, condition.position, on_true, on_false))
+
+
+@TABLE.register("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(c: Context, x: Value, mask: Value, value: Operand) -> int:
+    return where(c, mask, value, x)
+
+
+@TABLE.register("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default", "aten.hardtanh.default")
+def clamp(c: Context, x: Value, min: Operand | None = None, max: Operand | None = None) -> int:
+    (result,) = c.positions(x)
+    if min is not None:
+        result = rb.binary(c.b, ops.Maximum(), result, *c.positions(min))
+    if max is not None:
+        result = rb.binary(c.b, ops.Minimum(), result, *c.positions(max))
+    return c.spread(result)
+
+
+@TABLE.register("aten.clamp_min.default", "aten.clamp_min.Tensor")
+def clamp_min(c: Context, x: Value, min: Operand) -> int:
+    return clamp(c, x, min)
+
+
+@TABLE.register("aten.clamp_max.default", "aten.clamp_max.Tensor")
+def clamp_max(c: Context, x: Value, max: Operand) -> int:
+    return clamp(c, x, None, max)
+
+
+@TABLE.register("aten.relu.default")
+def relu(c: Context, x: Value) -> int:
+    return rb.binary(c.b, ops.Maximum(), x.position, rb.splat_like(c.b, 0, x.position))
+
+
+@TABLE.register("aten.threshold_backward.default")
+def threshold_backward(c: Context, gradient: Value, x: Value, threshold: Number) -> int:
+    off = rb.compare(c.b, "LE", x.position, rb.splat_like(c.b, threshold, x.position))
+    return rb.select(c.b, off, rb.splat_like(c.b, 0, gradient.position), gradient.position)
+
+
+@TABLE.register("aten.silu.default")
+def silu(c: Context, x: Value) -> int:
+    return activation.silu(c.b, x.position)
+
+
+@TABLE.register("aten.silu_backward.default")
+def silu_backward(c: Context, gradient: Value, x: Value) -> int:
+    return activation.silu_backward(c.b, gradient.position, x.position)
+
+
+@TABLE.register("aten.gelu.default")
+def gelu(c: Context, x: Value, *, approximate: str = "none") -> int:
+    return activation.gelu(c.b, x.position, approximate)
+
+
+@TABLE.register("aten.gelu_backward.default")
+def gelu_backward(c: Context, gradient: Value, x: Value, *, approximate: str = "none") -> int:
+    return activation.gelu_backward(c.b, gradient.position, x.position, approximate)
+
+
+@TABLE.register("aten.softplus.default")
+def softplus(c: Context, x: Value, beta: float = 1, threshold: float = 20) -> int:
+    return activation.softplus(c.b, x.position, beta, threshold)
+
+
+@TABLE.register("aten.softplus_backward.default")
+def softplus_backward(c: Context, gradient: Value, x: Value, beta: float, threshold: float) -> int:
+    return activation.softplus_backward(c.b, gradient.position, x.position, beta, threshold)
+
+
+@TABLE.register("aten.tanh_backward.default")
+def tanh_backward(c: Context, gradient: Value, output: Value) -> int:
+    square_ = rb.multiply(c.b, output.position, output.position)
+    slope = rb.subtract(c.b, rb.splat_like(c.b, 1.0, square_), square_)
+    return rb.multiply(c.b, gradient.position, slope)
+
+
+@TABLE.register("aten.sigmoid_backward.default")
+def sigmoid_backward(c: Context, gradient: Value, output: Value) -> int:
+    rest = rb.subtract(c.b, rb.splat_like(c.b, 1.0, output.position), output.position)
+    return rb.multiply(c.b, gradient.position, rb.multiply(c.b, output.position, rest))
+
+
+@TABLE.register("aten.addcmul.default")
+def addcmul(c: Context, x: Value, first: Value, second: Value, *, value: Number = 1) -> int:
+    base, one, two = c.positions(x, first, second)
+    return c.spread(rb.add(c.b, base, rb.scaled(c.b, rb.multiply(c.b, one, two), value)))
+
+
+@TABLE.register("aten.addcdiv.default")
+def addcdiv(c: Context, x: Value, first: Value, second: Value, *, value: Number = 1) -> int:
+    base, one, two = c.positions(x, first, second)
+    return c.spread(rb.add(c.b, base, rb.scaled(c.b, rb.divide(c.b, one, two), value)))
+
+
+@TABLE.register("aten.lerp.Scalar")
+def lerp(c: Context, start: Value, end: Value, weight: Number) -> int:
+    low, high = c.positions(start, end)
+    return c.spread(rb.add(c.b, low, rb.scaled(c.b, rb.subtract(c.b, high, low), weight)))
+
+
+@TABLE.register("aten._to_copy.default")
+def to_copy(c: Context, x: Value, **_: object) -> int:
+    return rb.convert(c.b, x.position, c.result().dtype)
+
+
+@TABLE.register("aten.native_dropout.default")
+def native_dropout(c: Context, x: Value, p: float, train: bool | None) -> tuple[int, int]:
+    _refuse_dropout(p, train)
+    return x.position, rb.splat(c.b, True, x.shape, DType.BOOL)
+
+
+@TABLE.register("aten.dropout.default")
+def dropout(c: Context, x: Value, p: float, train: bool) -> int:
+    _refuse_dropout(p, train)
+    return x.position
+
+
+def _refuse_dropout(p: float, train: bool | None) -> None:
+    if p > 0 and train is not False:
+        raise UnsupportedOperator(f"dropout with p={p} is random; set the probability to 0 or call model.eval()")
+
+
+@TABLE.register(
+    "aten.bernoulli.default",
+    "aten.bernoulli.p",
+    "aten.bernoulli_.float",
+    "aten.rand.default",
+    "aten.rand_like.default",
+    "aten.randn.default",
+    "aten.randn_like.default",
+    "aten.randint.low",
+    "aten.uniform_.default",
+    "aten.normal_.default",
+    "aten.multinomial.default",
+)
+def random(c: Context, *_: object, **__: object) -> int:
+    raise UnsupportedOperator("random numbers have no defined value; set dropout to 0 or pass them in as an argument")

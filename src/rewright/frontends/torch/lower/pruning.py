@@ -1,0 +1,26 @@
+"""Leaving out what no output needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rewright import ops
+from rewright.ir.graph import Graph
+
+
+def pruned(graph: Graph) -> Graph:
+    """The graph without nodes that neither an output nor another rank needs; inputs and collectives are kept."""
+    needed = set(graph.outputs.values()) | set(graph.inputs.values())
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        node = graph.nodes[position]
+        if position in needed or isinstance(node.op, ops.Collective):
+            needed.add(position)
+            needed.update(node.operands)
+    kept = sorted(needed)
+    moved = {old: new for new, old in enumerate(kept)}
+    nodes = tuple(
+        replace(graph.nodes[old], operands=tuple(moved[p] for p in graph.nodes[old].operands)) for old in kept
+    )
+    inputs = {name: moved[position] for name, position in graph.inputs.items()}
+    outputs = {name: moved[position] for name, position in graph.outputs.items()}
+    return Graph(nodes, inputs, outputs, graph.name, graph.metadata)

@@ -1,0 +1,251 @@
+"""ATen reductions, cumulative sums, sorting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from rewright import ops
+from rewright.frontends.torch.lower.context import Context, Number, Table, Value
+from rewright.ir.dims import Dim
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import DType
+from rewright.ops.base import ReductionKind
+from rewright.ops.reference import building as rb
+from rewright.ops.reference import normalization, softmax
+
+TABLE = Table()
+Axes = int | Sequence[int] | None
+
+
+def axes_of(x: Value, dim: Axes) -> list[int]:
+    """Axes counted from the front; none or an empty list means all."""
+    if dim is None or (not isinstance(dim, int) and not dim):
+        return list(range(x.rank))
+    return sorted({x.axis(axis) for axis in ([dim] if isinstance(dim, int) else dim)}) if x.rank else []
+
+
+@TABLE.register("aten.sum.default", "aten.sum.dim_IntList")
+def sum_(c: Context, x: Value, dim: Axes = None, keepdim: bool = False, **__: object) -> int:
+    (position,) = c.positions(x)
+    return rb.reduce(c.b, "sum", position, axes_of(x, dim), keepdim)
+
+
+@TABLE.register("aten.mean.default", "aten.mean.dim")
+def mean(c: Context, x: Value, dim: Axes = None, keepdim: bool = False, **__: object) -> int:
+    (position,) = c.positions(x)
+    return rb.mean(c.b, position, axes_of(x, dim), keepdim)
+
+
+@TABLE.register("aten.prod.default", "aten.prod.dim_int")
+def prod(c: Context, x: Value, dim: Axes = None, keepdim: bool = False, **__: object) -> int:
+    (position,) = c.positions(x)
+    return rb.reduce(c.b, "product", position, axes_of(x, dim), keepdim)
+
+
+def _extreme(kind: ReductionKind) -> Callable[..., int]:
+    def lower(c: Context, x: Value, dim: Axes = None, keepdim: bool = False) -> int:
+        use: ReductionKind = kind if x.dtype is not DType.BOOL else ("or" if kind == "maximum" else "and")
+        return rb.reduce(c.b, use, x.position, axes_of(x, dim), keepdim)
+
+    return lower
+
+
+TABLE.register("aten.amax.default", "aten.max.default")(_extreme("maximum"))
+TABLE.register("aten.amin.default", "aten.min.default")(_extreme("minimum"))
+
+
+def _truth(kind: ReductionKind) -> Callable[..., int]:
+    def lower(c: Context, x: Value, dim: Axes = None, keepdim: bool = False) -> int:
+        position = x.position
+        if x.dtype is not DType.BOOL:
+            position = rb.compare(c.b, "NE", position, rb.splat_like(c.b, 0, position))
+        return rb.reduce(c.b, kind, position, axes_of(x, dim), keepdim)
+
+    return lower
+
+
+TABLE.register("aten.any.default", "aten.any.dim", "aten.any.dims")(_truth("or"))
+TABLE.register("aten.all.default", "aten.all.dim", "aten.all.dims")(_truth("and"))
+
+
+def first_index(c: Context, x: int, axis: int, *, largest: bool) -> int:
+    """Index of the first largest (or smallest) element, the axis kept with size one."""
+    rank = c.b.type(x).rank
+    if not largest:
+        if c.b.type(x).dtype is DType.BOOL:
+            x = c.b.add(ops.Not(), x)
+        else:
+            x = c.b.add(ops.Negate(), x)
+    moved = rb.swap(c.b, x, axis, rank - 1)
+    return rb.swap(c.b, c.b.add(ops.TopK(1, "indices"), moved), axis, rank - 1)
+
+
+def _argument(largest: bool) -> Callable[..., int]:
+    def lower(c: Context, x: Value, dim: int | None = None, keepdim: bool = False) -> int:
+        if x.rank == 0:
+            return rb.splat(c.b, 0, (), DType.I64)
+        if dim is None:
+            flat = rb.reshape(c.b, x.position, (x.type.size(),))
+            return rb.reshape(c.b, first_index(c, flat, 0, largest=largest), c.result().shape)
+        found = first_index(c, x.position, x.axis(dim), largest=largest)
+        return rb.reshape(c.b, found, c.result().shape)
+
+    return lower
+
+
+TABLE.register("aten.argmax.default")(_argument(True))
+TABLE.register("aten.argmin.default")(_argument(False))
+
+
+def _extreme_with_index(largest: bool) -> Callable[..., tuple[int, int]]:
+    def lower(c: Context, x: Value, dim: int, keepdim: bool = False) -> tuple[int, int]:
+        if x.rank == 0:
+            return x.position, rb.splat(c.b, 0, (), DType.I64)
+        axis = x.axis(dim)
+        values = rb.reduce(c.b, "maximum" if largest else "minimum", x.position, [axis], keepdim)
+        found = first_index(c, x.position, axis, largest=largest)
+        return values, rb.reshape(c.b, found, c.b.type(values).shape)
+
+    return lower
+
+
+TABLE.register("aten.max.dim")(_extreme_with_index(True))
+TABLE.register("aten.min.dim")(_extreme_with_index(False))
+
+
+def _variance(c: Context, x: Value, dim: Axes, correction: Number | None, keepdim: bool) -> int:
+    (position,) = c.positions(x)
+    less = 1 if correction is None else int(correction)
+    return normalization.variance(c.b, position, axes_of(x, dim), less, keepdim)
+
+
+@TABLE.register("aten.var.correction")
+def var(c: Context, x: Value, dim: Axes = None, *, correction: Number | None = None, keepdim: bool = False) -> int:
+    return _variance(c, x, dim, correction, keepdim)
+
+
+@TABLE.register("aten.var.dim")
+def var_dim(c: Context, x: Value, dim: Axes, unbiased: bool = True, keepdim: bool = False) -> int:
+    return _variance(c, x, dim, int(unbiased), keepdim)
+
+
+@TABLE.register("aten.std.correction")
+def std(c: Context, x: Value, dim: Axes = None, *, correction: Number | None = None, keepdim: bool = False) -> int:
+    return c.b.add(ops.Sqrt(), _variance(c, x, dim, correction, keepdim))
+
+
+@TABLE.register("aten.var_mean.correction")
+def var_mean(
+    c: Context, x: Value, dim: Axes = None, *, correction: Number | None = None, keepdim: bool = False
+) -> tuple[int, int]:
+    average = rb.mean(c.b, x.position, axes_of(x, dim), keepdim)
+    return _variance(c, x, dim, correction, keepdim), average
+
+
+@TABLE.register("aten.logsumexp.default")
+def logsumexp(c: Context, x: Value, dim: Axes, keepdim: bool = False) -> int:
+    (position,) = c.positions(x)
+    axes = axes_of(x, dim)
+    if len(axes) != 1:
+        raise UnsupportedOperator("logsumexp over several axes; flatten them before")
+    return softmax.logsumexp(c.b, position, axes[0], keepdim)
+
+
+@TABLE.register("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar")
+def vector_norm(
+    c: Context, x: Value, ord: Number | None = 2, dim: Axes = None, keepdim: bool = False, **__: object
+) -> int:
+    (position,) = c.positions(x)
+    axes = axes_of(x, dim)
+    order = 2 if ord is None else ord
+    size = c.b.add(ops.Abs(), position)
+    if order == math.inf:
+        return rb.reduce(c.b, "maximum", size, axes, keepdim)
+    if order == 1:
+        return rb.reduce(c.b, "sum", size, axes, keepdim)
+    if order != 2:
+        raise UnsupportedOperator(f"vector norm of order {order}; orders 1, 2 and infinity are supported")
+    squares = rb.multiply(c.b, position, position)
+    return c.b.add(ops.Sqrt(), rb.reduce(c.b, "sum", squares, axes, keepdim))
+
+
+@TABLE.register("aten.cumsum.default")
+def cumsum(c: Context, x: Value, dim: int, **__: object) -> int:
+    (position,) = c.positions(x)
+    return position if x.rank == 0 else prefix_sum(c, position, x.axis(dim))
+
+
+def prefix_sum(c: Context, x: int, axis: int) -> int:
+    """Sums of the first 1, 2, ... elements along an axis."""
+    shape = c.b.type(x).shape
+    window: tuple[Dim, ...] = tuple(size if i == axis else 1 for i, size in enumerate(shape))
+    padding = tuple((size - 1 if i == axis else 0, 0) for i, size in enumerate(shape))
+    return c.b.add(ops.ReduceWindow("sum", window, (1,) * len(shape), padding), x)
+
+
+@TABLE.register("aten.diff.default")
+def diff(
+    c: Context, x: Value, n: int = 1, dim: int = -1, prepend: Value | None = None, append: Value | None = None
+) -> int:
+    axis = x.axis(dim)
+    parts = [part.position for part in (prepend, x, append) if part is not None]
+    position = rb.concatenate(c.b, parts, axis)
+    for _ in range(n):
+        size = c.b.type(position).shape[axis]
+        later = rb.slice_axis(c.b, position, axis, 1, size)
+        position = rb.subtract(c.b, later, rb.slice_axis(c.b, position, axis, 0, size - 1))
+    return position
+
+
+@TABLE.register("aten.topk.default")
+def topk(c: Context, x: Value, k: Dim, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[int, int]:
+    axis = x.axis(dim)
+    source = x.position if largest else c.b.add(ops.Negate(), x.position)
+    moved = rb.swap(c.b, source, axis, x.rank - 1)
+    values = rb.swap(c.b, c.b.add(ops.TopK(k, "values"), moved), axis, x.rank - 1)
+    found = rb.swap(c.b, c.b.add(ops.TopK(k, "indices"), moved), axis, x.rank - 1)
+    return (values if largest else c.b.add(ops.Negate(), values)), found
+
+
+@TABLE.register("aten.sort.default")
+def sort(c: Context, x: Value, dim: int = -1, descending: bool = False) -> tuple[int, int]:
+    return _sorted(c, x, dim, descending)
+
+
+@TABLE.register("aten.sort.stable")
+def sort_stable(
+    c: Context, x: Value, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> tuple[int, int]:
+    return _sorted(c, x, dim, descending)
+
+
+def _sorted(c: Context, x: Value, dim: int, descending: bool) -> tuple[int, int]:
+    axis = x.axis(dim)
+    return (
+        c.b.add(ops.Sort(axis, descending, "values"), x.position),
+        c.b.add(ops.Sort(axis, descending, "indices"), x.position),
+    )
+
+
+@TABLE.register("aten.argsort.default")
+def argsort(c: Context, x: Value, dim: int = -1, descending: bool = False) -> int:
+    return c.b.add(ops.Sort(x.axis(dim), descending, "indices"), x.position)
+
+
+@TABLE.register("aten.histc.default")
+def histc(c: Context, x: Value, bins: int = 100, min: Number = 0, max: Number = 0) -> int:
+    """How many elements fall into each of ``bins`` equal intervals; the last one includes its upper end."""
+    if max <= min:
+        raise UnsupportedOperator("histc with limits taken from the data; give min and max as numbers")
+    (position,) = c.positions(x)
+    dtype, width = c.result().dtype, (max - min) / bins
+    flat = rb.reshape(c.b, position, (1, x.type.size()))
+    place = rb.iota(c.b, (bins, 1), 0)
+    low = rb.shifted(c.b, rb.scaled(c.b, rb.convert(c.b, place, dtype), width), min)
+    below = rb.compare(c.b, "LT", flat, rb.shifted(c.b, low, width))
+    is_last = rb.compare(c.b, "EQ", place, rb.splat_like(c.b, bins - 1, place))
+    at_end = rb.compare(c.b, "EQ", flat, rb.splat_like(c.b, max, flat))
+    inside = rb.binary(c.b, ops.Or(), below, rb.binary(c.b, ops.And(), at_end, is_last))
+    hits = rb.binary(c.b, ops.And(), rb.compare(c.b, "GE", flat, low), inside)
+    return rb.reduce(c.b, "sum", rb.convert(c.b, hits, dtype), [1])

@@ -1,0 +1,84 @@
+"""Sizes and dtypes of PyTorch in the words of the IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+
+from rewright.ir.dims import Dim, Shape, symbol
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.types import DType, TensorType
+
+DTYPES: dict[torch.dtype, DType] = {
+    torch.float64: DType.F64,
+    torch.float32: DType.F32,
+    torch.bfloat16: DType.BF16,
+    torch.float16: DType.F16,
+    torch.int64: DType.I64,
+    torch.int32: DType.I32,
+    torch.int16: DType.I16,
+    torch.int8: DType.I8,
+    torch.uint8: DType.U8,
+    torch.bool: DType.BOOL,
+}
+
+
+def dtype_of(dtype: torch.dtype) -> DType:
+    """The IR's dtype; raises UnsupportedOperator for complex, quantised and 8-bit floating ones."""
+    found = DTYPES.get(dtype)
+    if found is None:
+        raise UnsupportedOperator(f"tensors of {dtype} are not supported; convert them to a real dtype of 16 bits or more")
+    return found
+
+
+def dim_of(size: Any) -> Dim:
+    """An integer, or the polynomial of a symbolic integer; raises UnsupportedOperator for anything else."""
+    if isinstance(size, torch.SymInt):
+        return dim_of_expression(size.node.expr)
+    return int(size)
+
+
+def dim_of_expression(expression: Any) -> Dim:
+    """The polynomial of a sympy expression."""
+    total: Dim = 0
+    for term, coefficient in sympy.expand(expression).as_coefficients_dict().items():
+        product: Dim = _whole(coefficient, expression)
+        for base, exponent in term.as_powers_dict().items():
+            product = product * _power(base, exponent, expression)
+        total = total + product
+    return total
+
+
+def _power(base: Any, exponent: Any, expression: Any) -> Dim:
+    if base.is_Integer:
+        return _whole(base**exponent, expression)
+    if not base.is_Symbol:
+        raise _not_polynomial(expression)
+    factor: Dim = 1
+    for _ in range(_whole(exponent, expression)):
+        factor = factor * symbol(str(base))
+    return factor
+
+
+def _whole(number: Any, expression: Any) -> int:
+    if not number.is_Integer or (number < 0 and number is expression):
+        raise _not_polynomial(expression)
+    return int(number)
+
+
+def _not_polynomial(expression: Any) -> UnsupportedOperator:
+    return UnsupportedOperator(
+        f"the size {expression} is no polynomial of the size symbols; capture with that size as a number"
+    )
+
+
+def shape_of(tensor: torch.Tensor) -> Shape:
+    """The shape of a (fake) tensor."""
+    return tuple(dim_of(size) for size in tensor.shape)
+
+
+def type_of(tensor: torch.Tensor) -> TensorType:
+    """Shape and dtype of a (fake) tensor."""
+    return TensorType(shape_of(tensor), dtype_of(tensor.dtype))

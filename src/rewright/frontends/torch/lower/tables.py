@@ -1,0 +1,79 @@
+"""The tables of all operators that lower, and of those that mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rewright.frontends.torch.lower import (
+    aliasing,
+    attention,
+    collectives,
+    contraction,
+    creation,
+    indexing,
+    loss,
+    mutation,
+    normalization,
+    pointwise,
+    reduction,
+)
+
+FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
+    "pointwise": pointwise.TABLE,
+    "creation": creation.TABLE,
+    "indexing": indexing.TABLE,
+    "reduction": reduction.TABLE,
+    "contraction": contraction.TABLE,
+    "attention": attention.TABLE,
+    "normalization": normalization.TABLE,
+    "loss": loss.TABLE,
+    "slice writes": mutation.TABLE,
+    "collectives": collectives.TABLE,
+    "views": aliasing.TABLE,
+    "writes": mutation.WRITES,
+}
+"""Lowerings by family and by the name of the ATen overload."""
+
+VIEWS = aliasing.TABLE
+WRITES = mutation.WRITES
+PURE: dict[str, Callable[..., Any]] = {
+    name: function
+    for family, table in FAMILIES.items()
+    if family not in ("views", "writes")
+    for name, function in table.items()
+}
+
+IGNORED = frozenset(
+    {
+        "aten._assert_async.default",
+        "aten._assert_async.msg",
+        "aten._assert_scalar.default",
+        "aten._assert_tensor_metadata.default",
+        "aten.sym_constrain_range.default",
+        "aten.sym_constrain_range_for_size.default",
+        "profiler._record_function_enter.default",
+        "profiler._record_function_enter_new.default",
+        "profiler._record_function_exit.default",
+        "profiler._record_function_exit._RecordFunction",
+        "c10d.barrier.default",
+        "c10d.monitored_barrier_.default",
+        "_assert_scalar",
+        "_set_grad_enabled",
+        "sym_constrain_range_for_size",
+    }
+)
+"""Operators without a result that matters: assertions, profiler marks, grad modes."""
+
+
+def functional_name(name: str) -> str | None:
+    """``aten.add.Tensor`` for ``aten.add_.Tensor``; None where the operator is not in place."""
+    namespace, operator, overload = name.split(".", 2)
+    if not operator.endswith("_") or operator.startswith("__"):
+        return None
+    return f"{namespace}.{operator[:-1]}.{overload}"
+
+
+def supported() -> dict[str, list[str]]:
+    """Names of the operators that lower, by family, in alphabetical order."""
+    return {family: sorted(table) for family, table in FAMILIES.items()}

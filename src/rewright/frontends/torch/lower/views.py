@@ -1,0 +1,195 @@
+"""Tensors as views of storages, so that in-place operators are seen by every alias.
+
+A tensor is a storage and the chain of view steps that leads to it. Reading it applies the steps to what the storage
+holds now; writing it goes back through them, so that the storage, and with it every other view, has the new elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rewright import ops
+from rewright.ir.dims import Dim, Shape
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.graph import GraphBuilder
+from rewright.ir.types import DType
+from rewright.ops.reference import building as rb
+from rewright.ops.reference import indexing
+
+
+class Step(Protocol):
+    """One aliasing operator."""
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        """The view of a base."""
+        ...
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        """The base with the elements of the view replaced by ``value``, which has the view's shape."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapeStep:
+    """Another shape for the same elements."""
+
+    shape: Shape
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        return rb.reshape(b, base, self.shape)
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        return rb.reshape(b, value, b.type(base).shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeStep:
+    """Axes in another order."""
+
+    permutation: tuple[int, ...]
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        return rb.transpose(b, base, self.permutation)
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        return rb.transpose(b, value, inverse(self.permutation))
+
+
+def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes another."""
+    return tuple(sorted(range(len(permutation)), key=lambda axis: permutation[axis]))
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStep:
+    """Some elements along one axis."""
+
+    axis: int
+    start: Dim
+    limit: Dim
+    stride: int = 1
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        return rb.slice_axis(b, base, self.axis, self.start, self.limit, self.stride)
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        size = b.type(base).shape[self.axis]
+        if b.type(base).shape == b.type(value).shape:
+            return value
+        filler = uniform_value(b, base)
+        if filler is not None:
+            return self._spread(b, value, b.type(base).shape, filler)
+        if self.stride != 1:
+            return self._write_strided(b, base, value)
+        before = rb.slice_axis(b, base, self.axis, 0, self.start)
+        after = rb.slice_axis(b, base, self.axis, self.limit, size)
+        return rb.concatenate(b, [before, value, after], self.axis)
+
+    def _write_strided(self, b: GraphBuilder, base: int, value: int) -> int:
+        """Put the elements ``stride`` apart, and take them where the index says so."""
+        kind = b.type(base)
+        spread = self._spread(b, value, kind.shape, 0)
+        covered = self._spread(b, rb.splat(b, True, b.type(value).shape, DType.BOOL), kind.shape, False)
+        return rb.select(b, covered, spread, base)
+
+    def _spread(self, b: GraphBuilder, value: int, shape: Shape, around: rb.Scalar) -> int:
+        """The elements put where the slice has them, with a constant around and between."""
+        kind = b.type(value)
+        count = kind.shape[self.axis]
+        low: list[Dim] = [0] * kind.rank
+        high: list[Dim] = [0] * kind.rank
+        interior = [0] * kind.rank
+        low[self.axis], interior[self.axis] = self.start, self.stride - 1
+        high[self.axis] = shape[self.axis] - self.start - ((count - 1) * self.stride + 1)
+        filler = rb.splat(b, around, (), kind.dtype)
+        return b.add(ops.Pad(tuple(low), tuple(high), tuple(interior)), value, filler)
+
+
+def uniform_value(b: GraphBuilder, position: int) -> rb.Scalar | None:
+    """The value of a constant whose elements are equal, else None."""
+    op = b.node(position).op
+    return op.values[0] if isinstance(op, ops.Constant) and len(op.values) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastStep:
+    """Elements seen several times; such a view cannot be written."""
+
+    shape: Shape
+    dimensions: tuple[int, ...]
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        return b.add(ops.BroadcastInDim(self.shape, self.dimensions), base)
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        raise UnsupportedOperator("an in-place operator writes to an expanded tensor; clone the tensor before")
+
+
+@dataclass(frozen=True, slots=True)
+class DiagonalStep:
+    """The diagonal of two axes as the last axis, for two axes of one size; only read."""
+
+    first: int
+    second: int
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        size = b.type(base).shape[self.first]
+        ramp = rb.iota(b, (size,), 0)
+        found = indexing.gather_points(b, base, (self.first, self.second), [ramp, ramp])
+        rank = b.type(found).rank
+        return rb.transpose(b, found, [*range(1, rank), 0])
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        raise UnsupportedOperator("an in-place operator writes to a diagonal; use torch.where on the whole tensor")
+
+
+class Storage:
+    """What a block of memory holds at this point of the program."""
+
+    __slots__ = ("position", "version")
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.version = 0
+
+
+class Tensor:
+    """A tensor of the traced program: a storage seen through view steps."""
+
+    __slots__ = ("_position", "_version", "steps", "storage")
+
+    def __init__(self, storage: Storage, steps: tuple[Step, ...] = ()) -> None:
+        self.storage = storage
+        self.steps = steps
+        self._version = -1
+        self._position = -1
+
+    @staticmethod
+    def fresh(position: int) -> Tensor:
+        """A tensor with a storage of its own."""
+        return Tensor(Storage(position))
+
+    def view(self, step: Step) -> Tensor:
+        """An alias seen through one more step."""
+        return Tensor(self.storage, (*self.steps, step))
+
+    def read(self, b: GraphBuilder) -> int:
+        """Position of the node that holds the elements now."""
+        if self._version != self.storage.version:
+            self._position = self.storage.position
+            for step in self.steps:
+                self._position = step.read(b, self._position)
+            self._version = self.storage.version
+        return self._position
+
+    def write(self, b: GraphBuilder, value: int) -> None:
+        """Replace the elements, for every alias; ``value`` has this tensor's shape and dtype."""
+        bases = [self.storage.position]
+        for step in self.steps[:-1]:
+            bases.append(step.read(b, bases[-1]))
+        for step, base in zip(reversed(self.steps), reversed(bases), strict=False):
+            value = step.write(b, base, value)
+        self.storage.position = value
+        self.storage.version += 1

@@ -1,0 +1,113 @@
+"""NumPy's indexing with several integer tensors, for reading and for writing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.ir.dims import Shape
+from rewright.ir.graph import GraphBuilder
+from rewright.ir.types import TensorType
+from rewright.ops.reference import building as rb
+from rewright.ops.reference import indexing
+from rewright.ops.reference.simplifying import SimplifyingBuilder
+from rewright.ops.scatter import ScatterKind
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Index tensors by the axis they select on; they broadcast, and the other axes are kept whole."""
+
+    columns: tuple[tuple[int, int], ...]
+
+    @property
+    def axes(self) -> list[int]:
+        """The axes selected on."""
+        return [axis for axis, _ in self.columns]
+
+    def points(self, b: GraphBuilder) -> Shape:
+        """The common shape of the index tensors."""
+        return rb.broadcast_shapes(*(b.type(index).shape for _, index in self.columns))
+
+    def place(self) -> int:
+        """Where the axes of the index tensors go: in place of the axes selected on where these are neighbours."""
+        axes = self.axes
+        return axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+
+
+def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
+    """``x[.., indices, ..]``."""
+    points = selection.points(b)
+    ramps = _ramps(b, selection, points, b.type(x).shape)
+    if ramps is not None and selection.axes == list(range(b.type(x).rank)):
+        return b.add(ops.BroadcastInDim(points, ramps), x)
+    columns = [rb.broadcast(b, index, points) for _, index in selection.columns]
+    found = indexing.gather_points(b, x, selection.axes, columns)
+    place, kept = selection.place(), b.type(x).rank - len(columns)
+    order = [
+        *range(len(points), len(points) + place),
+        *range(len(points)),
+        *range(len(points) + place, len(points) + kept),
+    ]
+    return rb.transpose(b, found, order)
+
+
+def _ramps(b: SimplifyingBuilder, selection: Selection, points: Shape, shape: Shape) -> tuple[int, ...] | None:
+    """For index tensors that count through their axis: along which axis of the points each of them counts."""
+    found: list[int] = []
+    for axis, index in selection.columns:
+        form, rank = b.affine(index), b.type(index).rank
+        if form is None or form.constant:
+            return None
+        moving = [i for i, step in enumerate(form.coefficients) if step]
+        if not moving and shape[axis] == 1:
+            moving = [i for i, size in enumerate(b.type(index).shape) if size == 1][:1]
+        offset = len(points) - rank
+        if len(moving) != 1 or (form.coefficients[moving[0]] not in (0, 1)) or offset + moving[0] in found:
+            return None
+        if b.type(index).shape[moving[0]] != shape[axis]:
+            return None
+        found.append(offset + moving[0])
+    return tuple(found)
+
+
+def write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kind: ScatterKind) -> int:
+    """``x[.., indices, ..]`` combined with updates that broadcast to it."""
+    kind_x, points = b.type(x), selection.points(b)
+    place = selection.place()
+    kept = [size for axis, size in enumerate(kind_x.shape) if axis not in selection.axes]
+    full = (*kept[:place], *points, *kept[place:])
+    updates = rb.broadcast(b, updates, full)
+    rows = _row_write(b, x, selection, updates, kind)
+    if rows is not None:
+        return rows
+    order = [*range(place, place + len(points)), *range(place), *range(place + len(points), len(full))]
+    columns = [rb.broadcast(b, index, points) for _, index in selection.columns]
+    return indexing.scatter_points(b, x, selection.axes, columns, rb.transpose(b, updates, order), kind)
+
+
+def _row_write(
+    b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kind: ScatterKind
+) -> int | None:
+    """One write per row into equal elements, ``x[arange(n), index] = v``, as a comparison instead of a scatter."""
+    kind_x, value = b.type(x), b.uniform(x)
+    if value is None or kind not in ("replace", "sum") or selection.axes != [0, 1] or kind_x.rank != 2:
+        return None
+    (_, rows), (_, index) = selection.columns
+    form = b.affine(rows)
+    if b.type(rows).shape != kind_x.shape[:1] or b.type(index).shape != kind_x.shape[:1] or form is None:
+        return None
+    if form.constant or form.coefficients != (1,):
+        return None
+    return write_rows(b, kind_x, value, index, updates, kind)
+
+
+def write_rows(
+    b: GraphBuilder, kind: TensorType, value: float | int | bool, index: int, updates: int, how: ScatterKind
+) -> int:
+    """(n, m) elements equal to ``value`` with ``updates[i]`` written or added at ``[i, index[i]]``."""
+    ramp = rb.iota(b, kind.shape, 1, b.type(index).dtype)
+    here = b.add(ops.Compare("EQ"), ramp, rb.along(b, index, kind.shape, 0))
+    base = rb.splat(b, value, kind.shape, kind.dtype)
+    spread = rb.along(b, updates, kind.shape, 0)
+    return b.add(ops.Select(), here, rb.add(b, spread, base) if how == "sum" else spread, base)

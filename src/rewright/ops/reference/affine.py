@@ -1,0 +1,175 @@
+"""Integer and boolean tensors whose elements are affine in their index: positions, diagonals, causal masks.
+
+``Affine(constant, coefficients)`` says that element ``i`` is ``constant + sum(coefficients[d] * i[d])``. Masks and
+position tables of transformers are made of these, so they reduce to comparisons of index ramps and never have to be
+stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import add as plus
+from operator import sub as minus
+
+from rewright import ops
+from rewright.ir.dims import Shape
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """Element ``i`` is ``constant + sum(coefficients[d] * i[d])``; axes of size one have coefficient zero."""
+
+    constant: int
+    coefficients: tuple[int, ...]
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all elements are equal."""
+        return not any(self.coefficients)
+
+
+def of_node(
+    op: Operator, operands: Sequence[Affine | None], types: Sequence[TensorType], result: TensorType
+) -> Affine | None:
+    """The affine form of a node from those of its operands, or None where it has none."""
+    if result.dtype.is_float:
+        return None
+    if isinstance(op, ops.Constant):
+        return Affine(int(op.values[0]), (0,) * result.rank) if len(op.values) == 1 else None
+    if isinstance(op, ops.Iota):
+        return _clean(0, [int(axis == op.dimension) for axis in range(result.rank)], result.shape)
+    known = [form for form in operands if form is not None]
+    if not known or len(known) != len(operands):
+        return None
+    if isinstance(op, (ops.Add, ops.Subtract, ops.Multiply, ops.Negate, ops.Not, ops.And, ops.Or, ops.Compare)):
+        return _arithmetic(op, known, types[0])
+    if isinstance(op, ops.Convert):
+        return known[0] if _keeps(types[0].dtype, result.dtype) else None
+    return _movement(op, known, types, result)
+
+
+def _keeps(source: DType, target: DType) -> bool:
+    """Whether every integer that a program uses as an index survives the conversion."""
+    return source is target or (source is not DType.BOOL and target is DType.I64) or source is DType.BOOL
+
+
+def _arithmetic(op: Operator, known: Sequence[Affine], kind: TensorType) -> Affine | None:
+    first, last = known[0], known[-1]
+    if kind.dtype is DType.BOOL:
+        return _logic(op, first, last)
+    if isinstance(op, ops.Add):
+        return _combine(plus, first, last)
+    if isinstance(op, ops.Subtract):
+        return _combine(minus, first, last)
+    if isinstance(op, ops.Negate):
+        return Affine(-first.constant, tuple(-c for c in first.coefficients))
+    if isinstance(op, ops.Multiply) and (first.is_uniform or last.is_uniform):
+        scale, other = (first.constant, last) if first.is_uniform else (last.constant, first)
+        return Affine(scale * other.constant, tuple(scale * c for c in other.coefficients))
+    if isinstance(op, ops.Compare):
+        return _compare(op.direction, _combine(minus, first, last))
+    return None
+
+
+def _logic(op: Operator, first: Affine, last: Affine) -> Affine | None:
+    if isinstance(op, ops.Not):
+        return Affine(1 - first.constant, first.coefficients)
+    if isinstance(op, ops.And):
+        return Affine(first.constant & last.constant, first.coefficients)
+    if isinstance(op, ops.Or):
+        return Affine(first.constant | last.constant, first.coefficients)
+    return _compare(op.direction, _combine(minus, first, last)) if isinstance(op, ops.Compare) else None
+
+
+def _combine(function: object, first: Affine, last: Affine) -> Affine:
+    assert callable(function)
+    pairs = zip(first.coefficients, last.coefficients, strict=True)
+    return Affine(function(first.constant, last.constant), tuple(function(a, b) for a, b in pairs))
+
+
+def _compare(direction: str, difference: Affine) -> Affine | None:
+    if not difference.is_uniform:
+        return None
+    d = difference.constant
+    holds = {"EQ": d == 0, "NE": d != 0, "LT": d < 0, "LE": d <= 0, "GT": d > 0, "GE": d >= 0}[direction]
+    return Affine(int(holds), difference.coefficients)
+
+
+def _movement(op: Operator, known: Sequence[Affine], types: Sequence[TensorType], result: TensorType) -> Affine | None:
+    form = known[0]
+    if isinstance(op, ops.BroadcastInDim):
+        spread = [0] * result.rank
+        for axis, coefficient in zip(op.dimensions, form.coefficients, strict=True):
+            spread[axis] = coefficient
+        return Affine(form.constant, tuple(spread))
+    if isinstance(op, ops.Reshape):
+        return _reshaped(form, types[0].shape, result.shape)
+    if isinstance(op, ops.Transpose):
+        return Affine(form.constant, tuple(form.coefficients[axis] for axis in op.permutation))
+    if isinstance(op, ops.Slice):
+        return _sliced(op, form, result.shape)
+    if isinstance(op, ops.Concatenate):
+        return _joined(op.dimension, known, types, result.shape)
+    if isinstance(op, ops.ReduceWindow) and op.kind == "sum":
+        return _prefix_sum(op, form, types[0].shape)
+    return None
+
+
+def _prefix_sum(op: ops.ReduceWindow, form: Affine, shape: Shape) -> Affine | None:
+    if not op.is_cumulative(shape) or not form.is_uniform:
+        return None
+    axis = next(a for a, size in enumerate(op.window) if size != 1)
+    return _clean(form.constant, [form.constant * int(a == axis) for a in range(len(shape))], shape)
+
+
+def _reshaped(form: Affine, source: Shape, target: Shape) -> Affine | None:
+    if form.is_uniform:
+        return Affine(form.constant, (0,) * len(target))
+    wide = [(size, c) for size, c in zip(source, form.coefficients, strict=True) if size != 1]
+    if [size for size, _ in wide] != [size for size in target if size != 1]:
+        return None
+    left = iter(c for _, c in wide)
+    return Affine(form.constant, tuple(0 if size == 1 else next(left) for size in target))
+
+
+def _sliced(op: ops.Slice, form: Affine, shape: Shape) -> Affine | None:
+    constant = form.constant
+    for start, coefficient in zip(op.start, form.coefficients, strict=True):
+        if coefficient and not isinstance(start, int):
+            return None
+        constant += coefficient * start if isinstance(start, int) else 0
+    return _clean(constant, [c * s for c, s in zip(form.coefficients, op.stride, strict=True)], shape)
+
+
+def _joined(axis: int, known: Sequence[Affine], types: Sequence[TensorType], shape: Shape) -> Affine | None:
+    offsets: list[int] = [0]
+    for kind in types[:-1]:
+        size = kind.shape[axis]
+        if not isinstance(size, int):
+            return None
+        offsets.append(offsets[-1] + size)
+    step = _step_along(axis, known, types, offsets)
+    for form, kind, offset in zip(known, types, offsets, strict=True):
+        others = form.coefficients[:axis] + form.coefficients[axis + 1 :]
+        own = form.coefficients[axis]
+        if others != known[0].coefficients[:axis] + known[0].coefficients[axis + 1 :]:
+            return None
+        if (kind.shape[axis] != 1 and own != step) or form.constant != known[0].constant + step * offset:
+            return None
+    coefficients = list(known[0].coefficients)
+    coefficients[axis] = step
+    return _clean(known[0].constant, coefficients, shape)
+
+
+def _step_along(axis: int, known: Sequence[Affine], types: Sequence[TensorType], offsets: Sequence[int]) -> int:
+    for form, kind in zip(known, types, strict=True):
+        if kind.shape[axis] != 1:
+            return form.coefficients[axis]
+    return known[1].constant - known[0].constant if len(known) > 1 else 0
+
+
+def _clean(constant: int, coefficients: Sequence[int], shape: Shape) -> Affine:
+    return Affine(constant, tuple(0 if size == 1 else c for c, size in zip(coefficients, shape, strict=True)))

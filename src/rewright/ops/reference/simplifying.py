@@ -1,0 +1,297 @@
+"""A graph builder that drops identities, composes layout operators and folds index arithmetic as it goes.
+
+Everything it does holds for all inputs and sizes: a reshape of a reshape is one reshape; a matrix product of
+flattened operands is one of the operands as they were; a comparison of two equal ramps is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rewright import ops
+from rewright.ir.dims import Dim, Shape
+from rewright.ir.graph import GraphBuilder
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType, SourceSpan, TensorType
+from rewright.ops.reference import affine, products
+from rewright.ops.reference.affine import Affine
+
+
+class SimplifyingBuilder(GraphBuilder):
+    """A GraphBuilder whose ``add`` may return an earlier or an equal node instead of a new one."""
+
+    def __init__(self, name: str = "graph") -> None:
+        super().__init__(name)
+        self._forms: dict[int, Affine] = {}
+        self._shared: dict[tuple[Operator, tuple[int, ...]], int] = {}
+
+    def affine(self, position: int) -> Affine | None:
+        """The affine form of an integer or boolean node, where it has one."""
+        return self._forms.get(position)
+
+    def add(self, op: Operator, *operands: int, span: SourceSpan | None = None) -> int:
+        """Append a node, or return the position of one that is already equal to it."""
+        rewrite = _REWRITES.get(type(op))
+        if rewrite is not None:
+            found = rewrite(self, op, operands)
+            if found is not None:
+                return found
+        return self.add_plain(op, *operands, span=span)
+
+    def add_plain(self, op: Operator, *operands: int, span: SourceSpan | None = None) -> int:
+        """Append a node without rewriting it; index arithmetic and constants are still shared."""
+        key = (op, operands)
+        shareable = isinstance(op, (ops.Constant, ops.Iota)) or all(p in self._forms for p in operands)
+        if shareable and operands and key in self._shared:
+            return self._shared[key]
+        if shareable and not operands and not isinstance(op, ops.Input) and key in self._shared:
+            return self._shared[key]
+        position = super().add(op, *operands, span=span)
+        kind = self.type(position)
+        if kind.dtype.is_float and not isinstance(op, ops.Constant):
+            return position
+        form = affine.of_node(op, [self._forms.get(p) for p in operands], [self.type(p) for p in operands], kind)
+        if isinstance(op, (ops.Constant, ops.Iota)) or (form is not None and operands):
+            self._shared[key] = position
+        if form is None:
+            return position
+        self._forms[position] = form
+        return self._canonical(position, form, kind)
+
+    def _canonical(self, position: int, form: Affine, kind: TensorType) -> int:
+        """The one way in which a ramp along one axis, or a constant, is written."""
+        op = self.node(position).op
+        if isinstance(op, (ops.Constant, ops.Iota)):
+            return position
+        if form.is_uniform:
+            value = bool(form.constant) if kind.dtype is DType.BOOL else form.constant
+            return self.add_plain(ops.Constant(kind, (value,)))
+        moving = [axis for axis, c in enumerate(form.coefficients) if c]
+        if len(moving) != 1 or isinstance(op, (ops.Add, ops.Multiply)):
+            return position
+        result = self.add_plain(ops.Iota(kind, moving[0]))
+        scale = form.coefficients[moving[0]]
+        if scale != 1:
+            result = self.add_plain(ops.Multiply(), result, self.add_plain(ops.Constant(kind, (scale,))))
+        if form.constant:
+            result = self.add_plain(ops.Add(), result, self.add_plain(ops.Constant(kind, (form.constant,))))
+        return result
+
+    def uniform(self, position: int) -> float | int | bool | None:
+        """The value of a constant with equal elements, else None."""
+        op = self.node(position).op
+        return op.values[0] if isinstance(op, ops.Constant) and len(op.values) == 1 else None
+
+
+Rewrite = Callable[[SimplifyingBuilder, Any, tuple[int, ...]], int | None]
+
+
+def _constant(b: SimplifyingBuilder, value: float | int | bool, shape: Shape, dtype: DType) -> int:
+    return b.add_plain(ops.Constant(TensorType(shape, dtype), (value,)))
+
+
+def _reshape(b: SimplifyingBuilder, op: ops.Reshape, operands: tuple[int, ...]) -> int | None:
+    (x,) = operands
+    inner = b.node(x)
+    if inner.type.shape == op.shape:
+        return x
+    if isinstance(inner.op, ops.Reshape):
+        return b.add(ops.Reshape(op.shape), *inner.operands)
+    value = b.uniform(x)
+    return None if value is None else _constant(b, value, op.shape, inner.type.dtype)
+
+
+def _transpose(b: SimplifyingBuilder, op: ops.Transpose, operands: tuple[int, ...]) -> int | None:
+    (x,) = operands
+    if op.permutation == tuple(range(len(op.permutation))):
+        return x
+    inner = b.node(x)
+    if isinstance(inner.op, ops.Transpose):
+        composed = tuple(inner.op.permutation[axis] for axis in op.permutation)
+        return b.add(ops.Transpose(composed), *inner.operands)
+    value = b.uniform(x)
+    shape = tuple(inner.type.shape[axis] for axis in op.permutation)
+    return None if value is None else _constant(b, value, shape, inner.type.dtype)
+
+
+def _broadcast(b: SimplifyingBuilder, op: ops.BroadcastInDim, operands: tuple[int, ...]) -> int | None:
+    (x,) = operands
+    inner = b.node(x)
+    if inner.type.shape == op.shape and op.dimensions == tuple(range(len(op.shape))):
+        return x
+    value = b.uniform(x)
+    if value is not None:
+        return _constant(b, value, op.shape, inner.type.dtype)
+    if isinstance(inner.op, ops.BroadcastInDim):
+        composed = tuple(op.dimensions[axis] for axis in inner.op.dimensions)
+        return b.add(ops.BroadcastInDim(op.shape, composed), *inner.operands)
+    if isinstance(inner.op, ops.Reshape):
+        kept = products.inserted_ones(b.type(inner.operands[0]).shape, inner.type.shape)
+        if kept is not None:
+            return b.add(ops.BroadcastInDim(op.shape, tuple(op.dimensions[axis] for axis in kept)), *inner.operands)
+    return None
+
+
+def _slice(b: SimplifyingBuilder, op: ops.Slice, operands: tuple[int, ...]) -> int | None:
+    (x,) = operands
+    inner = b.node(x)
+    shape = inner.type.shape
+    if all(s == 0 for s in op.start) and op.limit == shape and all(s == 1 for s in op.stride):
+        return x
+    if isinstance(inner.op, ops.Slice) and all(s == 1 for s in inner.op.stride):
+        start = tuple(a + c for a, c in zip(inner.op.start, op.start, strict=True))
+        limit = tuple(a + c for a, c in zip(inner.op.start, op.limit, strict=True))
+        return b.add(ops.Slice(start, limit, op.stride), *inner.operands)
+    value = b.uniform(x)
+    if value is not None:
+        return _constant(b, value, op.infer([inner.type]).shape, inner.type.dtype)
+    return _slice_of_parts(b, op, inner.operands, inner.op) if isinstance(inner.op, ops.Concatenate) else None
+
+
+def _slice_of_parts(
+    b: SimplifyingBuilder, op: ops.Slice, parts: tuple[int, ...], joined: ops.Concatenate
+) -> int | None:
+    """Only the parts that the slice reads, where it starts and ends at numbers along the joined axis."""
+    axis = joined.dimension
+    low, high = op.start[axis], op.limit[axis]
+    if op.stride[axis] != 1 or not isinstance(low, int) or not isinstance(high, int) or low == high:
+        return None
+    kept: list[int] = []
+    first, offset = 0, 0
+    for part in parts:
+        size = b.type(part).shape[axis]
+        if not isinstance(size, int):
+            return None
+        if offset < high and offset + size > low:
+            first = offset if not kept else first
+            kept.append(part)
+        offset += size
+    if len(kept) == len(parts):
+        return None
+    inner = kept[0] if len(kept) == 1 else b.add(ops.Concatenate(axis), *kept)
+    start, limit = list(op.start), list(op.limit)
+    start[axis], limit[axis] = low - first, high - first
+    return b.add(ops.Slice(tuple(start), tuple(limit), op.stride), inner)
+
+
+def _concatenate(b: SimplifyingBuilder, op: ops.Concatenate, operands: tuple[int, ...]) -> int | None:
+    flat: list[int] = []
+    for part in operands:
+        inner = b.node(part)
+        same = isinstance(inner.op, ops.Concatenate) and inner.op.dimension == op.dimension
+        flat.extend(inner.operands if same else (part,))
+    kept = [p for p in flat if b.type(p).shape[op.dimension] != 0] or flat[:1]
+    merged = _merge_slices(b, op.dimension, kept)
+    if len(merged) == 1:
+        return merged[0]
+    return b.add_plain(op, *merged) if tuple(merged) != operands else None
+
+
+def _merge_slices(b: SimplifyingBuilder, axis: int, parts: list[int]) -> list[int]:
+    """Neighbours that are consecutive slices of one tensor become one slice."""
+    merged: list[int] = []
+    for part in parts:
+        last = b.node(merged[-1]) if merged else None
+        this = b.node(part)
+        if last is not None and isinstance(last.op, ops.Slice) and isinstance(this.op, ops.Slice):
+            one, two = last.op, this.op
+            aligned = all(
+                (one.start[d], one.limit[d]) == (two.start[d], two.limit[d]) or d == axis for d in range(len(one.start))
+            )
+            plain = all(s == 1 for s in (*one.stride, *two.stride))
+            if last.operands == this.operands and aligned and plain and one.limit[axis] == two.start[axis]:
+                limit = (*one.limit[:axis], two.limit[axis], *one.limit[axis + 1 :])
+                merged[-1] = b.add(ops.Slice(one.start, limit, one.stride), *this.operands)
+                continue
+        merged.append(part)
+    return merged
+
+
+def _convert(b: SimplifyingBuilder, op: ops.Convert, operands: tuple[int, ...]) -> int | None:
+    (x,) = operands
+    kind = b.type(x)
+    if kind.dtype is op.dtype:
+        return x
+    value = b.uniform(x)
+    if value is None or (kind.dtype.is_float and not op.dtype.is_float):
+        return None
+    typed = bool(value) if op.dtype is DType.BOOL else float(value) if op.dtype.is_float else int(value)
+    return _constant(b, typed, kind.shape, op.dtype)
+
+
+def _select(b: SimplifyingBuilder, op: ops.Select, operands: tuple[int, ...]) -> int | None:
+    condition, on_true, on_false = operands
+    value = b.uniform(condition)
+    if value is None:
+        return on_true if on_true == on_false else None
+    return on_true if value else on_false
+
+
+def _and(b: SimplifyingBuilder, op: ops.And, operands: tuple[int, ...]) -> int | None:
+    return _logical(b, operands, neutral=True)
+
+
+def _or(b: SimplifyingBuilder, op: ops.Or, operands: tuple[int, ...]) -> int | None:
+    return _logical(b, operands, neutral=False)
+
+
+def _logical(b: SimplifyingBuilder, operands: tuple[int, ...], neutral: bool) -> int | None:
+    x, y = operands
+    if b.type(x).dtype is not DType.BOOL:
+        return None
+    for this, other in ((x, y), (y, x)):
+        value = b.uniform(this)
+        if value is not None:
+            return other if value == neutral else this
+    return x if x == y else None
+
+
+def _neutral(index: int, value: int) -> Rewrite:
+    """Operators that leave the operand ``1 - index`` as it is when the other is a constant ``value``."""
+
+    def rewrite(b: SimplifyingBuilder, op: Operator, operands: tuple[int, ...]) -> int | None:
+        for place in (index,) if index == 1 else (0, 1):
+            if b.uniform(operands[place]) == value:
+                return operands[1 - place]
+        return None
+
+    return rewrite
+
+
+def _reduce(b: SimplifyingBuilder, op: ops.Reduce, operands: tuple[int, ...]) -> int | None:
+    return operands[0] if not op.dimensions else None
+
+
+def _pad(b: SimplifyingBuilder, op: ops.Pad, operands: tuple[int, ...]) -> int | None:
+    unchanged = all(size == 0 for size in (*op.low, *op.high, *op.interior))
+    return operands[0] if unchanged else None
+
+
+def _dot(b: SimplifyingBuilder, op: ops.DotGeneral, operands: tuple[int, ...]) -> int | None:
+    plain = products.absorb(op, products.Operand.of(b, operands[0]), products.Operand.of(b, operands[1]))
+    if plain is None:
+        return None
+    wanted: tuple[Dim, ...] = op.infer([b.type(p) for p in operands]).shape
+    result = b.add_plain(plain.op, plain.left, plain.right)
+    return result if b.type(result).shape == wanted else b.add(ops.Reshape(wanted), result)
+
+
+_REWRITES: dict[type[Operator], Rewrite] = {
+    ops.Reshape: _reshape,
+    ops.Transpose: _transpose,
+    ops.BroadcastInDim: _broadcast,
+    ops.Slice: _slice,
+    ops.Concatenate: _concatenate,
+    ops.Convert: _convert,
+    ops.Select: _select,
+    ops.And: _and,
+    ops.Or: _or,
+    ops.Add: _neutral(0, 0),
+    ops.Subtract: _neutral(1, 0),
+    ops.Multiply: _neutral(0, 1),
+    ops.Divide: _neutral(1, 1),
+    ops.Reduce: _reduce,
+    ops.Pad: _pad,
+    ops.DotGeneral: _dot,
+}
