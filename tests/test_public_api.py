@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
 
@@ -16,11 +18,30 @@ def test_importing_brings_in_nothing_heavy() -> None:
     assert run.stdout.strip() == ""
 
 
+def test_proving_needs_no_torch() -> None:
+    code = "import sys, rewright; rewright.refine, rewright.load; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
 @pytest.mark.parametrize("name", rewright.__all__)
 def test_every_public_name_is_callable_and_documented(name: str) -> None:
     value = getattr(rewright, name)
     assert callable(value)
     assert value.__doc__
+
+
+def test_refine_is_the_function_also_when_its_package_was_imported() -> None:
+    importlib.import_module("rewright.refine.verdict")
+    assert list(inspect.signature(rewright.refine).parameters) == [
+        "sequential",
+        "distributed",
+        "relations",
+        "expect",
+        "budget",
+    ]
+    with pytest.raises(TypeError, match="missing 2 required positional arguments"):
+        rewright.refine()  # type: ignore[call-arg]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -26,7 +26,13 @@ def test_what_names_a_function() -> None:
 def test_a_function_is_found_and_called(tmp_path: Path) -> None:
     (tmp_path / "beside_the_program.py").write_text("value = 3\n")
     path = write(tmp_path, "from beside_the_program import value\ndef build(mesh):\n    return abs, (value, mesh)\n")
-    assert find_function(f"{path}:build")("m") == (abs, (3, "m"))
+    assert find_function(f"{path}:build")("m") == (abs, (3, "m"), {})
+
+
+def test_arguments_may_be_keywords(tmp_path: Path) -> None:
+    path = write(tmp_path, "def a():\n    return abs, {'x': 1}\ndef b():\n    return abs, (2,), {'x': 1}\n")
+    assert find_function(f"{path}:a")() == (abs, (), {"x": 1})
+    assert find_function(f"{path}:b")() == (abs, (2,), {"x": 1})
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,13 @@ class Source:
 
     def _capture(self, text: str) -> Graph:
         function = find_function(text)
-        torch_frontend = _torch_frontend()
+        frontend = _torch_frontend()
+        from rewright.frontends.torch.world import without_network
+
         with self.progress.phase("capture", f"capturing {text}"), one_line_errors(function.path, "capturing"):
-            with torch_frontend.new_mode():
-                module, args, *kwargs = function()
-            return torch_frontend.capture(module, args, *kwargs, backward=self.backward)
+            with without_network():
+                module, args, kwargs = function()
+            return frontend.capture(module, args, kwargs, backward=self.backward)
 
     def _capture_ranks(self, text: str) -> RankProgram:
         if self.mesh is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +24,18 @@ class UserFunction:
     name: str
     function: Callable[..., Any]
 
-    def __call__(self, *args: Any) -> tuple[Any, ...]:
-        """Call it; it must return ``(module, args)`` or ``(module, args, kwargs)``. Raises RewrightError."""
+    def __call__(self, *args: Any) -> tuple[Any, Sequence[Any], dict[str, Any]]:
+        """Call it; it must return ``(module, args)`` or ``(module, args, kwargs)``. Raises RewrightError.
+
+        Arguments that are a dictionary are keyword arguments.
+        """
         with one_line_errors(self.path, f"running {self.name}"):
             result = self.function(*args)
         if not _is_program(result):
             wanted = "return (module, args), or (module, args, kwargs)"
             raise RewrightError(f"{self.path.name}: {self.name} returned {_kind(result)}; {wanted}")
-        return result
+        module, given, *rest = cast("tuple[Any, ...]", result)
+        return (module, (), given) if isinstance(given, dict) else (module, given, rest[0] if rest else {})
 
 
 def is_function_name(text: str) -> bool:
@@ -95,7 +99,7 @@ def _is_program(value: object) -> bool:
     if not isinstance(value, tuple):
         return False
     parts = cast("tuple[Any, ...]", value)
-    kinds = ((tuple, list), dict)
+    kinds = ((tuple, list, dict), dict)
     return len(parts) in (2, 3) and callable(parts[0]) and all(map(isinstance, parts[1:], kinds))
 
 

@@ -1,6 +1,33 @@
-"""Does a distributed program compute what the sequential model computes?"""
+"""Does a distributed program compute what the sequential model computes?
 
+The name ``rewright.refine`` means two things, the public function and this package, and Python binds it to the package
+as soon as anything below is imported. So the package can be called.
+"""
+
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
 from rewright.refine.engine import refine
+from rewright.refine.relations import Given
 from rewright.refine.verdict import Counterexample, Evidence, Finding, OutputRelation, Stats, Verdict
 
 __all__ = ["Counterexample", "Evidence", "Finding", "OutputRelation", "Stats", "Verdict", "refine"]
+
+
+class _CallablePackage(ModuleType):
+    def __call__(
+        self,
+        sequential: Graph,
+        distributed: RankProgram | Sequence[Graph],
+        relations: Given | None = None,
+        expect: Given | None = None,
+        budget: float | None = None,
+    ) -> Verdict:
+        """See :func:`rewright.refine.engine.refine`."""
+        return refine(sequential, distributed, relations, expect, budget)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -16,6 +16,7 @@ _STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yello
 _SHOWN_FINDINGS = 10
 _SHOWN_OUTPUTS = 40
 _SHOWN_INPUTS = 4
+_SHOWN_SECONDS = 0.005
 
 
 def print_verdict(verdict: Verdict, console: Console, title: str = "") -> None:
@@ -103,8 +104,9 @@ def _work(stats: Stats) -> list[tuple[str, Text]]:
     if stats.steps:
         rows.append(("steps", Text(", ".join(f"{count:,} {name}" for name, count in stats.steps.items()))))
     if stats.seconds:
-        phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in stats.seconds.items())
-        rows.append(("time", Text(f"{phases}, total {sum(stats.seconds.values()):.2f} s")))
+        long = {name: seconds for name, seconds in stats.seconds.items() if seconds >= _SHOWN_SECONDS}
+        phases = "".join(f"{name} {seconds:.2f} s, " for name, seconds in long.items())
+        rows.append(("time", Text(f"{phases}total {sum(stats.seconds.values()):.2f} s")))
     return rows
 
 
