@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from rewright.ir.dims import Dim, Shape, at_most
 from rewright.ir.errors import RewrightError, TypeMismatch
-from rewright.ir.operator import Operator
+from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.types import DType, TensorType
+from rewright.terms.index import Index, result_index, variable
+from rewright.terms.scalar import Fixed, Fold, Scalar
+from rewright.terms.walk import substitute
 
 Array = NDArray[Any]
 Real = type[np.float64] | type[np.float32]
@@ -33,7 +36,8 @@ _INTEGERS: dict[DType, type[np.generic]] = {
 class TensorOperator(Operator):
     """An operator with the facets that execution, proofs and sharding use.
 
-    ``execute`` is the vectorised path; subclasses give ``compute``.
+    The denotation says what the operator means; ``execute`` is the vectorised path, and is tested against it.
+    Subclasses give ``denotation`` and ``compute``.
     """
 
     __slots__ = ()
@@ -47,11 +51,30 @@ class TensorOperator(Operator):
         read from data is out of range.
         """
         with np.errstate(all="ignore"):
-            return np.asarray(self.compute(operands, real))
+            return np.asarray(self.compute([np.asarray(operand) for operand in operands], real))
 
     @abstractmethod
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         """The result on arrays whose types fit; floating-point warnings are off."""
+
+    def denote(self, operands: Sequence[TensorType], index: tuple[Index, ...] | None = None) -> Scalar | Unsupported:
+        """The element of the result at an index, as a scalar over elements of the operands.
+
+        Without an index: at the variables ``i0, i1, ...``. Raises TypeMismatch where the operands do not fit.
+        """
+        result = self.infer(operands)
+        standard = result_index(result.rank)
+        value = self.denotation(operands, result, standard)
+        if index is None or isinstance(value, Unsupported):
+            return value
+        named = [place.as_variable() for place in standard]
+        return substitute(value, {v: i for v, i in zip(named, index, strict=True) if v is not None})
+
+    @abstractmethod
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        """The element of the result at its index variables, for operands whose types fit."""
 
 
 def array_dtype(dtype: DType, real: Real = np.float64) -> np.dtype[Any]:
@@ -78,6 +101,24 @@ def identity_value(kind: str, dtype: DType) -> float | int | bool:
         return False if dtype is DType.BOOL else 0
     one_or_zero = 1 if kind == "product" else 0
     return float(one_or_zero) if dtype.is_float else one_or_zero
+
+
+def binder(number: int) -> Index:
+    """The variable of a fold in a denotation; result axes have other names."""
+    return variable(f"k{number}")
+
+
+def fold_over(
+    kind: str, dtype: DType, over: Sequence[tuple[Index, Dim]], body: Scalar, identity: Fixed | None = None
+) -> Scalar:
+    """Nested folds of one kind, the first binder outermost."""
+    empty = Fixed(identity_value(kind, dtype)) if identity is None else identity
+    for place, size in reversed(over):
+        name = place.as_variable()
+        if name is None:
+            raise ValueError(f"a fold binds a variable and not {place}")
+        body = Fold(kind, name, size, body, empty)
+    return body
 
 
 REDUCERS: dict[str, np.ufunc] = {

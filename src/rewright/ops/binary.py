@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rewright.ir.types import DType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Domain, Elementwise
 
@@ -66,6 +67,9 @@ class Divide(Binary):
         quotient = left // right
         return quotient + ((quotient * right != left) & ((left < 0) != (right < 0)))
 
+    def function(self, dtype: DType) -> str:
+        return "divide" if dtype.is_float else "divide_integer"
+
 
 @dataclass(frozen=True, slots=True)
 class Remainder(Binary):
@@ -91,6 +95,9 @@ class Power(Binary):
         sign = np.where(exponent % 2 == 0, 1, base)
         negative = np.where(np.abs(base) == 1, sign, 0)
         return np.where(exponent < 0, negative, positive).astype(base.dtype)
+
+    def function(self, dtype: DType) -> str:
+        return "power" if dtype.is_float else "power_integer"
 
 
 @dataclass(frozen=True, slots=True)

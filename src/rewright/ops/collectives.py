@@ -12,8 +12,11 @@ from typing import ClassVar
 
 from rewright.ir.dims import Dim, Shape, divide
 from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, Real, ReductionKind, TensorOperator, check_axes, check_count, check_kind
+from rewright.terms.index import Index
+from rewright.terms.scalar import Scalar
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -26,6 +29,11 @@ class Collective(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         raise RewrightError(f"{self.name} cannot be executed on one rank alone; execute the programs of all ranks")
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return Unsupported(f"{self.name} reads the tensors of other ranks")
 
 
 def check_groups(name: str, groups: Groups) -> int:

@@ -10,8 +10,20 @@ from typing import ClassVar
 import numpy as np
 
 from rewright.ir.errors import TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator, check_axes, check_count, check_same_dtype
+from rewright.ops.base import (
+    Array,
+    Real,
+    TensorOperator,
+    binder,
+    check_axes,
+    check_count,
+    check_same_dtype,
+    fold_over,
+)
+from rewright.terms.index import Index
+from rewright.terms.scalar import Apply, Read, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +89,21 @@ class DotGeneral(TensorOperator):
         result = np.matmul(
             first.reshape(count, math.prod(rows), inner), second.reshape(count, inner, math.prod(columns))
         )
-        return result.reshape(*batch, *rows, *columns)
+        return result.reshape([*batch, *rows, *columns])
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        left, right = operands
+        lhs_free, rhs_free = self.free_axes(left.rank, right.rank)
+        inner = [binder(number) for number in range(len(self.lhs_contracting))]
+        rows = len(self.lhs_batch) + len(lhs_free)
+        lhs = dict(zip(self.lhs_batch + lhs_free + self.lhs_contracting, [*index[:rows], *inner], strict=True))
+        columns = [*index[: len(self.rhs_batch)], *index[rows:], *inner]
+        rhs = dict(zip(self.rhs_batch + rhs_free + self.rhs_contracting, columns, strict=True))
+        factors = (
+            Read(0, tuple(lhs[axis] for axis in range(left.rank))),
+            Read(1, tuple(rhs[axis] for axis in range(right.rank))),
+        )
+        sizes = [left.shape[axis] for axis in self.lhs_contracting]
+        return fold_over("sum", left.dtype, list(zip(inner, sizes, strict=True)), Apply("multiply", factors))

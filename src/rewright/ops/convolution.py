@@ -11,10 +11,23 @@ import numpy as np
 
 from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator, check_count, check_same_dtype, static
+from rewright.ops.base import (
+    Array,
+    Real,
+    TensorOperator,
+    binder,
+    check_count,
+    check_same_dtype,
+    fold_over,
+    identity_value,
+    static,
+)
 from rewright.ops.layout import dilated
 from rewright.ops.reduction import window_count
+from rewright.terms.index import Index, quotient, remainder
+from rewright.terms.scalar import Apply, Condition, Fixed, IsZero, Read, Scalar, all_of, at_least, below, choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +110,41 @@ class Convolution(TensorOperator):
             )
             padded[(..., *places)] = operand
         return padded
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        operand, kernel = operands
+        channel = binder(0)
+        over: list[tuple[Index, Dim]] = [(channel, kernel.shape[1])]
+        places: list[Index] = [index[0], channel]
+        if self.feature_groups != 1:
+            outputs = divide(kernel.shape[0], self.feature_groups)
+            places[1] = quotient(index[1], outputs if outputs is not None else 1) * kernel.shape[1] + channel
+        inside: list[Condition] = []
+        for axis, i in enumerate(index[2:]):
+            over.append((binder(axis + 1), kernel.shape[axis + 2]))
+            place, tests = self._place(axis, i, over[-1][0], operand.shape[axis + 2])
+            places.append(place)
+            inside += tests
+        kernel_place = (index[1], *(place for place, _ in over))
+        product = Apply("multiply", (Read(0, tuple(places)), Read(1, kernel_place)))
+        zero = Fixed(identity_value("sum", operand.dtype))
+        return fold_over("sum", operand.dtype, over, choose(all_of(inside), product, zero))
+
+    def _place(self, axis: int, i: Index, offset: Index, size: Dim) -> tuple[Index, list[Condition]]:
+        """Where the input is read along a spatial axis, and what must hold for that to be an element."""
+        low, high = self.padding[axis]
+        spread = self.lhs_dilation[axis]
+        place = i * self.strides[axis] + offset * self.rhs_dilation[axis] - low
+        tests: list[Condition] = []
+        if low != 0:
+            tests.append(at_least(place, 0))
+        if high != 0:
+            tests.append(below(place, dilated(size, spread)))
+        if spread != 1:
+            tests.append(IsZero(remainder(place, spread)))
+        return quotient(place, spread), tests
 
 
 def _type(array: Array) -> TensorType:

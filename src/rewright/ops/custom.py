@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, Real, TensorOperator
+from rewright.terms.index import Index
+from rewright.terms.scalar import Scalar
 
 Attribute = object
 """A number, string, boolean, None or a tuple of these."""
@@ -31,3 +34,8 @@ class CustomCall(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         raise RewrightError(f"custom_call {self.target} is opaque and cannot be executed; lower it or replace it")
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return Unsupported(f"custom_call {self.target} is opaque")

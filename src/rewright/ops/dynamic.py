@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, Shape
 from rewright.ir.errors import TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, Real, TensorOperator, check_same_dtype, check_within, static
+from rewright.terms.index import Index, element
+from rewright.terms.scalar import Apply, Condition, Fixed, Number, Read, Scalar, all_of, at_least, below, choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,12 @@ class DynamicSlice(TensorOperator):
         sizes = static(self.name, self.sizes)
         return operands[0][_block(operands[0], sizes, operands[1:])]
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        starts = moved_starts(1, operands[0].shape, self.sizes)
+        return Read(0, tuple(i + start for i, start in zip(index, starts, strict=True)))
+
 
 @dataclass(frozen=True, slots=True)
 class DynamicUpdateSlice(TensorOperator):
@@ -57,6 +66,18 @@ class DynamicUpdateSlice(TensorOperator):
         result[_block(operands[0], operands[1].shape, operands[2:])] = operands[1]
         return result
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        operand, update = operands[:2]
+        starts = moved_starts(2, operand.shape, update.shape)
+        places = tuple(i - start for i, start in zip(index, starts, strict=True))
+        inside: list[Condition] = []
+        for place, size, available in zip(places, update.shape, operand.shape, strict=True):
+            if size != available:
+                inside += [at_least(place, 0), below(place, size)]
+        return choose(all_of(inside), Read(1, places), Read(0, index))
+
 
 def check_starts(name: str, operands: Sequence[TensorType], tensors: int) -> TensorType:
     """The first operand; raises TypeMismatch unless an integer scalar follows for each of its axes."""
@@ -75,3 +96,15 @@ def _block(operand: Array, sizes: Sequence[int], starts: Sequence[Array]) -> tup
         first = min(max(int(start), 0), available - size)
         found.append(slice(first, first + size))
     return tuple(found)
+
+
+def moved_starts(first: int, available: Shape, sizes: Shape) -> list[Index]:
+    """The starts, operands from number ``first`` on, moved so that blocks of the given sizes lie inside."""
+    found: list[Index] = []
+    for axis, (size, room) in enumerate(zip(sizes, available, strict=True)):
+        if size == room:
+            found.append(Index(0))
+            continue
+        limits = (Fixed(0), Read(first + axis, ()), Number(Index(room - size)))
+        found.append(element(Apply("clamp", limits)))
+    return found

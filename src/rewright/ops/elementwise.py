@@ -9,8 +9,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from rewright.ir.errors import TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_same_dtype
+from rewright.terms.index import Index
+from rewright.terms.scalar import Apply, Read, Scalar
 
 Domain = Literal["float", "number", "logical", "any"]
 _DOMAIN_NAMES = {"float": "floats", "number": "numbers", "logical": "booleans or integers", "any": "values"}
@@ -45,6 +48,15 @@ class Elementwise(TensorOperator):
         """Raise TypeMismatch where the operator is not defined on a dtype."""
         if not _allows(self.domain, dtype):
             raise TypeMismatch(f"{self.name} is defined on {_DOMAIN_NAMES[self.domain]} and got {dtype.value}")
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return Apply(self.function(operands[0].dtype), tuple(Read(k, index) for k in range(len(operands))))
+
+    def function(self, dtype: DType) -> str:
+        """The name of the scalar function on operands of a dtype."""
+        return self.name
 
 
 def _allows(domain: Domain, dtype: DType) -> bool:
@@ -86,6 +98,9 @@ class Compare(Elementwise):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return COMPARISONS[self.direction](operands[0], operands[1])
+
+    def function(self, dtype: DType) -> str:
+        return f"compare_{self.direction}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +152,6 @@ class Convert(Elementwise):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return operands[0].astype(array_dtype(self.dtype, real))
+
+    def function(self, dtype: DType) -> str:
+        return f"convert_{self.dtype.value}"

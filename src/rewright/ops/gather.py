@@ -10,6 +10,7 @@ import numpy as np
 
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import (
     Array,
@@ -20,6 +21,8 @@ from rewright.ops.base import (
     check_within,
     static,
 )
+from rewright.terms.index import Index, element
+from rewright.terms.scalar import Read, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,26 @@ class Gather(TensorOperator):
         if 0 in shape:
             return np.zeros(shape, operand.dtype)
         return np.broadcast_to(operand[tuple(full)], shape)
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        batch = tuple(i for axis, i in enumerate(index) if axis not in self.offset_dims)
+        window = dict(zip(self.window_axes(operands[0].rank), (index[d] for d in self.offset_dims), strict=True))
+        starts = start_indices(1, self.start_index_map, batch, operands[1].rank, self.index_vector_dim)
+        batching = batching_positions(
+            self.operand_batching_dims, self.start_indices_batching_dims, self.index_vector_dim
+        )
+        places: list[Index] = []
+        for axis, size in enumerate(operands[0].shape):
+            place = window.get(axis, Index(0))
+            # The only start at which a whole axis fits is zero; another one is an error of the program.
+            if axis in starts and self.slice_sizes[axis] != size:
+                place = place + starts[axis]
+            if axis in batching:
+                place = place + batch[batching[axis]]
+            places.append(place)
+        return Read(0, tuple(places))
 
 
 def without(items: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
@@ -173,3 +196,14 @@ def full_indices(
             index = index + along(window[axis])
         full.append(index)
     return full
+
+
+def start_indices(
+    operand: int, start_map: Sequence[int], batch: tuple[Index, ...], rank: int, vector_axis: int
+) -> dict[int, Index]:
+    """For each axis that is indexed from data, the element of the index tensor that says where."""
+    found: dict[int, Index] = {}
+    for component, axis in enumerate(start_map):
+        vector = (Index(component),) if vector_axis < rank else ()
+        found[axis] = element(Read(operand, (*batch[:vector_axis], *vector, *batch[vector_axis:])))
+    return found

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import Dim, Shape, divide, is_nonnegative, product
+from rewright.ir.dims import Dim, Shape, at_most, divide, is_nonnegative, product
 from rewright.ir.errors import TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import (
     Array,
@@ -21,6 +22,9 @@ from rewright.ops.base import (
     check_within,
     static,
 )
+from rewright.ops.digits import reshaped_index
+from rewright.terms.index import Index, quotient, remainder
+from rewright.terms.scalar import Condition, IsZero, Read, Scalar, all_of, at_least, below, choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,12 @@ class BroadcastInDim(TensorOperator):
         order = sorted(range(operands[0].ndim), key=self.dimensions.__getitem__)
         return np.broadcast_to(operands[0].transpose(order).reshape(placed), shape)
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        sizes = zip(self.dimensions, operands[0].shape, strict=True)
+        return Read(0, tuple(index[d] if size == self.shape[d] else Index(0) for d, size in sizes))
+
 
 @dataclass(frozen=True, slots=True)
 class Reshape(TensorOperator):
@@ -77,6 +87,11 @@ class Reshape(TensorOperator):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return operands[0].reshape(static(self.name, self.shape))
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return Read(0, reshaped_index(operands[0].shape, self.shape, index))
+
 
 @dataclass(frozen=True, slots=True)
 class Transpose(TensorOperator):
@@ -95,6 +110,11 @@ class Transpose(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return operands[0].transpose(self.permutation)
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return Read(0, tuple(index[self.permutation.index(axis)] for axis in range(result.rank)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +143,11 @@ class Slice(TensorOperator):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         start, limit = static(self.name, self.start), static(self.name, self.limit)
         return operands[0][tuple(slice(*bounds) for bounds in zip(start, limit, self.stride, strict=True))]
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return Read(0, tuple(i * step + low for i, step, low in zip(index, self.stride, self.start, strict=True)))
 
 
 def _steps(length: Dim, step: int) -> Dim:
@@ -189,6 +214,24 @@ class Pad(TensorOperator):
             result[tuple(to)] = operand[tuple(source)]
         return result
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        places: list[Index] = []
+        inside: list[Condition] = []
+        axes = zip(index, operands[0].shape, self.low, self.high, self.interior, strict=True)
+        for i, size, low, high, between in axes:
+            place = i - low
+            # An index that a non-positive padding keeps inside needs no test.
+            if at_most(low, 0) is not True:
+                inside.append(at_least(place, 0))
+            if at_most(high, 0) is not True or is_nonnegative(size - 1) is not True:
+                inside.append(below(place, dilated(size, between + 1)))
+            if between:
+                inside.append(IsZero(remainder(place, between + 1)))
+            places.append(quotient(place, between + 1))
+        return choose(all_of(inside), Read(0, tuple(places)), Read(1, ()))
+
 
 def dilated(size: Dim, step: int) -> Dim:
     """The size of an axis whose elements are put ``step`` apart."""
@@ -220,6 +263,21 @@ class Concatenate(TensorOperator):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return np.concatenate(operands, axis=self.dimension)
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        axis = self.dimension
+        offset: Dim = 0
+        pieces: list[tuple[Dim, Scalar]] = []
+        for number, operand in enumerate(operands):
+            place = (*index[:axis], index[axis] - offset, *index[axis + 1 :])
+            offset = offset + operand.shape[axis]
+            pieces.append((offset, Read(number, place)))
+        value = pieces[-1][1]
+        for end, piece in reversed(pieces[:-1]):
+            value = choose(all_of([below(index[axis], end)]), piece, value)
+        return value
+
 
 @dataclass(frozen=True, slots=True)
 class Reverse(TensorOperator):
@@ -236,3 +294,9 @@ class Reverse(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return np.flip(operands[0], self.dimensions)
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        flipped = [Index(size - 1) - i for i, size in zip(index, result.shape, strict=True)]
+        return Read(0, tuple(flipped[d] if d in self.dimensions else i for d, i in enumerate(index)))

@@ -8,10 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import at_most
+from rewright.ir.dims import Dim, at_most
 from rewright.ir.errors import RewrightError, TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, static
+from rewright.terms.index import Index
+from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class Input(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         raise RewrightError(f"input {self.label!r} has no value; give one under that name")
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return Unsupported("an input is given and not computed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,21 @@ class Constant(TensorOperator):
             return np.full(shape, self.values[0], dtype)
         return np.array(self.values, dtype).reshape(shape)
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        if len(self.values) == 1:
+            return Fixed(self.values[0])
+        place = Index(0)
+        step: Dim = 1
+        strides: list[Dim] = []
+        for size in reversed(result.shape):
+            strides.append(step)
+            step = step * size
+        for axis, stride in zip(index, reversed(strides), strict=True):
+            place = place + axis * stride
+        return Table(self.values, place)
+
 
 @dataclass(frozen=True, slots=True)
 class Iota(TensorOperator):
@@ -79,3 +102,8 @@ class Iota(TensorOperator):
         along = np.arange(shape[self.dimension]).astype(array_dtype(self.tensor.dtype, real))
         rest = len(shape) - self.dimension - 1
         return np.broadcast_to(along.reshape(-1, *(1,) * rest), shape)
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return Apply(f"convert_{self.tensor.dtype.value}", (Number(index[self.dimension]),))

@@ -10,6 +10,7 @@ import numpy as np
 
 from rewright.ir.dims import Dim, at_most, divide
 from rewright.ir.errors import TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import (
     REDUCERS,
@@ -17,12 +18,16 @@ from rewright.ops.base import (
     Real,
     ReductionKind,
     TensorOperator,
+    binder,
     check_axes,
     check_count,
     check_kind,
+    fold_over,
     identity_value,
     static,
 )
+from rewright.terms.index import Index
+from rewright.terms.scalar import Condition, Fixed, Read, Scalar, all_of, at_least, below, choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,16 @@ class Reduce(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return reduce_axes(self.kind, operands[0], self.dimensions)
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        operand = operands[0]
+        rest = iter(index)
+        folded = {axis: binder(number) for number, axis in enumerate(self.dimensions)}
+        place = tuple(folded[axis] if axis in folded else next(rest) for axis in range(operand.rank))
+        over = [(folded[axis], operand.shape[axis]) for axis in self.dimensions]
+        return fold_over(self.kind, operand.dtype, over, Read(0, place))
 
 
 def reduce_axes(kind: str, operand: Array, axes: tuple[int, ...]) -> Array:
@@ -105,6 +120,8 @@ class ReduceWindow(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand = operands[0]
+        if not operand.ndim:
+            return operand
         window = static(self.name, self.window)
         padding = [static(self.name, pair) for pair in self.padding]
         if self.is_cumulative(operand.shape):
@@ -132,6 +149,28 @@ class ReduceWindow(TensorOperator):
         size = shape[moving[0]]
         expected = tuple((size - 1, 0) if axis == moving[0] else (0, 0) for axis in range(len(shape)))
         return self.window[moving[0]] == size and size != 0 and self.padding == expected
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        operand = operands[0]
+        places: list[Index] = []
+        over: list[tuple[Index, Dim]] = []
+        inside: list[Condition] = []
+        axes = zip(index, operand.shape, self.window, self.strides, self.padding, strict=True)
+        for i, size, width, stride, (low, high) in axes:
+            place = i * stride - low
+            if width != 1:
+                over.append((binder(len(over)), width))
+                place = place + over[-1][0]
+            if low != 0:
+                inside.append(at_least(place, 0))
+            if high != 0:
+                inside.append(below(place, size))
+            places.append(place)
+        outside = Fixed(identity_value(self.kind, operand.dtype))
+        body = choose(all_of(inside), Read(0, tuple(places)), outside)
+        return fold_over(self.kind, operand.dtype, over, body)
 
 
 def window_count(name: str, size: Dim, window: Dim, stride: int) -> Dim:

@@ -8,10 +8,48 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from rewright.ir.dims import Dim
 from rewright.ir.errors import TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
-from rewright.ops.base import REDUCERS, Array, Real, TensorOperator, check_axes, check_count, check_kind, check_within
-from rewright.ops.gather import batching_positions, check_batching, check_indices, full_indices, index_columns, without
+from rewright.ops.base import (
+    REDUCERS,
+    Array,
+    Real,
+    TensorOperator,
+    binder,
+    check_axes,
+    check_count,
+    check_kind,
+    check_within,
+    identity_value,
+)
+from rewright.ops.gather import (
+    batching_positions,
+    check_batching,
+    check_indices,
+    full_indices,
+    index_columns,
+    start_indices,
+    without,
+)
+from rewright.terms.index import Index
+from rewright.terms.scalar import (
+    Absent,
+    AllOf,
+    Apply,
+    Condition,
+    Fixed,
+    Fold,
+    IsZero,
+    Read,
+    Scalar,
+    all_of,
+    at_least,
+    below,
+    choose,
+    otherwise,
+)
 
 ScatterKind = Literal["sum", "replace", "maximum", "minimum", "product"]
 SCATTER_KINDS: tuple[str, ...] = ("sum", "replace", "maximum", "minimum", "product")
@@ -105,6 +143,34 @@ class Scatter(TensorOperator):
             REDUCERS[self.kind].at(result, places, updates[inside])
         return result
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        operand, indices, updates = operands
+        batch_axes = self.batch_axes(updates.rank)
+        batching = batching_positions(
+            self.input_batching_dims, self.scatter_indices_batching_dims, self.index_vector_dim
+        )
+        # A batching axis of the input fixes one batch index of the updates; the others are folded over.
+        fixed = {position: index[axis] for axis, position in batching.items()}
+        batch = tuple(fixed.get(number, binder(number)) for number in range(len(batch_axes)))
+        starts = start_indices(1, self.scatter_dims_to_operand_dims, batch, indices.rank, self.index_vector_dim)
+        window = dict(zip(self.window_axes(operand.rank), self.update_window_dims, strict=True))
+        place: dict[int, Index] = dict(zip(batch_axes, batch, strict=True))
+        meets: list[Condition] = []
+        for axis, i in enumerate(index):
+            offset = i - starts[axis] if axis in starts else i
+            if axis not in window:
+                meets += [IsZero(offset)] if axis not in batching else []
+                continue
+            width = updates.shape[window[axis]]
+            place[window[axis]] = offset
+            if axis in starts or width != operand.shape[axis]:
+                meets += [at_least(offset, 0), below(offset, width)]
+        over = [(batch[n], updates.shape[a]) for n, a in enumerate(batch_axes) if n not in fixed]
+        update = Read(2, tuple(place[axis] for axis in range(updates.rank)))
+        return _combined(self.kind, operand, Read(0, index), update, all_of(meets), over)
+
 
 def combine_scalar(kind: str, operand: Array, updates: Array) -> Array:
     """Scatter into a tensor without axes: every update meets the one element."""
@@ -113,3 +179,18 @@ def combine_scalar(kind: str, operand: Array, updates: Array) -> Array:
     for value in updates.reshape(-1):
         operand = np.asarray(REDUCERS[kind](operand, value))
     return operand
+
+
+def _combined(
+    kind: str, operand: TensorType, old: Scalar, update: Scalar, meets: AllOf, over: list[tuple[Index, Dim]]
+) -> Scalar:
+    """The old element combined with the updates that meet it."""
+    empty = Absent() if kind == "replace" else Fixed(identity_value(kind, operand.dtype))
+    value: Scalar = choose(meets, update, empty)
+    for place, size in reversed(over):
+        name = place.as_variable()
+        assert name is not None, "batch axes are folded over by binders"
+        value = Fold("last" if kind == "replace" else kind, name, size, value, empty)
+    if kind == "replace":
+        return otherwise(value, old)
+    return Apply("add" if kind == "sum" else "multiply" if kind == "product" else kind, (old, value))

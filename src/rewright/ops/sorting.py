@@ -10,8 +10,24 @@ import numpy as np
 
 from rewright.ir.dims import Dim
 from rewright.ir.errors import TypeMismatch
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, check_axes, check_count, check_within, static
+from rewright.terms.index import Index, Variable, element, variable
+from rewright.terms.scalar import (
+    Absent,
+    Apply,
+    Choose,
+    Fixed,
+    Fold,
+    IsZero,
+    Number,
+    Read,
+    Scalar,
+    all_of,
+    below,
+    choose,
+)
 
 SortResult = Literal["values", "indices"]
 
@@ -33,6 +49,11 @@ class Sort(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return sort_along(operands[0], self.dimension, self.descending, self.result)
+
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return ranked(operands[0], index, self.dimension, self.descending, self.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,11 @@ class TopK(TensorOperator):
         (count,) = static(self.name, (self.k,))
         return sort_along(operands[0], operands[0].ndim - 1, True, self.result)[..., :count]
 
+    def denotation(
+        self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
+    ) -> Scalar | Unsupported:
+        return ranked(operands[0], index, result.rank - 1, True, self.result)
+
 
 def _result_type(name: str, values: TensorType, result: str) -> TensorType:
     if result not in ("values", "indices"):
@@ -73,3 +99,25 @@ def sort_along(operand: Array, axis: int, descending: bool, result: SortResult) 
     else:
         order = np.argsort(operand, axis=axis, kind="stable")
     return order if result == "indices" else np.take_along_axis(operand, order, axis)
+
+
+def ranked(operand: TensorType, index: tuple[Index, ...], axis: int, descending: bool, result: str) -> Scalar:
+    """The element whose rank is the index along the axis.
+
+    The rank of an element is the number of those that come before it: smaller ones (larger, if descending), and
+    equal ones at smaller positions, which makes it a stable sort.
+    """
+    own, other = variable("k0"), variable("k1")
+    size = operand.shape[axis]
+
+    def at(place: Index) -> tuple[Index, ...]:
+        return (*index[:axis], place, *index[axis + 1 :])
+
+    values = (Read(0, at(other)), Read(0, at(own)))
+    strictly = Apply("compare_GT" if descending else "compare_LT", values)
+    earlier = Choose(below(other, own), Apply("compare_EQ", values), Fixed(False))
+    before = Apply("convert_i64", (Apply("or", (strictly, earlier)),))
+    rank = element(Fold("sum", Variable("k1"), size, before, Fixed(0)))
+    chosen: Scalar = Read(0, at(own)) if result == "values" else Number(own)
+    found = choose(all_of([IsZero(rank - index[axis])]), chosen, Absent())
+    return Fold("last", Variable("k0"), size, found, Absent())

@@ -193,6 +193,9 @@ class Not(Unary):
     domain: ClassVar[Domain] = "logical"
     ufunc: ClassVar[np.ufunc] = np.invert
 
+    def function(self, dtype: DType) -> str:
+        return "not_unsigned" if dtype is DType.U8 else "not"
+
 
 @dataclass(frozen=True, slots=True)
 class IsFinite(Unary):
