@@ -38,6 +38,8 @@ class AxisSpace:
         self._parent = list(range(len(self.sizes)))
         self.cuts: list[tuple[int, int]] = []
         """Positions and lengths that mean something along an axis."""
+        self.constants: list[tuple[int, int]] = []
+        """Integers in the programs that are compared with or added to positions along an axis."""
         self.merges: list[Merge] = []
         self.sums: list[tuple[int, int, tuple[int, ...]]] = []
         """Axis, total, parts: lengths along one component of which the first is the sum of the others."""

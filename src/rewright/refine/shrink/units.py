@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 LARGEST_OFFSET = 16
 """How far a position may lie from a multiple of the unit; such offsets do not scale."""
@@ -33,12 +34,14 @@ class Scale:
 
     def fits(self, positions: Iterable[int]) -> bool:
         """Whether offsets are small and different positions stay different and in order."""
-        ordered = sorted(set(positions))
+        if self.unit == self.small:
+            return True
+        ordered = sorted({position for position in positions if position > 0})
         worst = max((abs(self.split(position)[1]) for position in ordered), default=0)
         if worst > LARGEST_OFFSET or (worst and self.unit < 4 * worst):
             return False
         scaled = [self(position) for position in ordered]
-        return all(low < high for low, high in zip([0, *scaled], scaled, strict=False) if high != 0 or low != 0)
+        return all(low < high for low, high in pairwise([0, *scaled]))
 
 
 IDENTITY = Scale(1, 1)

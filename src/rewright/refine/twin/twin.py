@@ -16,6 +16,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.base import Array
+from rewright.refine.shrink.shrinking import elements, shrink
 from rewright.refine.twin.drawing import Draws, plan_draws
 from rewright.refine.twin.placing import Difference, compare, fitting, local_inputs
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
@@ -173,8 +174,15 @@ def _whole(value: Array) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(((0, size),) if size else () for size in value.shape)
 
 
-def make_twin(sequential: Graph, program: RankProgram) -> Twin | Unsupported:
+LARGEST = 1 << 23
+"""Programs with more elements in all tensors of all ranks together are executed at smaller sizes."""
+
+
+def make_twin(sequential: Graph, program: RankProgram, largest: int = LARGEST) -> Twin | Unsupported:
     """The twin of a pair of programs, at smaller sizes where the captured ones are too large to execute.
+
+    Args:
+        largest: with more elements than this in all tensors together, sizes are shrunk.
 
     Returns Unsupported with the reason where inputs have no placement, an operator cannot be executed, or the
     sizes cannot be shrunk consistently. Raises CollectiveMismatch where collectives do not meet.
@@ -187,7 +195,17 @@ def make_twin(sequential: Graph, program: RankProgram) -> Twin | Unsupported:
         sizes = default_sizes(names)
         sequential, program = at_sizes(sequential, sizes), program_at_sizes(program, sizes)
     schedule = match_collectives(program.graphs)
-    return Twin(sequential, program, plan_draws(sequential, program), schedule)
+    if elements((sequential, *program.graphs)) <= largest:
+        return Twin(sequential, program, plan_draws(sequential, program), schedule)
+    small = shrink(sequential, program, schedule)
+    if isinstance(small, Unsupported):
+        return small
+    if small.elements() > largest:
+        return Unsupported(
+            f"the programs have {elements((sequential, *program.graphs)):.1e} elements, and shrinking them "
+            f"consistently leaves {small.elements():.1e}, too many to execute"
+        )
+    return Twin(small.sequential, small.program, plan_draws(small.sequential, small.program), schedule, shrunk=True)
 
 
 def _obstacle(sequential: Graph, program: RankProgram) -> str | None:
