@@ -60,7 +60,7 @@ class Scatter(TensorOperator):
     """The input with updates combined into it; operands (input, indices, updates).
 
     Fields as in the StableHLO specification; elements of updates whose index is out of range are skipped. Updates
-    that meet are combined in row-major order of the updates, so ``replace`` keeps the last one.
+    that meet are combined in the order of their index vectors, so ``replace`` keeps the last one.
     """
 
     kind: ScatterKind
@@ -131,10 +131,14 @@ class Scatter(TensorOperator):
                 self.input_batching_dims, self.scatter_indices_batching_dims, self.index_vector_dim
             ),
         )
-        inside = np.ones(updates.shape, np.bool_)
+        shape = updates.shape
+        inside = np.ones(shape, np.bool_)
         for axis, index in enumerate(full):
             inside &= (index >= 0) & (index < operand.shape[axis])
-        places = tuple(np.broadcast_to(index, updates.shape)[inside] for index in full)
+        # Index vectors outermost, so that updates are applied in their order.
+        order = (*self.batch_axes(updates.ndim), *self.update_window_dims)
+        inside, updates = inside.transpose(order), updates.transpose(order)
+        places = tuple(np.broadcast_to(index, shape).transpose(order)[inside] for index in full)
         if not places:
             return combine_scalar(self.kind, operand, updates)
         if self.kind == "replace":
