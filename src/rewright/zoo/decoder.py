@@ -145,4 +145,5 @@ class Decoder(nn.Module):
         logits = self.head(self.norm(x))
         if labels is None:
             return {"logits": logits}
-        return {"loss": F.cross_entropy(logits.flatten(0, 1), labels.flatten()), "logits": logits}
+        logp = F.log_softmax(logits.flatten(0, 1), dim=-1)
+        return {"loss": -logp.gather(1, labels.flatten()[:, None]).mean(), "logits": logits}

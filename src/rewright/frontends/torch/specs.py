@@ -98,7 +98,8 @@ def to_runs(indices: torch.Tensor) -> AxisRuns:
 
 
 def _axis_runs(mesh: Any, placements: Sequence[Any], axis: int, size: int, rank: int) -> AxisRuns:
-    on_axis = [p if p.is_shard() and p.dim % rank == axis else Replicate() for p in placements]
+    # A strided shard does not count as a shard for is_shard(), but it has an axis like one.
+    on_axis = [p if hasattr(p, "dim") and p.dim % rank == axis else Replicate() for p in placements]
     if all(p.is_replicate() for p in on_axis):
         return ((0, size),) if size else ()
     shape = [1] * rank
