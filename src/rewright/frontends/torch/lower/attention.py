@@ -31,12 +31,6 @@ def _refuse_dropout(probability: float) -> None:
         )
 
 
-def _unused(c: Context, index: int) -> int:
-    """A result that only a random kernel would read (seeds, offsets)."""
-    kind = c.result(index)
-    return rb.splat(c.b, 0, kind.shape, kind.dtype)
-
-
 @TABLE.register("aten.scaled_dot_product_attention.default")
 def scaled_dot_product_attention(
     c: Context,
@@ -113,15 +107,13 @@ def flash(
     scale: float | None = None,
 ) -> tuple[int | None, ...]:
     result, logsumexp = flash_for_cpu(c, query, key, value, dropout_p, is_causal, scale=scale)
-    return result, logsumexp, *_scratch(c, 2)
+    return result, logsumexp, *_scratch(c)
 
 
-def _scratch(c: Context, start: int) -> tuple[int | None, ...]:
-    """The results from ``start`` on that are tensors, filled with zeros."""
+def _scratch(c: Context) -> tuple[None, ...]:
+    """Sequence lengths, seeds and offsets: results that only a random kernel would read."""
     values: Any = c.node.meta["val"]
-    return tuple(
-        _unused(c, index) if hasattr(values[index], "dtype") else None for index in range(start, len(values))
-    )
+    return (None,) * (len(values) - 2)
 
 
 @TABLE.register("aten._scaled_dot_product_flash_attention_backward.default")
@@ -161,10 +153,11 @@ def efficient(
     scale: float | None = None,
 ) -> tuple[int | None, ...]:
     found = flash_for_cpu(c, query, key, value, dropout_p, is_causal, attn_mask=attn_bias, scale=scale)
-    wanted, logsumexp = c.result(1), found[1]
-    if c.b.type(logsumexp).shape != wanted.shape:
-        logsumexp = _unused(c, 1) if not compute_log_sumexp else _padded(c, logsumexp)
-    return found[0], logsumexp, *_scratch(c, 2)
+    wanted = c.result(1)
+    logsumexp: int | None = found[1]
+    if c.b.type(found[1]).shape != wanted.shape:
+        logsumexp = _padded(c, found[1]) if compute_log_sumexp else None
+    return found[0], logsumexp, *_scratch(c)
 
 
 def _padded(c: Context, logsumexp: int) -> int:

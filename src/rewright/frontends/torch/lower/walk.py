@@ -89,6 +89,8 @@ class Walk:
         if node.target is operator.getitem:
             container, index = self._argument(node.args[0]), node.args[1]
             return container[index]
+        if isinstance(node.target, type) and issubclass(node.target, tuple):
+            return tuple(self._argument(argument) for argument in node.args)
         if name in tables.IGNORED:
             return None
         value = node.meta.get("val")
@@ -112,10 +114,19 @@ class Walk:
         functional = tables.functional_name(name) if name.count(".") >= 2 else None
         if functional in tables.PURE:
             return self._write(tables.PURE[functional], arguments, keywords)
+        return self._decomposed(node, [x for x in self._flat(arguments, node.kwargs) if isinstance(x, Tensor)])
+
+    def _decomposed(self, node: torch.fx.Node, tensors: list[Tensor]) -> Any:
+        """An operator without a lowering of its own, by PyTorch's decomposition into others."""
         inner = decompose.decomposition(node)
         if inner is None:
-            raise UnsupportedOperator("no lowering exists; rewrite that line with supported operators, or report it")
-        return self._inline(inner, [value for value in self._flat(arguments, node.kwargs) if isinstance(value, Tensor)])
+            raise UnsupportedOperator(_NO_LOWERING)
+        try:
+            return self._inline(inner, tensors)
+        except UnsupportedOperator as error:
+            if _NO_LOWERING in str(error):
+                raise UnsupportedOperator(_NO_LOWERING) from None
+            raise
 
     def _flat(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         return pytree.tree_leaves((arguments, {k: self._argument(v) for k, v in keywords.items()}))
@@ -156,7 +167,9 @@ class Walk:
         return target
 
     def _view(self, node: torch.fx.Node, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        source: Tensor = arguments[0]
+        source: Tensor | None = arguments[0]
+        if source is None:  # a result that nothing reads, such as a seed
+            return None
         operands = self._operands(arguments)
         steps = tables.VIEWS[name](self.c, *operands, **keywords)
         if steps is None:
@@ -198,6 +211,7 @@ class Walk:
                 raise TypeMismatch(f"PyTorch gives {wanted} and the lowering {found}; this is a bug of the lowering")
 
 
+_NO_LOWERING = "no lowering exists; rewrite that line with supported operators, or report it"
 _INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap_set_grad_enabled": 1, "hints_wrapper": 0}
 """Higher-order operators that only run a graph, and where that graph is among their arguments."""
 

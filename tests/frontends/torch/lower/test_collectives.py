@@ -1,0 +1,84 @@
+"""Functional collectives become nodes with explicit rank lists."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from rewright import ops
+from rewright.frontends.torch.lower import lower
+from rewright.frontends.torch.lower.tables import supported
+from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.graph import Graph
+from tests.frontends.torch.lower.executing import program
+
+RANKS = (1, 3, 5, 7)
+c10d: Any = torch.ops._c10d_functional
+
+
+def rank_graph(*calls: tuple[Any, ...], shape: tuple[int, ...] = (8, 4)) -> Graph:
+    """A program of one input that applies collectives in turn: (operator, arguments after the tensor ..)."""
+    graph = torch.fx.Graph()
+    mode = torch._subclasses.FakeTensorMode()
+    with mode:
+        value = torch.empty(shape, dtype=torch.float64)
+    node = graph.placeholder("x")
+    node.meta["val"] = value
+    for operator, *arguments in calls:
+        with mode:
+            value = operator(value, *arguments)
+        node = graph.call_function(operator, (node, *arguments))
+        node.meta["val"] = value
+    graph.output((node,))
+    return lower(program(torch.fx.GraphModule({}, graph), {"tp": RANKS}))
+
+
+CASES: dict[str, tuple[tuple[Any, ...], ops.TensorOperator]] = {
+    "all_reduce": ((c10d.all_reduce.default, "sum", "tp"), ops.AllReduce("sum", (RANKS,))),
+    "all_reduce max": ((c10d.all_reduce.default, "max", "tp"), ops.AllReduce("maximum", (RANKS,))),
+    "all_gather": ((c10d.all_gather_into_tensor.default, 4, "tp"), ops.AllGather(0, (RANKS,))),
+    "reduce_scatter": ((c10d.reduce_scatter_tensor.default, "sum", 4, "tp"), ops.ReduceScatter("sum", 0, (RANKS,))),
+    "all_to_all": ((c10d.all_to_all_single.default, [2] * 4, [2] * 4, "tp"), ops.AllToAll(0, 0, (RANKS,))),
+    "uneven all_to_all": (
+        (c10d.all_to_all_single.default, [1, 2, 3, 0], [5, 1, 1, 1], "tp"),
+        ops.AllToAll(0, 0, (RANKS,), (5, 1, 1, 1), (1, 2, 3, 0)),
+    ),
+    "broadcast": ((c10d.broadcast.default, 2, "tp"), ops.CollectiveBroadcast(5, (RANKS,))),
+}
+
+
+@pytest.mark.parametrize(("call", "expected"), CASES.values(), ids=CASES)
+def test_collectives(call: tuple[Any, ...], expected: ops.TensorOperator) -> None:
+    graph = rank_graph(call, (c10d.wait_tensor.default,))
+    assert [node.op for node in graph.nodes[1:]] == [expected]
+
+
+def test_an_average_is_a_sum_divided_by_the_number_of_ranks() -> None:
+    graph = rank_graph((c10d.all_reduce.default, "avg", "tp"))
+    assert [node.op.name for node in graph.nodes] == ["input", "all_reduce", "constant", "divide"]
+    constant = graph.nodes[2].op
+    assert isinstance(constant, ops.Constant)
+    assert constant.values == (4.0,)
+
+
+def test_an_unused_collective_stays_in_the_program() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    with torch._subclasses.FakeTensorMode():
+        x.meta["val"] = torch.empty(4)
+    reduced = graph.call_function(c10d.all_reduce.default, (x, "sum", "tp"))
+    reduced.meta["val"] = x.meta["val"]
+    graph.output((x,))
+    found = lower(program(torch.fx.GraphModule({}, graph), {"tp": RANKS}))
+    assert [node.op.name for node in found.nodes] == ["input", "all_reduce"]
+
+
+def test_an_unknown_group_is_named() -> None:
+    with pytest.raises(UnsupportedOperator, match=r"all_reduce.default at model.py:7: the process group 'dp' was not"):
+        rank_graph((c10d.all_reduce.default, "sum", "dp"))
+
+
+def test_every_collective_of_the_functional_library_is_known_by_its_variants() -> None:
+    names = supported()["collectives"]
+    assert "_c10d_functional.all_reduce_coalesced.default" in names
+    assert "_dtensor.shard_dim_alltoall.default" in names
