@@ -85,15 +85,25 @@ class Algebra:
         one = self.terms.one
         flat = [(c * f, *operand) for c, t, a in addends for f, operand in self.terms.summands(t, a)]
         constant = sum((c for c, t, _ in flat if t == one), start=Fraction(0))
-        total = self.terms.add([item for item in flat if item[1] != one])
+        rest = [item for item in flat if item[1] != one]
+        if constant:
+            rest, constant = self._absorb(rest, constant)
+        total = self.terms.add(rest)
         if total is None:
             return (Addend(constant, one, ()),) if constant else ()
-        if constant and total.term == self.terms.index:
-            offset = constant / total.coefficient
-            if offset.denominator == 1:
-                (low, strides), *_ = total.access
-                return (Addend(total.coefficient, total.term, ((low + int(offset), strides),)),)
         return (total, Addend(constant, one, ())) if constant else (total,)
+
+    def _absorb(
+        self, items: list[tuple[Fraction, int, Access]], constant: Fraction
+    ) -> tuple[list[tuple[Fraction, int, Access]], Fraction]:
+        """Move a whole constant into the offset of an index, which is where a slice would put it."""
+        for k, (coefficient, term, access) in enumerate(items):
+            offset = constant / coefficient
+            if term == self.terms.index and offset.denominator == 1:
+                (low, strides), *_ = access
+                moved = (coefficient, term, ((low + int(offset), strides),))
+                return [*items[:k], moved, *items[k + 1 :]], Fraction(0)
+        return items, constant
 
     def solid(self, view: View, *, linear: bool) -> tuple[Addend, ...]:
         """The view as few addends: one closed one and, under a linear map, one that still has open parts."""

@@ -11,6 +11,7 @@ from rewright.ir.types import TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, identity
+from rewright.lifting.onehot import open_guard
 from rewright.lifting.pointwise import integer_test, solve
 from rewright.lifting.reduction import reduce
 from rewright.lifting.regions import Region
@@ -86,7 +87,8 @@ def gather(algebra: Algebra, op: ops.Gather, data: View, indices: View, result: 
         for part, axis in zip(parts, op.start_index_map, strict=True):
             assume_in_range(algebra, part, data.shape[axis] - op.slice_sizes[axis] + 1)
     read = with_digits(source, tuple(dims), replacements)
-    return algebra.settle(read.dims, [take(algebra.terms, a, index_addends) for a in algebra.solid(read, linear=True)])
+    sources = algebra.solid(read, linear=True)
+    return algebra.settle(read.dims, [b for a in sources for b in take(algebra.terms, a, index_addends)])
 
 
 def _index(
@@ -202,28 +204,6 @@ def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View
     if not test.addends or not fine.addends:
         return View(dims, ())
     return algebra.multiply(test, fine)
-
-
-def open_guard(algebra: Algebra, addend: Addend) -> tuple[Operand, Region, Addend] | None:
-    """For an addend ``body where value in region``: value, region and body."""
-    from rewright.lifting.index import compose
-
-    terms = algebra.terms
-    hole, region = addend.term, addend.parts[0][1] if addend.parts else ()
-    label = terms.label(hole)
-    if label[0] == "ranged":
-        hole, own = terms.children(hole)[0], label[1]
-        assert isinstance(own, tuple)
-        region, label = own, terms.label(hole)
-    elif len(addend.parts) != 1 or addend.parts[0][0] != hole:
-        return None
-    if label[0] != "guard":
-        return None
-    value, body = terms.children(hole)
-    accesses = label[1]
-    assert isinstance(accesses, tuple)
-    bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access))
-    return (value, compose(accesses[0], addend.access)), region, bare
 
 
 def _implied(algebra: Algebra, index: View, value: Operand, region: Region, size: Dim) -> bool:

@@ -10,7 +10,7 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
-from rewright.lifting.index import compose
+from rewright.lifting.index import Access, compose
 from rewright.lifting.regions import Region
 from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, View
@@ -86,6 +86,31 @@ def _reciprocal_square_root(
 def _logistic(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     grown = function(algebra, "exponential", [algebra.add(views, [MINUS_ONE])])
     return reciprocal(algebra, algebra.add([algebra.constant(grown.dims, 1.0), grown], [ONE, ONE]))
+
+
+def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    """exp(a + k log b) = exp(a) * b^k for a whole k, where log b is defined."""
+    terms = algebra.terms
+    addend = algebra.closed(views[0])
+    rest: list[tuple[Fraction, int, Access]] = []
+    result: View | None = None
+    for factor, (term, access) in terms.expand(addend.term, addend.access):
+        power = factor * addend.coefficient
+        if terms.label(term)[:2] == ("apply", "log") and power in (ONE, MINUS_ONE):
+            inner = terms.label(term)[2]
+            assert isinstance(inner, tuple)
+            base = View(views[0].dims, (Addend(ONE, terms.children(term)[0], compose(inner[0], access)),))
+            base = base if power == ONE else reciprocal(algebra, base)
+            result = base if result is None else algebra.multiply(result, base)
+        else:
+            rest.append((power, term, access))
+    if result is None:
+        return function(algebra, "exponential", views)
+    total = terms.add(rest)
+    if total is None:
+        return result
+    grown = function(algebra, "exponential", [View(views[0].dims, (total,))])
+    return algebra.multiply(grown, result)
 
 
 def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -259,6 +284,7 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Divide: _divide,
     ops.Rsqrt: _reciprocal_square_root,
     ops.Logistic: _logistic,
+    ops.Exponential: _exponential,
     ops.Power: _power,
     ops.Convert: _convert,
     ops.Compare: _compare,

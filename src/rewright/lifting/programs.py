@@ -16,7 +16,7 @@ from rewright.lifting.algebra import Algebra
 from rewright.lifting.collectives import meet
 from rewright.lifting.index import identity
 from rewright.lifting.terms import ONE
-from rewright.lifting.transfer import tidy, transfer, unknown
+from rewright.lifting.transfer import tidy, transfer
 from rewright.lifting.value import Addend, Pieces, Value, View, concatenate, slice_axis
 
 _LAYOUT = (ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim, ops.Convert, ops.Concatenate)
@@ -166,4 +166,4 @@ def _anchored(graph: Graph) -> set[int]:
     return {p for p in plain if isinstance(graph.nodes[p].op, _ADDITIVE)}
 
 
-__all__ = ["BudgetExceeded", "Lifted", "Lifter", "Pieces", "unknown"]
+__all__ = ["BudgetExceeded", "Lifted", "Lifter", "Pieces"]

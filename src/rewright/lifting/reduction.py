@@ -10,6 +10,7 @@ from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra, align
 from rewright.lifting.index import Index, rename, used
+from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import (
@@ -49,10 +50,21 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Va
     else:
         sources = (Addend(Fraction(0), algebra.terms.one, ()),)
     for a in sources:
-        done = _fold(algebra, kind, a, folded)
-        access = tuple(rename(i, positions) for i in done.access)
-        addends.append(Addend(done.coefficient, done.term, access, done.parts))
+        for done in _folds(algebra, kind, a, folded):
+            access = tuple(rename(i, positions) for i in done.access)
+            addends.append(Addend(done.coefficient, done.term, access, done.parts))
     return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
+
+
+def _folds(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim]) -> list[Addend]:
+    """The fold of one addend, indicators of a position resolved first."""
+    if kind == "sum":
+        for var, length in folded.items():
+            found = collapse(algebra, addend, var, length)
+            if found is not None:
+                rest = {v: n for v, n in folded.items() if v != var}
+                return [b for a in found for b in (_folds(algebra, kind, a, rest) if rest else [a])]
+    return [_fold(algebra, kind, addend, folded)]
 
 
 def _fold(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim]) -> Addend:

@@ -11,6 +11,8 @@ from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend
 
 _DEPTH = 10
+_APART = 1000
+"""Keeps the numbers of index operands apart while they are renumbered."""
 _TRANSPARENT = ("apply", "add", "take", "ranged")
 
 
@@ -38,7 +40,8 @@ def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, dep
         )
         return total or Addend(Fraction(0), terms.one, ())
     if label[0] == "take":
-        return take(terms, inner[0], inner[1:])
+        read = take(terms, inner[0], inner[1:])
+        return terms.add([(a.coefficient, a.term, a.access) for a in read]) or Addend(Fraction(0), terms.one, ())
     if label[1] == "multiply":
         scale = Fraction(1)
         for a in inner:
@@ -67,8 +70,11 @@ def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, dept
     return Addend(ONE, term, access)
 
 
-def take(terms: Terms, data: Addend, indices: list[Addend]) -> Addend:
-    """Read ``data`` where variable ``-k`` is the value of index k; constants and affine indices are folded in."""
+def take(terms: Terms, data: Addend, indices: list[Addend]) -> list[Addend]:
+    """Read ``data`` where variable ``-k`` is the value of index k; constants and affine indices are folded in.
+
+    A read of a sum is the sum of the reads, so that a sum of which only one part is sharded still meets its whole.
+    """
     access: Access = data.access
     operands: list[Operand] = []
     for number, index in enumerate(indices, start=1):
@@ -80,14 +86,34 @@ def take(terms: Terms, data: Addend, indices: list[Addend]) -> Addend:
             replacement = (constant + scale * low, tuple((v, scale * s) for v, s in strides))
         else:
             operands.append(rest)
-            replacement = (constant, ((-1000 - len(operands), scale),))
+            replacement = (constant, ((-_APART - len(operands), scale),))
         access = tuple(_replace(i, -number, replacement) for i in access)
     for number in range(1, len(operands) + 1):
-        access = tuple(_replace(i, -1000 - number, (0, ((-number, 1),))) for i in access)
-    if not operands:
-        return Addend(data.coefficient, data.term, access)
-    term, outer = terms.take([(data.term, access), *operands])
-    return Addend(data.coefficient, term, outer, data.parts)
+        access = tuple(_replace(i, -_APART - number, (0, ((-number, 1),))) for i in access)
+    return _read(terms, Addend(data.coefficient, data.term, access, data.parts), operands)
+
+
+def _read(terms: Terms, data: Addend, operands: list[Operand]) -> list[Addend]:
+    """The reads of the addends of a term, each with the index operands that it uses."""
+    bound = sorted({-v for _, strides in data.access for v, _ in strides if v < 0})
+    if not bound:
+        return [data]
+    label = terms.label(data.term)
+    if label[0] == "add":
+        coefficients, accesses = label[1], label[2]
+        assert isinstance(coefficients, tuple) and isinstance(accesses, tuple)
+        found: list[Addend] = []
+        for c, child, inner in zip(coefficients, terms.children(data.term), accesses, strict=True):
+            parts = tuple((hole, region) for hole, region in data.parts if hole in terms.open[child])
+            found += _read(
+                terms, Addend(data.coefficient * c, child, compose(inner, data.access), parts), operands
+            )
+        return found
+    access = data.access
+    for position, number in enumerate(bound, start=1):
+        access = tuple(_replace(i, -number, (0, ((-position, 1),))) for i in access)
+    term, outer = terms.take([(data.term, access), *(operands[number - 1] for number in bound)])
+    return [Addend(data.coefficient, term, outer, data.parts)]
 
 
 def _replace(index: Index, var: int, replacement: Index) -> Index:
@@ -106,7 +132,7 @@ def _affine(terms: Terms, index: Addend) -> tuple[int, int, Operand | None]:
     """An index value as ``constant + scale * term`` with whole numbers."""
     constant = Fraction(0)
     rest: list[tuple[Fraction, int, Access]] = []
-    for factor, (term, access) in terms.summands(index.term, index.access):
+    for factor, (term, access) in terms.expand(index.term, index.access):
         if term == terms.one:
             constant += factor * index.coefficient
         else:

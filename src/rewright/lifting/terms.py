@@ -158,8 +158,14 @@ class Terms:
 
     def summands(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
         """The addends of a sum that is no anchor, else the term alone."""
+        if term in self.anchors or len(self.children(term)) > _LONGEST:
+            return [(ONE, (term, access))]
+        return self.expand(term, access)
+
+    def expand(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
+        """The addends of a sum, whoever else reads it."""
         label = self.label(term)
-        if label[0] != "add" or term in self.anchors or len(self.children(term)) > _LONGEST:
+        if label[0] != "add":
             return [(ONE, (term, access))]
         coefficients, inner = label[1], label[2]
         assert isinstance(coefficients, tuple) and isinstance(inner, tuple)

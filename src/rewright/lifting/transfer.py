@@ -40,7 +40,14 @@ def transfer(
     try:
         return tidy(_apply(algebra, op, values, types, result))
     except NotAView:
-        return unknown(algebra, op, values, result)
+        pass
+    whole = [as_view(algebra, v) for v in values]
+    if any(isinstance(v, Pieces) for v in values):
+        try:
+            return tidy(_apply(algebra, op, whole, types, result))
+        except NotAView:
+            pass
+    return unknown(algebra, op, whole, result)
 
 
 def tidy(value: Value) -> Value:
@@ -70,9 +77,8 @@ def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: 
     return pointwise(algebra, op, align([v for v in values if isinstance(v, View)]), types)
 
 
-def unknown(algebra: Algebra, op: Operator, values: Sequence[Value], result: TensorType) -> View:
+def unknown(algebra: Algebra, op: Operator, views: Sequence[View], result: TensorType) -> View:
     """The operator as an opaque function of its whole operands, apart from the axes it treats one by one."""
-    views = [as_view(algebra, v) for v in values]
     return coalesce(opaque(algebra, op, views, result, _roles(op, views)))
 
 

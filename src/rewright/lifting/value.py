@@ -277,10 +277,18 @@ def _reshape_pieces(value: Pieces, shape: Shape) -> Value:
                     break
                 parts.append(reshape(part, (*shape[:axis], length, *shape[axis + 1 :])))
             else:
-                if sum((p.shape[axis] for p in parts), start=0) == size:
+                if sum((p.shape[axis] for p in parts), start=0) == size and _same_digits(value, parts, axis):
                     return concatenate(parts, axis)
         outer = outer * size
     raise NotAView(f"reshape of pieces to {shape}")
+
+
+def _same_digits(value: Pieces, parts: Sequence[Value], axis: int) -> bool:
+    """Whether the axis of the pieces took in no other digit: one head of a shard is merged like many heads are."""
+    return all(
+        isinstance(old, View) and isinstance(new, View) and len(new.dims[axis]) <= len(old.dims[value.axis])
+        for old, new in zip(value.parts, parts, strict=True)
+    )
 
 
 def transpose(value: Value, permutation: Sequence[int]) -> Value:

@@ -41,6 +41,7 @@ class Localiser:
         self._ranks = ranks
         self._home = self._first_nodes()
         self._familiar: dict[int, bool] = {}
+        self._masks: dict[int, bool] = {}
 
     def _first_nodes(self) -> dict[int, int]:
         """For every term, and every fold under it, the first sequential node that computes it."""
@@ -63,7 +64,23 @@ class Localiser:
 
     def _known(self, addend: Addend) -> bool:
         """An open part counts as familiar: an all-reduce may still complete it."""
-        return addend.term in self._home or bool(addend.parts) or addend.term < self._lifter.horizon
+        if addend.term in self._home or addend.parts or addend.term < self._lifter.horizon:
+            return True
+        return self._positional(addend.term)
+
+    def _positional(self, term: int) -> bool:
+        """Whether a term is made of positions, numbers and integer inputs alone, such as the mask of a shard."""
+        known = self._masks.get(term)
+        if known is None:
+            terms = self._lifter.algebra.terms
+            label, children = terms.label(term), terms.children(term)
+            if label[0] == "input":
+                position = self._sequential.graph.inputs.get(str(label[1]), -1)
+                known = position >= 0 and not self._sequential.graph.nodes[position].type.dtype.is_float
+            else:
+                known = label[0] != "table" and all(self._positional(child) for child in children)
+            self._masks[term] = known
+        return known
 
     def partings(self, output: str) -> list[Parting]:
         """Where the ranks part from the sequential program on the way to an output, earliest first."""

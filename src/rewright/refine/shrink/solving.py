@@ -25,6 +25,7 @@ class Solution:
         for merge in space.merges:
             self.products.setdefault(space.find(merge.merged), merge)
         self.pinned = {space.find(axis) for axis in space.pins}
+        self._open_loops()
         self.order = self._order()
         self._push_positions()
         self.level: defaultdict[int, int] = defaultdict(int)
@@ -78,6 +79,17 @@ class Solution:
         for axis, value in self.space.constants:
             if value <= self.largest[find(axis)] + 1:
                 self.positions[find(axis)].add(value)
+
+    def _open_loops(self) -> None:
+        """A product in the component of one of its factors is a multiple of it: the other factor keeps its size.
+
+        So it is where a rank holds one head of several: the axis of its heads is the axis within a head.
+        """
+        for root, merge in list(self.products.items()):
+            factors = [self.space.find(merge.outer), self.space.find(merge.inner)]
+            if root in factors:
+                del self.products[root]
+                self.pinned.update(factor for factor in factors if factor != root)
 
     def _order(self) -> list[int]:
         """Components so that a product comes before its factors; those on a cycle keep their sizes."""

@@ -38,7 +38,7 @@ class Scale:
             return True
         ordered = sorted({position for position in positions if position > 0})
         worst = max((abs(self.split(position)[1]) for position in ordered), default=0)
-        if worst > LARGEST_OFFSET or (worst and self.unit < 4 * worst):
+        if worst > LARGEST_OFFSET or (worst and self.unit < 8 * worst):
             return False
         scaled = [self(position) for position in ordered]
         return all(low < high for low, high in pairwise([0, *scaled]))
@@ -83,4 +83,4 @@ def _smallest(unit: int, known: set[int], long: bool) -> int | None:
 
 def _offsets_fit(unit: int, known: set[int]) -> bool:
     worst = max(abs(Scale(unit, 1).split(position)[1]) for position in known)
-    return worst <= LARGEST_OFFSET and (not worst or unit >= 4 * worst)
+    return worst <= LARGEST_OFFSET and (not worst or unit >= 8 * worst)

@@ -1,0 +1,84 @@
+"""Indicators that an index equals a position: summed over the position they read at the index."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewright.ir.dims import Dim
+from rewright.lifting import regions
+from rewright.lifting.algebra import Algebra
+from rewright.lifting.index import Access, compose, used
+from rewright.lifting.pointwise import solve
+from rewright.lifting.regions import Region, single
+from rewright.lifting.simplify import take
+from rewright.lifting.terms import ONE, Operand
+from rewright.lifting.value import Addend, View
+
+
+def open_guard(algebra: Algebra, addend: Addend) -> tuple[Operand, Region, Addend] | None:
+    """For an addend ``body where value in region``: value, region and body."""
+    terms = algebra.terms
+    hole, region = addend.term, addend.parts[0][1] if addend.parts else ()
+    label = terms.label(hole)
+    if label[0] == "ranged":
+        hole, own = terms.children(hole)[0], label[1]
+        assert isinstance(own, tuple)
+        region, label = own, terms.label(hole)
+    elif len(addend.parts) != 1 or addend.parts[0][0] != hole:
+        return None
+    if label[0] != "guard":
+        return None
+    value, body = terms.children(hole)
+    accesses = label[1]
+    assert isinstance(accesses, tuple)
+    bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access))
+    return (value, compose(accesses[0], addend.access)), region, bare
+
+
+def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim) -> list[Addend] | None:
+    """``sum over v in [0, length) of [t = v] * body(v)`` as ``body(t) where t in [0, length)``, else None."""
+    guard = open_guard(algebra, addend)
+    if guard is None or not isinstance(length, int):
+        return None
+    value, region, body = guard
+    point = single(region)
+    if point is None or point[0][0] is None or point[0][1] != point[0][0] + 1:
+        return None
+    position = _solved(algebra, value, var, point[0][0])
+    if position is None:
+        return None
+    constant, scale, term = algebra.integer(View((), tuple(position)))
+    if term is None:
+        return None
+    window = solve(regions.intervals(0, length), scale, constant)
+    if window is None:
+        return None
+    index = algebra.closed(View((), tuple(position)))
+    replaced = tuple(_at_index(i, var) for i in body.access)
+    read = take(algebra.terms, Addend(body.coefficient, body.term, replaced, body.parts), [index])
+    return [algebra.guarded(term, window, a) for a in read]
+
+
+def _at_index(index: tuple[Dim, tuple[tuple[int, Dim], ...]], var: int) -> tuple[Dim, tuple[tuple[int, Dim], ...]]:
+    constant, strides = index
+    return constant, tuple(sorted((-1 if v == var else v, s) for v, s in strides))
+
+
+def _solved(algebra: Algebra, value: Operand, var: int, wanted: Dim) -> list[Addend] | None:
+    """The position v at which ``value = wanted``, where value is an index along v plus what does not depend on v."""
+    terms = algebra.terms
+    found: Fraction | None = None
+    offset: Dim = 0
+    rest: list[tuple[Fraction, int, Access]] = []
+    for factor, (term, access) in terms.expand(*value):
+        if var not in used(access):
+            rest.append((factor, term, access))
+            continue
+        if term != terms.index or found is not None or access[0][1] != ((var, 1),) or abs(factor) != 1:
+            return None
+        found, offset = factor, access[0][0]
+    if found is None or not rest or not isinstance(wanted, int) or not isinstance(offset, int):
+        return None
+    addends = [Addend(-factor * found, term, access) for factor, term, access in rest]
+    constant = wanted * found - offset
+    return [*addends, Addend(constant * ONE, terms.one, ())] if constant else addends
