@@ -76,6 +76,14 @@ class TensorOperator(Operator):
     ) -> Scalar | Unsupported:
         """The element of the result at its index variables, for operands whose types fit."""
 
+    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
+        """The same operator for a result of another size along an axis.
+
+        For axes along which the operator may be split (:mod:`rewright.ops.splitting`); overridden where an attribute
+        holds that size. ``operands`` are the types before the change.
+        """
+        return self
+
 
 def array_dtype(dtype: DType, real: Real = np.float64) -> np.dtype[Any]:
     """The numpy dtype that holds values of a tensor dtype in an execution in ``real``."""
@@ -119,6 +127,11 @@ def fold_over(
             raise ValueError(f"a fold binds a variable and not {place}")
         body = Fold(kind, name, size, body, empty)
     return body
+
+
+def replaced(sizes: tuple[Dim, ...], axis: int, size: Dim) -> tuple[Dim, ...]:
+    """Sizes with one of them replaced."""
+    return (*sizes[:axis], size, *sizes[axis + 1 :])
 
 
 REDUCERS: dict[str, np.ufunc] = {

@@ -10,7 +10,7 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
-from rewright.ops.base import Array, Real, TensorOperator, check_same_dtype, check_within, static
+from rewright.ops.base import Array, Real, TensorOperator, check_same_dtype, check_within, replaced, static
 from rewright.terms.index import Index, element
 from rewright.terms.scalar import Apply, Condition, Fixed, Number, Read, Scalar, all_of, at_least, below, choose
 
@@ -43,6 +43,9 @@ class DynamicSlice(TensorOperator):
     ) -> Scalar | Unsupported:
         starts = moved_starts(1, operands[0].shape, self.sizes)
         return Read(0, tuple(i + start for i, start in zip(index, starts, strict=True)))
+
+    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> DynamicSlice:
+        return DynamicSlice(replaced(self.sizes, axis, size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,6 +20,7 @@ from rewright.ops.base import (
     check_axes,
     check_count,
     check_within,
+    replaced,
     static,
 )
 from rewright.terms.index import Index, element
@@ -116,6 +118,12 @@ class Gather(TensorOperator):
                 place = place + batch[batching[axis]]
             places.append(place)
         return Read(0, tuple(places))
+
+    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Gather:
+        if axis not in self.offset_dims:
+            return self
+        kept = self.window_axes(operands[0].rank)[self.offset_dims.index(axis)]
+        return dataclasses.replace(self, slice_sizes=replaced(self.slice_sizes, kept, size))
 
 
 def without(items: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:

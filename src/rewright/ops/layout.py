@@ -20,6 +20,7 @@ from rewright.ops.base import (
     check_count,
     check_same_dtype,
     check_within,
+    replaced,
     static,
 )
 from rewright.ops.digits import reshaped_index
@@ -66,6 +67,9 @@ class BroadcastInDim(TensorOperator):
         sizes = zip(self.dimensions, operands[0].shape, strict=True)
         return Read(0, tuple(index[d] if size == self.shape[d] else Index(0) for d, size in sizes))
 
+    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> BroadcastInDim:
+        return BroadcastInDim(replaced(self.shape, axis, size), self.dimensions)
+
 
 @dataclass(frozen=True, slots=True)
 class Reshape(TensorOperator):
@@ -91,6 +95,9 @@ class Reshape(TensorOperator):
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
     ) -> Scalar | Unsupported:
         return Read(0, reshaped_index(operands[0].shape, self.shape, index))
+
+    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Reshape:
+        return Reshape(replaced(self.shape, axis, size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +155,9 @@ class Slice(TensorOperator):
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
     ) -> Scalar | Unsupported:
         return Read(0, tuple(i * step + low for i, step, low in zip(index, self.stride, self.start, strict=True)))
+
+    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Slice:
+        return Slice(self.start, replaced(self.limit, axis, size), self.stride)
 
 
 def _steps(length: Dim, step: int) -> Dim:

@@ -12,7 +12,7 @@ from rewright.ir.dims import Dim, at_most
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, static
+from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, replaced, static
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
 
@@ -79,6 +79,9 @@ class Constant(TensorOperator):
             place = place + axis * stride
         return Table(self.values, place)
 
+    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Constant:
+        return Constant(self.tensor.with_shape(replaced(self.tensor.shape, axis, size)), self.values)
+
 
 @dataclass(frozen=True, slots=True)
 class Iota(TensorOperator):
@@ -107,3 +110,6 @@ class Iota(TensorOperator):
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
     ) -> Scalar | Unsupported:
         return Apply(f"convert_{self.tensor.dtype.value}", (Number(index[self.dimension]),))
+
+    def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Iota:
+        return Iota(self.tensor.with_shape(replaced(self.tensor.shape, axis, size)), self.dimension)
