@@ -86,9 +86,7 @@ def write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kin
     return indexing.scatter_points(b, x, selection.axes, columns, rb.transpose(b, updates, order), kind)
 
 
-def _row_write(
-    b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kind: ScatterKind
-) -> int | None:
+def _row_write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kind: ScatterKind) -> int | None:
     """One write per row into equal elements, ``x[arange(n), index] = v``, as a comparison instead of a scatter."""
     kind_x, value = b.type(x), b.uniform(x)
     if value is None or kind not in ("replace", "sum") or selection.axes != [0, 1] or kind_x.rank != 2:

@@ -7,7 +7,7 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import add as plus
 from operator import sub as minus
@@ -84,8 +84,7 @@ def _logic(op: Operator, first: Affine, last: Affine) -> Affine | None:
     return _compare(op.direction, _combine(minus, first, last)) if isinstance(op, ops.Compare) else None
 
 
-def _combine(function: object, first: Affine, last: Affine) -> Affine:
-    assert callable(function)
+def _combine(function: Callable[[int, int], int], first: Affine, last: Affine) -> Affine:
     pairs = zip(first.coefficients, last.coefficients, strict=True)
     return Affine(function(first.constant, last.constant), tuple(function(a, b) for a, b in pairs))
 

@@ -30,9 +30,7 @@ class Masking:
     guarded: bool = False
 
 
-def attention(
-    b: GraphBuilder, query: int, key: int, value: int, masking: Masking, scale: float
-) -> tuple[int, int]:
+def attention(b: GraphBuilder, query: int, key: int, value: int, masking: Masking, scale: float) -> tuple[int, int]:
     """The result (.., H, S, V) and the log-sum-exp of the scores (.., H, S).
 
     Operands (.., H, S, E), (.., K, T, E) and (.., K, T, V), where K divides H: groups of H / K query heads share

@@ -5,7 +5,7 @@ Every function takes the builder first and positions of nodes, and returns the p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ Scalar = float | int | bool
 
 
 @contextmanager
-def scope(builder: GraphBuilder, name: str) -> Iterator[None]:
+def scope(builder: GraphBuilder, name: str) -> Generator[None]:
     """Mark the nodes added inside as parts of one reference function; the outermost name is kept."""
     outer = builder.span
     if not outer.scope:

@@ -117,7 +117,8 @@ def is_nonnegative(b: GraphBuilder, position: int, depth: int = 8) -> bool:
         return b.type(node.operands[0]).dtype is DType.BOOL or is_nonnegative(b, node.operands[0], depth - 1)
     if depth == 0 or not isinstance(op, _KEEP_SIGN):
         return False
-    parts = node.operands[1:] if isinstance(op, ops.Select) else node.operands[: 1 if isinstance(op, ops.Gather) else None]
+    first, last = (1, 3) if isinstance(op, ops.Select) else (0, 1 if isinstance(op, ops.Gather) else None)
+    parts = node.operands[first:last]
     return all(is_nonnegative(b, part, depth - 1) for part in parts)
 
 

@@ -36,9 +36,7 @@ def variance(b: GraphBuilder, x: int, axes: Sequence[int], correction: int, keep
     return rb.divide(b, total, rb.count(b, x, axes, less=correction))
 
 
-def layer_norm(
-    b: GraphBuilder, x: int, rank: int, weight: int | None, bias: int | None, eps: float
-) -> Normalized:
+def layer_norm(b: GraphBuilder, x: int, rank: int, weight: int | None, bias: int | None, eps: float) -> Normalized:
     """Normalisation over the last ``rank`` axes, then times ``weight`` plus ``bias`` (their shape)."""
     with rb.scope(b, "layer norm"):
         parts = standardize(b, x, _last(b, x, rank), eps)

@@ -6,6 +6,7 @@ axes is lost to sight in between, so the product is written on the original axes
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -128,7 +129,7 @@ def absorb(op: ops.DotGeneral, left: Operand, right: Operand) -> Plain | None:
 
 
 def _in_order(axes: Group) -> bool:
-    return all(a < b for a, b in zip(axes, axes[1:], strict=False))
+    return all(a < b for a, b in itertools.pairwise(axes))
 
 
 def _pairs_match(op: ops.DotGeneral, x: Operand, y: Operand) -> bool:

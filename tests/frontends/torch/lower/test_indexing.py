@@ -10,19 +10,19 @@ from tests.frontends.torch.lower.executing import Function, agree, gradients, in
 TABLE = numbers(5, 4)
 CUBE = numbers(3, 4, 5)
 ROWS = integers(0, 5, 2, 3)
-I, J = torch.tensor([0, 2, 1]), torch.tensor([[1], [3]])
-K = torch.tensor([4, 0, 2])
+PLACES, COLUMN = torch.tensor([0, 2, 1]), torch.tensor([[1], [3]])
+LAST = torch.tensor([4, 0, 2])
 ALONG = integers(0, 5, 2, 4, 3)
 
 READS: dict[str, Function] = {
-    "one axis": lambda x: x[I],
-    "last axis": lambda x: x[..., K],
-    "two neighbours": lambda x: x[:, I, K],
-    "broadcast": lambda x: x[:, J, K],
-    "apart": lambda x: x[I, :, K],
-    "all axes": lambda x: x[I, I, K],
+    "one axis": lambda x: x[PLACES],
+    "last axis": lambda x: x[..., LAST],
+    "two neighbours": lambda x: x[:, PLACES, LAST],
+    "broadcast": lambda x: x[:, COLUMN, LAST],
+    "apart": lambda x: x[PLACES, :, LAST],
+    "all axes": lambda x: x[PLACES, PLACES, LAST],
     "negative": lambda x: x[:, torch.tensor([-1, 0, -4])],
-    "index_select": lambda x: x.index_select(1, I),
+    "index_select": lambda x: x.index_select(1, PLACES),
     "take_along": lambda x: x.gather(2, ALONG),
 }
 
@@ -67,9 +67,9 @@ def test_packed_sequence_detection_folds_away() -> None:
 
 
 WRITES: dict[str, Function] = {
-    "index_put": lambda x: x.index_put((I,), x[:1] * 2),
-    "index_put two axes": lambda x: x.index_put((I, torch.tensor([3, 1, 0])), x[0, :3] * 2),
-    "index_put apart": lambda x: torch.ops.aten.index_put(x, [I, None, K], x[:, :, 0][:, :4] + 1),
+    "index_put": lambda x: x.index_put((PLACES,), x[:1] * 2),
+    "index_put two axes": lambda x: x.index_put((PLACES, torch.tensor([3, 1, 0])), x[0, :3] * 2),
+    "index_put apart": lambda x: torch.ops.aten.index_put(x, [PLACES, None, LAST], x[:, :, 0][:, :4] + 1),
     "index_put accumulate": lambda x: x.index_put((torch.tensor([0, 0, 2]),), x * 2, accumulate=True),
     "mask": lambda x: x.index_put((x > 0,), torch.tensor(2.0, dtype=x.dtype)),
     "mask of rows": lambda x: x.index_put((x[:, :, 0] > 0,), x[0, 0]),
@@ -101,7 +101,7 @@ def test_one_write_per_row_of_zeros_is_a_comparison() -> None:
 
 
 def test_a_boolean_index_needs_data() -> None:
-    with pytest.raises(UnsupportedOperator, match="use torch.where"):
+    with pytest.raises(UnsupportedOperator, match=r"use torch\.where"):
         lowered(lambda x: torch.ops.aten.index_put(x, [x > 0], x.flatten()[:3]), CUBE)
 
 
@@ -127,8 +127,8 @@ def test_assembled(function: Function) -> None:
 
 
 CREATED: dict[str, Function] = {
-    "filled": lambda x: (torch.zeros(2, 3), torch.ones_like(x), torch.full((2,), 3.5), x.new_zeros(2), torch.full_like(x, 2)),
-    "new": lambda x: (x.new_ones(2), x.new_full((2, 2), 1.5), torch.zeros_like(x, dtype=torch.int64)),
+    "filled": lambda x: (torch.zeros(2, 3), torch.ones_like(x), torch.full((2,), 3.5), torch.full_like(x, 2)),
+    "new": lambda x: (x.new_ones(2), x.new_zeros(2), x.new_full((2, 2), 1.5), torch.zeros_like(x, dtype=torch.int64)),
     "ranges": lambda x: (torch.arange(5), torch.arange(2, 9, 3), torch.arange(0, 1, 0.25), torch.arange(5, 1, -1)),
     "linspace": lambda x: torch.linspace(0, 1, 5, dtype=torch.float64),
     "eye": lambda x: (torch.eye(3), torch.eye(2, 3)),

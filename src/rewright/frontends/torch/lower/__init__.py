@@ -34,7 +34,7 @@ def lower(traced: TracedProgram) -> Graph:
     result = walk.run(traced.module, arguments)
     tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor)]
     if len(tensors) != len(traced.outputs):
-        raise CaptureError(f"the program returns {len(tensors)} tensors and {len(traced.outputs)} output names are given")
+        raise CaptureError(f"the program returns {len(tensors)} tensors, and {len(traced.outputs)} names are given")
     for name, tensor in zip(traced.outputs, tensors, strict=True):
         builder.output(name, tensor.read(builder))
     return pruned(builder.build())
@@ -44,7 +44,7 @@ def _inputs(builder: SimplifyingBuilder, traced: TracedProgram) -> list[Any]:
     """The values of the placeholders: an input for each tensor, a size for each symbolic integer."""
     nodes = [node for node in traced.module.graph.nodes if node.op == "placeholder"]
     if len(nodes) != len(traced.inputs):
-        raise CaptureError(f"the program takes {len(nodes)} arguments and {len(traced.inputs)} input names are given")
+        raise CaptureError(f"the program takes {len(nodes)} arguments, and {len(traced.inputs)} names are given")
     values: list[Any] = []
     for node, name in zip(nodes, traced.inputs, strict=True):
         example = node.meta.get("val")

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewright.frontends.torch.lower.context import Context, Table, Value
-from rewright.frontends.torch.lower.views import BroadcastStep, DiagonalStep, ReshapeStep, SliceStep, Step, TransposeStep
+from rewright.frontends.torch.lower.views import (
+    BroadcastStep,
+    DiagonalStep,
+    ReshapeStep,
+    SliceStep,
+    Step,
+    TransposeStep,
+)
 from rewright.ir.dims import Dim, Shape, at_most, divide
 from rewright.ir.errors import UnsupportedOperator
 

@@ -134,9 +134,7 @@ def flash_backward(
     *_: object,
     scale: float | None = None,
 ) -> tuple[int, int, int]:
-    return flash_for_cpu_backward(
-        c, gradient, query, key, value, result, logsumexp, dropout_p, is_causal, scale=scale
-    )
+    return flash_for_cpu_backward(c, gradient, query, key, value, result, logsumexp, dropout_p, is_causal, scale=scale)
 
 
 @TABLE.register("aten._scaled_dot_product_efficient_attention.default")
@@ -187,9 +185,7 @@ def efficient_backward(
     _refuse_dropout(dropout_p)
     queries = query.shape[-2]
     cut = rb.slice_axis(c.b, logsumexp.position, logsumexp.rank - 1, 0, queries)
-    saved = Saved(
-        query.position, key.position, value.position, result.position, rb.convert(c.b, cut, query.dtype)
-    )
+    saved = Saved(query.position, key.position, value.position, result.position, rb.convert(c.b, cut, query.dtype))
     masking = Masking(c.optional(attn_bias), is_causal)
     found = reference.attention_backward(c.b, gradient.position, saved, masking, _scale(query, scale))
     bias = found[3] if grad_input_mask[3] else None
@@ -218,17 +214,17 @@ def math_attention(
 
 @TABLE.register("aten._softmax.default", "aten.softmax.int")
 def softmax_(c: Context, x: Value, dim: int, *_: object) -> int:
-    return softmax.softmax(c.b, *c.positions(x), x.axis(dim))
+    return softmax.softmax(c.b, c.converted(x), x.axis(dim))
 
 
 @TABLE.register("aten._safe_softmax.default")
 def safe_softmax(c: Context, x: Value, dim: int, *_: object) -> int:
-    return softmax.safe_softmax(c.b, *c.positions(x), x.axis(dim))
+    return softmax.safe_softmax(c.b, c.converted(x), x.axis(dim))
 
 
 @TABLE.register("aten._log_softmax.default", "aten.log_softmax.int")
 def log_softmax(c: Context, x: Value, dim: int, *_: object) -> int:
-    return softmax.log_softmax(c.b, *c.positions(x), x.axis(dim))
+    return softmax.log_softmax(c.b, c.converted(x), x.axis(dim))
 
 
 @TABLE.register("aten._softmax_backward_data.default")

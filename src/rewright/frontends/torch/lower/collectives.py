@@ -27,7 +27,7 @@ _KINDS: dict[str, ReductionKind] = {
 def _kind(reduce_op: str) -> ReductionKind:
     kind = _KINDS.get(reduce_op.lower())
     if kind is None:
-        raise UnsupportedOperator(f"a collective with {reduce_op}; sum, avg, max, min, product, band and bor are supported")
+        raise UnsupportedOperator(f"a collective with {reduce_op}; use sum, avg, max, min, product, band or bor")
     return kind
 
 
@@ -133,7 +133,7 @@ def broadcast(c: Context, x: Value, src: int, group: object) -> int:
     """The source is a position in the group, as functional collectives count."""
     ranks = c.ranks(group)
     if not 0 <= src < len(ranks):
-        raise UnsupportedOperator(f"a broadcast from position {src} of a group of {len(ranks)}; use a position in the group")
+        raise UnsupportedOperator(f"a broadcast from position {src} of a group of {len(ranks)}; name a member")
     return c.b.add(ops.CollectiveBroadcast(ranks[src], (ranks,)), x.position)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -25,7 +25,7 @@ def constant(b: SimplifyingBuilder, tensor: torch.Tensor, name: str, known: dict
     tensor, whose values nobody knows.
     """
     if isinstance(tensor, FakeTensor) or tensor.is_meta:
-        raise CaptureError(f"the constant {name} is a fake tensor without values; pass it in as an argument or a buffer")
+        raise CaptureError(f"the constant {name} is a fake tensor without values; make it an argument or a buffer")
     kind = type_of(tensor)
     plain = tensor.detach()
     if plain.numel() and bool((plain == plain.flatten()[0]).all()):
@@ -34,7 +34,8 @@ def constant(b: SimplifyingBuilder, tensor: torch.Tensor, name: str, known: dict
     if ramp is not None:
         return ramp
     if plain.numel() <= LARGEST:
-        return b.add(ops.Constant(kind, tuple(plain.flatten().tolist())))
+        values = cast("Any", plain.flatten()).tolist()
+        return b.add(ops.Constant(kind, tuple(values)))
     digest = _digest(plain)
     if digest not in known:
         known[digest] = b.input(f"const:{digest}", ops.Input(f"const:{digest}", kind))

@@ -10,6 +10,7 @@ import torch
 import torch.fx
 
 from rewright import ops
+from rewright.frontends.torch.lower.nodes import example
 from rewright.frontends.torch.lower.sizes import dtype_of, type_of
 from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import UnsupportedOperator
@@ -90,8 +91,8 @@ class Context:
 
     def fake(self, index: int = 0) -> torch.Tensor:
         """The fake tensor that tracing gave for a result."""
-        value = self.node.meta.get("val")
-        found = value[index] if isinstance(value, (tuple, list)) else value
+        value: Any = example(self.node)
+        found: Any = value[index] if isinstance(value, (tuple, list)) else value  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedOperator("the traced node does not say what tensor it gives; trace with fake tensors")
         return found
@@ -102,12 +103,9 @@ class Context:
 
     def promoted(self) -> DType:
         """The dtype in which PyTorch compares the first two operands."""
-        first, second = (self._example(argument) for argument in self.node.args[:2])
+        values = [example(argument) for argument in self.node.args[:2]]
+        first, second = (0 if isinstance(value, torch.SymInt) else value for value in values)
         return dtype_of(torch.result_type(first, second))
-
-    def _example(self, argument: Any) -> Any:
-        value = argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
-        return 0 if isinstance(value, torch.SymInt) else value
 
     def position(self, operand: Operand, dtype: DType) -> int:
         """The node of an operand in a dtype; a number becomes a scalar constant."""
@@ -116,6 +114,10 @@ class Context:
         if isinstance(operand, SizeExpr):
             return rb.size_value(self.b, operand, dtype)
         return rb.splat(self.b, operand, (), dtype)
+
+    def converted(self, operand: Operand, dtype: DType | None = None) -> int:
+        """The node of an operand in a dtype, by default that of the result."""
+        return self.position(operand, dtype or self.result().dtype)
 
     def positions(self, *operands: Operand, dtype: DType | None = None) -> list[int]:
         """Operands in one dtype, by default that of the result."""
@@ -136,7 +138,9 @@ class Context:
         """The ranks of a process group, given by name or as an object with a name."""
         name = group if isinstance(group, str) else str(getattr(group, "group_name", group))
         if name not in self.groups:
-            raise UnsupportedOperator(f"the process group {name!r} was not recorded by the capture; create it inside build()")
+            raise UnsupportedOperator(
+                f"the process group {name!r} was not recorded by the capture; create it in build()"
+            )
         return self.groups[name]
 
     def uninitialized(self) -> int:

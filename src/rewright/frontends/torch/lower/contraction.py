@@ -84,6 +84,11 @@ def linear(c: Context, x: Value, weight: Value, bias: Value | None = None) -> in
     return product if bias is None else c.spread(rb.add(c.b, product, *c.positions(bias)))
 
 
+def _refuse_transposed(transposed: bool) -> None:
+    if transposed:
+        raise UnsupportedOperator("transposed convolutions are not supported; pad the input and convolve it")
+
+
 @TABLE.register("aten.convolution.default", "aten._convolution.default")
 def convolution(
     c: Context,
@@ -98,8 +103,7 @@ def convolution(
     groups: int,
     *_: object,
 ) -> int:
-    if transposed:
-        raise UnsupportedOperator("transposed convolutions are not supported; write them as a convolution of padded input")
+    _refuse_transposed(transposed)
     window = reference.Window.of(x.rank - 2, stride, padding, dilation, groups)
     result = reference.convolution(c.b, x.position, weight.position, window)
     if bias is None:
@@ -136,8 +140,7 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[int | None, int | None, int | None]:
-    if transposed:
-        raise UnsupportedOperator("transposed convolutions are not supported; write them as a convolution of padded input")
+    _refuse_transposed(transposed)
     window = reference.Window.of(x.rank - 2, stride, padding, dilation, groups)
     others = [axis for axis in range(gradient.rank) if axis != 1]
     return (

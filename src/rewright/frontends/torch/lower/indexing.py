@@ -93,7 +93,7 @@ def scatter_reduce(
     **kwargs: str,
 ) -> int:
     if reduce not in _KINDS or not include_self:
-        raise UnsupportedOperator(f"scatter_reduce with {reduce} and include_self={include_self}; use sum, prod, amax, amin")
+        raise UnsupportedOperator(f"scatter_reduce with {reduce} and include_self={include_self}; use sum or amax")
     return _scatter(c, x, dim, index, source, _KINDS[reduce])
 
 

@@ -62,7 +62,7 @@ def cross_entropy_loss(
     label_smoothing: float = 0.0,
 ) -> int:
     if label_smoothing or target.dtype.is_float:
-        raise UnsupportedOperator("cross entropy with label smoothing or class probabilities; write it with log_softmax")
+        raise UnsupportedOperator("cross entropy with label smoothing or probabilities; write it with log_softmax")
     logarithms = softmax.log_softmax(c.b, scores.position, min(1, scores.rank - 1))
     kind = _REDUCTIONS[reduction]
     return reference.nll_loss(c.b, logarithms, target.position, c.optional(weight), kind, ignore_index)[0]

@@ -38,9 +38,7 @@ def layer_norm(
     *_: object,
 ) -> int:
     rank, dtype = len(normalized_shape), x.dtype
-    return reference.layer_norm(
-        c.b, x.position, rank, c.optional(weight, dtype), c.optional(bias, dtype), eps
-    ).result
+    return reference.layer_norm(c.b, x.position, rank, c.optional(weight, dtype), c.optional(bias, dtype), eps).result
 
 
 @TABLE.register("aten.native_layer_norm_backward.default")
@@ -61,7 +59,8 @@ def native_layer_norm_backward(
         gradient.position,
         x.position,
         len(normalized_shape),
-        *c.positions(mean, rstd, dtype=dtype),
+        c.converted(mean, dtype),
+        c.converted(rstd, dtype),
         c.optional(weight, dtype),
     )
     return tuple(position if wanted else None for position, wanted in zip(found, output_mask, strict=True))
@@ -71,9 +70,7 @@ def native_layer_norm_backward(
 def fused_rms_norm(
     c: Context, x: Value, normalized_shape: Sequence[Dim], weight: Value | None, eps: float | None
 ) -> tuple[int, int]:
-    result, rstd = reference.rms_norm(
-        c.b, x.position, len(normalized_shape), c.optional(weight, x.dtype), _eps(c, eps)
-    )
+    result, rstd = reference.rms_norm(c.b, x.position, len(normalized_shape), c.optional(weight, x.dtype), _eps(c, eps))
     return result, rb.convert(c.b, rstd, c.result(1).dtype)
 
 
@@ -105,7 +102,7 @@ def fused_rms_norm_backward(
         gradient.position,
         x.position,
         len(normalized_shape),
-        *c.positions(rstd, dtype=x.dtype),
+        c.converted(rstd, x.dtype),
         c.optional(weight, x.dtype),
     )
     return tuple(position if wanted else None for position, wanted in zip(found, output_mask, strict=True))

@@ -73,10 +73,7 @@ def first_index(c: Context, x: int, axis: int, *, largest: bool) -> int:
     """Index of the first largest (or smallest) element, the axis kept with size one."""
     rank = c.b.type(x).rank
     if not largest:
-        if c.b.type(x).dtype is DType.BOOL:
-            x = c.b.add(ops.Not(), x)
-        else:
-            x = c.b.add(ops.Negate(), x)
+        x = c.b.add(ops.Not() if c.b.type(x).dtype is DType.BOOL else ops.Negate(), x)
     moved = rb.swap(c.b, x, axis, rank - 1)
     return rb.swap(c.b, c.b.add(ops.TopK(1, "indices"), moved), axis, rank - 1)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import sympy
 import torch
 
+from rewright.frontends.torch.fakes import SYMBOL_PREFIX
 from rewright.ir.dims import Dim, Shape, symbol
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, TensorType
@@ -29,21 +29,22 @@ def dtype_of(dtype: torch.dtype) -> DType:
     """The IR's dtype; raises UnsupportedOperator for complex, quantised and 8-bit floating ones."""
     found = DTYPES.get(dtype)
     if found is None:
-        raise UnsupportedOperator(f"tensors of {dtype} are not supported; convert them to a real dtype of 16 bits or more")
+        raise UnsupportedOperator(f"tensors of {dtype} are not supported; convert them to a real dtype of 16 bits")
     return found
 
 
 def dim_of(size: Any) -> Dim:
     """An integer, or the polynomial of a symbolic integer; raises UnsupportedOperator for anything else."""
     if isinstance(size, torch.SymInt):
-        return dim_of_expression(size.node.expr)
+        symbolic: Any = size
+        return dim_of_expression(symbolic.node.expr)
     return int(size)
 
 
 def dim_of_expression(expression: Any) -> Dim:
     """The polynomial of a sympy expression."""
     total: Dim = 0
-    for term, coefficient in sympy.expand(expression).as_coefficients_dict().items():
+    for term, coefficient in expression.expand().as_coefficients_dict().items():
         product: Dim = _whole(coefficient, expression)
         for base, exponent in term.as_powers_dict().items():
             product = product * _power(base, exponent, expression)
@@ -58,7 +59,7 @@ def _power(base: Any, exponent: Any, expression: Any) -> Dim:
         raise _not_polynomial(expression)
     factor: Dim = 1
     for _ in range(_whole(exponent, expression)):
-        factor = factor * symbol(str(base))
+        factor = factor * symbol(str(base).removeprefix(SYMBOL_PREFIX))
     return factor
 
 

@@ -1,0 +1,56 @@
+"""What the nodes of a traced graph say about themselves: names, aliasing, places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.fx
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.types import SourceSpan
+
+
+def schema(node: torch.fx.Node) -> Any:
+    """The schema of an ATen overload; None for any other function."""
+    return getattr(node.target, "_schema", None)
+
+
+def operator_name(node: torch.fx.Node) -> str:
+    """``aten.add.Tensor``; the plain name of a function that is no ATen overload."""
+    target: Any = node.target
+    if schema(node) is not None:
+        return str(target)
+    return getattr(target, "_name", None) or getattr(target, "__name__", None) or str(target)
+
+
+def example(argument: Any) -> Any:
+    """The fake value of a node; anything else is itself."""
+    return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
+
+
+def writes_a_list(node: torch.fx.Node) -> bool:
+    """Whether the operator writes into a list of tensors and returns it."""
+    found = schema(node)
+    return found is not None and str(found.name).endswith("_coalesced_")
+
+
+def shares_memory(node: torch.fx.Node) -> bool:
+    """Whether the (first) result of a node is an alias of its first operand."""
+    value = example(node)
+    result = value[0] if isinstance(value, (tuple, list)) and value else value  # pyright: ignore[reportUnknownVariableType]
+    source = example(node.args[0]) if isinstance(node.args[0], torch.fx.Node) else None
+    if isinstance(result, torch.Tensor) and isinstance(source, torch.Tensor):
+        return _memory(result) == _memory(source)
+    found = schema(node)
+    return bool(found) and bool(found.returns) and found.returns[0].alias_info is not None
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]
+
+
+def locate(node: torch.fx.Node, span: SourceSpan, error: RewrightError) -> str:
+    """The message of an error with the operator and its source line, once."""
+    text = str(error)
+    return text if text.startswith("operator ") else f"operator {operator_name(node)} at {span}: {text}"
