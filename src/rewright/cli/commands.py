@@ -25,6 +25,7 @@ STATUS = {"proved": 0, "refuted": 1, "unknown": 2}
 
 Mesh = Annotated[str | None, typer.Option(metavar="AXES", help="Mesh of ranks: tp=8, or dp=2,tp=4.")]
 Backward = Annotated[bool, typer.Option("--backward", help="Capture the gradients of the loss too.")]
+Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Capture ranks in this many processes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")]
 
 
@@ -34,6 +35,7 @@ def refine(
     mesh: Mesh = None,
     relations: Annotated[Path | None, typer.Option(metavar="TOML", help="Relations of inputs and outputs.")] = None,
     backward: Backward = False,
+    jobs: Jobs = 1,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     as_json: Json = False,
 ) -> int:
@@ -45,7 +47,7 @@ def refine(
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
     given = read_relations(relations) if relations is not None else Relations()
     progress = Progress()
-    source = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress)
+    source = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress, jobs)
     left = source.sequential(sequential)
     right = source.distributed(distributed)
     if relations is not None:
@@ -61,6 +63,7 @@ def capture(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A .json file, or .rwt for text.")],
     mesh: Mesh = None,
     backward: Backward = False,
+    jobs: Jobs = 1,
 ) -> int:
     """Save a program, or with a mesh those of all ranks."""
     from rewright.frontends.files import save
@@ -69,7 +72,7 @@ def capture(
     check_target(output)
     extension_of(output)
     progress = Progress()
-    program = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress).capture(function)
+    program = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress, jobs).capture(function)
     save(program, output)
     Console(stderr=True).print(f"{output}: {describe(program)}", soft_wrap=True, highlight=False, markup=False)
     return 0

@@ -18,11 +18,12 @@ Program = Graph | RankProgram
 
 @dataclass(frozen=True)
 class Source:
-    """How to get at programs: the mesh that was given, whether gradients are wanted, and where progress goes."""
+    """How to get at programs: the mesh, whether gradients are wanted, where progress goes, and how many processes."""
 
     mesh: dict[str, int] | None
     backward: bool
     progress: Progress
+    jobs: int = 1
 
     def sequential(self, text: str) -> Graph:
         """The sequential program; raises RewrightError where the argument is none."""
@@ -78,7 +79,7 @@ class Source:
             self.progress.phase("capture", f"capturing {text} on {self.mesh}"),
             one_line_errors(function.path, "capturing"),
         ):
-            return _torch_frontend().capture_ranks(function, mesh=self.mesh, backward=self.backward)
+            return _torch_frontend().capture_ranks(function, mesh=self.mesh, backward=self.backward, jobs=self.jobs)
 
 
 def _torch_frontend() -> Any:

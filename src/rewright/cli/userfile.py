@@ -35,7 +35,9 @@ class UserFunction:
             wanted = "return (module, args), or (module, args, kwargs)"
             raise RewrightError(f"{self.path.name}: {self.name} returned {_kind(result)}; {wanted}")
         module, given, *rest = cast("tuple[Any, ...]", result)
-        return (module, (), given) if isinstance(given, dict) else (module, given, rest[0] if rest else {})
+        if isinstance(given, dict):
+            return module, (), cast("dict[str, Any]", given)
+        return module, given, rest[0] if rest else {}
 
 
 def is_function_name(text: str) -> bool:

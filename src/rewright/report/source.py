@@ -16,12 +16,12 @@ def line_text(span: SourceSpan) -> str:
 def place(span: SourceSpan) -> str:
     """What is there, file and line: ``softmax at src/model.py:88 (in layers.3.mlp)``.
 
-    A file below the working folder is told with its path, any other one with its name alone.
+    A file below the working folder is told with its path, any other one, and an installed one, with its name alone.
     """
     text = str(span)
     if not span.file:
         return text
     path = Path(span.file)
-    if path.is_relative_to(Path.cwd()):
+    if path.is_relative_to(Path.cwd()) and "site-packages" not in path.parts:
         text = text.replace(f"{path.name}:", f"{path.relative_to(Path.cwd())}:", 1)
     return f"{text} (in {span.module_path})" if span.module_path else text
