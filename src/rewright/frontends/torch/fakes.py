@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
+from unittest import mock
 
-import sympy
 import torch
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
+from rewright.ir.dims import SizeExpr, parse_dim
 from rewright.ir.errors import CaptureError
 
 Dynamic = Mapping[str, Mapping[int, str]]
-"""Names of symbolic sizes: ``{"input_ids": {0: "batch", 1: "sequence"}}``."""
+"""Symbolic sizes by argument and axis: ``{"input_ids": {0: "batch", 1: "sequence"}}``.
+
+A size may be a polynomial: ``"2*half"`` for an axis that two ranks split evenly.
+"""
 
 SYMBOL_PREFIX = "s_"
 """PyTorch tells kinds of symbols by the first letters of their names; the lowering drops this prefix."""
+
+_UNBOUNDED = 2**31
 
 _HINTS = (6, 10, 14, 22, 26, 34, 38, 46)
 
@@ -59,53 +66,79 @@ class Symbols:
 
     def __init__(self, mode: FakeTensorMode) -> None:
         assert mode.shape_env is not None
-        self._environment: ShapeEnv = mode.shape_env
-        self._sizes: dict[str, torch.SymInt] = {}
+        self._environment: Any = mode.shape_env
+        self._sizes: dict[str, Any] = {}
 
     def shape(self, name: str, value: torch.Tensor, dims: Mapping[int, str]) -> list[Any]:
         """The tensor's shape with some sizes replaced by symbols; raises CaptureError for an axis it has not."""
         for axis in dims:
             if not -value.dim() <= axis < value.dim():
-                raise CaptureError(f"{name!r} has {value.dim()} axes and no axis {axis} to make symbolic; name one it has")
-        named = {axis % value.dim(): symbol for axis, symbol in dims.items()}
-        return [self._size(named[i]) if i in named else size for i, size in enumerate(value.shape)]
+                raise CaptureError(f"{name!r} has {value.dim()} axes, and no axis {axis} to make symbolic; name another")
+        named = {axis % value.dim(): text for axis, text in dims.items()}
+        return [self._polynomial(named[i]) if i in named else size for i, size in enumerate(value.shape)]
 
-    def _size(self, name: str) -> torch.SymInt:
+    def _polynomial(self, text: str) -> Any:
+        try:
+            size = parse_dim(text)
+        except ValueError:
+            raise CaptureError(f"{text!r} is no size; write a name such as batch, or a polynomial such as 2*half") from None
+        if isinstance(size, int):
+            return size
+        return sum(count * math.prod(self._size(name) for name in monomial) for monomial, count in size.terms)
+
+    def _size(self, name: str) -> Any:
         if name not in self._sizes:
-            if not name.isidentifier():
-                raise CaptureError(f"{name!r} cannot name a symbolic size; use a Python identifier")
             # Distinct hints that no usual model constant equals, so that no accidental equality is taken for a fact.
             hint, source = _HINTS[len(self._sizes) % len(_HINTS)], ConstantSource(name)
             symbol = self._new_symbol(name, hint, source)
-            self._sizes[name] = cast("torch.SymInt", self._environment.create_symintnode(symbol, hint=hint, source=source))
+            self._sizes[name] = self._environment.create_symintnode(symbol, hint=hint, source=source)
         return self._sizes[name]
 
-    def _new_symbol(self, name: str, hint: int, source: ConstantSource) -> sympy.Symbol:
+    def _new_symbol(self, name: str, hint: int, source: ConstantSource) -> Any:
         """A size symbol called ``s_<name>``: PyTorch tells kinds of symbols by the first letter of their names."""
-        environment: Any = self._environment
-        environment._generate_unique_id = lambda _: f"_{name}"
+        self._environment._generate_unique_id = lambda _: f"_{name}"
         try:
-            return environment.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC)
+            return self._environment.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC)
         finally:
-            del environment._generate_unique_id
+            del self._environment._generate_unique_id
 
-    def assumptions(self) -> list[str]:
-        """What the trace assumed of the symbols, as text; raises CaptureError where one was fixed to a number."""
+    def check(self) -> None:
+        """Raise CaptureError where the program fixed a symbol to a number or to another symbol."""
         for name, size in self._sizes.items():
-            if not self._environment.replace(size.node._expr).free_symbols:
+            found = self._environment.replace(size.node._expr)
+            if str(found) != SYMBOL_PREFIX + name:
+                value = str(found).replace(SYMBOL_PREFIX, "")
                 raise CaptureError(
-                    f"the program forces the symbolic size {name!r} to be {self._environment.replace(size.node._expr)}; "
-                    "make that axis a number, or remove the code that depends on it"
+                    f"the program forces the symbolic size {name!r} to be {value}; make that axis a number, or remove "
+                    "the code that depends on it"
                 )
-        return sorted({str(guard.expr).replace(SYMBOL_PREFIX, "") for guard in self._environment.guards})
+
+
+def derive_symbols(value: torch.Tensor, dims: Mapping[int, str]) -> None:
+    """Compute each symbol from an axis that is a multiple of it, so that the tracer knows where it comes from."""
+    for axis, text in dims.items():
+        size = parse_dim(text)
+        if isinstance(size, SizeExpr) and len(size.terms) == 1 and size.terms[0][1] > 1:
+            _ = value.shape[axis] // size.terms[0][1]
+
+
+def assumptions(mode: FakeTensorMode) -> tuple[str, ...]:
+    """What a trace assumed of symbolic sizes: their bounds and the conditions it branched on, as text."""
+    environment: Any = mode.shape_env
+    if environment is None:
+        return ()
+    found: list[str] = []
+    for symbol, bounds in environment.var_to_range.items():
+        low, high = bounds.lower, bounds.upper
+        found += [f"{symbol} >= {low}"] if low > 1 else []
+        found += [f"{symbol} <= {high}"] if high < _UNBOUNDED else []
+    found += [str(guard.expr) for guard in environment.guards]
+    return tuple(sorted({text.replace(SYMBOL_PREFIX, "") for text in found}))
 
 
 @contextmanager
-def compiling() -> Iterator[None]:
-    """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true, so that models avoid data-dependent shortcuts."""
-    saved = torch.compiler._is_compiling_flag, torch.compiler._is_exporting_flag
-    torch.compiler._is_compiling_flag = torch.compiler._is_exporting_flag = True
-    try:
+def compiling() -> Generator[None]:
+    """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true: models then avoid data-dependent shortcuts."""
+    flags = {"_is_compiling_flag": True, "_is_exporting_flag": True}
+    with mock.patch.multiple(torch.compiler, **flags):
         yield
-    finally:
-        torch.compiler._is_compiling_flag, torch.compiler._is_exporting_flag = saved

@@ -7,26 +7,30 @@ The program runs once, under ``make_fx``, below autograd. Parameters are exchang
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.fx
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
-from torch.distributed.tensor import DTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
-from rewright.frontends.torch.fakes import Dynamic, Symbols, as_fake, compiling, mode_of, new_mode
+from rewright.frontends.torch.fakes import Dynamic, Symbols, as_fake, assumptions, compiling, derive_symbols, mode_of, new_mode
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
 from rewright.frontends.torch.owners import Owners, first_names
 from rewright.frontends.torch.spans import SourceRecorder
+from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, version
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.ir.errors import CaptureError, RewrightError
+
+Tensors = dict[str, torch.Tensor]
+Groups = Callable[[], dict[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Trace:
 class _Results:
     """What the program returned while it ran under the tracer."""
 
-    named: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
+    named: Tensors = field(default_factory=dict[str, torch.Tensor])
     without_gradient: list[str] = field(default_factory=list[str])
 
 
@@ -55,19 +59,21 @@ def trace(
     *,
     backward: bool = False,
     dynamic: Dynamic | None = None,
-    groups: Callable[[], dict[str, tuple[int, ...]]] | None = None,
+    groups: Groups | None = None,
     rank: int = 0,
 ) -> Trace:
     """Run a module or function once on fake tensors and record what it does.
 
     With ``backward`` the gradient of the loss is part of the program: the loss is the returned scalar, or the ``loss``
     entry of what is returned. A function that calls ``backward`` itself (a training step) needs no flag. Gradients are
-    named ``grad:<parameter>``. ``dynamic`` names sizes that stay symbols. ``groups`` is asked for the process groups after the run. Raises CaptureError.
+    named ``grad:<parameter>``, and parameters, buffers and arguments that the program overwrites ``updated:<name>``.
+    ``dynamic`` names sizes that stay symbols. ``groups`` is asked for the process groups after the run. Raises
+    CaptureError.
     """
-    doing = f"tracing {_title(target)}" + (f" on rank {rank}" if groups else "")
+    doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
     with unset_fake_temporarily():
         try:
-            return _Tracing(target, args, kwargs or {}, backward, dynamic or {}).run(groups or dict, rank)
+            return _Tracing(target, args, kwargs or {}, backward, dynamic or {}).run(groups or _no_groups, rank)
         except RewrightError:
             raise
         except Exception as error:
@@ -81,22 +87,18 @@ class _Tracing:
         self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backward: bool, dynamic: Dynamic
     ) -> None:
         self.recorder = SourceRecorder(_Tracing._program.__code__)
-        self.target, self.args, self.kwargs, self.backward = target, args, kwargs, backward
+        self.target: Any = target
+        self.args: Sequence[Any] = args
+        self.kwargs: Mapping[str, Any] = kwargs
+        self.backward, self.dynamic = backward, dynamic
         self.arguments = self._bind()
-        self.owners = Owners.of(self.target.module if isinstance(self.target, InterpretedProgram) else self.target, self.arguments)
-        self.parameters = self.owners.parameters()
-        self.canonical = first_names(self.parameters)
-        self.buffers = self.owners.buffers()
-        self.canonical_buffer = first_names(self.buffers)
-        self.given = {
-            path: leaf
-            for name, value in self.arguments.items()
-            for path, leaf in leaves(name, value)
-            if isinstance(leaf, torch.Tensor)
-        }
+        owner: Any = self.target.module if isinstance(self.target, InterpretedProgram) else self.target
+        self.owners = Owners.of(owner, self.arguments)
+        self.parameters, self.buffers = self.owners.parameters(), self.owners.buffers()
+        self.canonical, self.canonical_buffer = first_names(self.parameters), first_names(self.buffers)
+        self.given = _argument_tensors(self.arguments)
         self.inputs = self._named_inputs()
-        self.specs = {name: spec_of(value) for name, value in self.inputs.items()}
-        self.dynamic = dynamic
+        self.specs: dict[str, Any] = {name: spec_of(value) for name, value in self.inputs.items()}
         self.results = _Results()
 
     def _bind(self) -> dict[str, Any]:
@@ -110,8 +112,8 @@ class _Tracing:
         self.target, self.kwargs = program, {}
         return dict(zip(program.names(), self.args, strict=True))
 
-    def _named_inputs(self) -> dict[str, torch.Tensor]:
-        found: dict[str, torch.Tensor] = {n: p for n, p in self.parameters.items() if self.canonical[n] == n}
+    def _named_inputs(self) -> Tensors:
+        found: Tensors = {n: p for n, p in self.parameters.items() if self.canonical[n] == n}
         found |= {n: b for n, b in self.buffers.items() if self.canonical_buffer[n] == n}
         for name, value in self.given.items():
             if name in found:
@@ -119,28 +121,20 @@ class _Tracing:
             found[name] = value
         return found
 
-    def run(self, groups: Callable[[], dict[str, tuple[int, ...]]], rank: int) -> Trace:
+    def run(self, groups: Groups, rank: int) -> Trace:
+        """Trace once."""
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
-        symbolic = mode.shape_env is not None
-        with ExitStack() as stack:
-            stack.enter_context(compiling())
-            stack.enter_context(torch.enable_grad() if self.backward else torch.set_grad_enabled(self._trains()))
-            stack.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore")
-            warnings.filterwarnings("error", message="Running .* on global rank")  # a collective outside of its group
-            tracer = make_fx(
-                lambda values: self._program(values), tracing_mode="symbolic" if symbolic else "fake", _allow_non_fake_inputs=True
-            )
-            module = tracer(values)
+        with _quiet(), compiling(), torch.set_grad_enabled(self.backward or self._trains()):
+            module = _make_graph(self._program, values, symbolic=mode.shape_env is not None)
         check_constants(module, self.recorder)
-        program = TracedProgram(
-            module, tuple(self.inputs), tuple(self.results.named), self.recorder.span, groups(), rank
-        )
+        names = tuple(self.results.named)
+        program = TracedProgram(module, tuple(self.inputs), names, self.recorder.span, groups(), rank)
         specs = {name: spec_of(value) for name, value in self.results.named.items()}
-        assumptions = symbols.assumptions() if symbols is not None else []
-        return Trace(program, self.specs, specs, self._notes(), tuple(assumptions))
+        if symbols is not None:
+            symbols.check()
+        return Trace(program, self.specs, specs, self._notes(), assumptions(mode))
 
     def _trains(self) -> bool:
         """Whether a function may call backward itself: then gradients must be recorded although nobody asked."""
@@ -150,9 +144,9 @@ class _Tracing:
         return [name for name, value in self.given.items() if value.requires_grad and value.is_leaf]
 
     def _fake_inputs(self, mode: FakeTensorMode, symbols: Symbols | None) -> list[torch.Tensor]:
-        unknown = [name for name in self.dynamic if name not in self.given]
-        if unknown:
-            raise CaptureError(f"there is no argument {unknown[0]!r} to make symbolic; the arguments are {sorted(self.given)}")
+        for name in self.dynamic:
+            if name not in self.given:
+                raise CaptureError(f"no argument {name!r} to make symbolic; the arguments are {sorted(self.given)}")
         values: list[torch.Tensor] = []
         for name, value in self.inputs.items():
             shape = symbols.shape(name, value, self.dynamic[name]) if symbols and name in self.dynamic else None
@@ -164,45 +158,37 @@ class _Tracing:
         mode = get_proxy_mode()
         assert mode is not None
         with self.recorder.record(mode.tracer, self.owners.named_modules()):
-            table = dict(zip(self.inputs, values, strict=True))
-            trained = {
-                n: nn.Parameter(self._global(n, table[n]), requires_grad=p.requires_grad)
-                for n, p in self.parameters.items()
-                if n in table
-            }
-            kept = {n: self._global(n, table[n]) for n in self.buffers if n in table}
-            given = {n: self._global(n, table[n]) for n in self.given}
-            for name in self._differentiable():
-                given[name] = given[name].detach().requires_grad_()
-            exchanged = {**trained, **kept, **given}
-            before = {n: local(t)._version for n, t in exchanged.items()}
+            every = {n: from_local(self.specs[n], v) for n, v in zip(self.inputs, values, strict=True)}
+            for name, dims in self.dynamic.items():
+                derive_symbols(every[name], dims)
+            trained = {n: parameter_like(p, every[n]) for n, p in self.parameters.items() if n in every}
+            given = {n: every[n] for n in self.given}
+            given |= {n: given[n].detach().requires_grad_() for n in self._differentiable()}
+            exchanged: Tensors = {**every, **trained, **given}
+            before = {n: version(t) for n, t in exchanged.items()}
             parameters = {n: trained[first] for n, first in self.canonical.items()}
-            buffers = {n: kept[first] for n, first in self.canonical_buffer.items()}
+            buffers = {n: every[first] for n, first in self.canonical_buffer.items()}
             with self.owners.exchanged(parameters, buffers):
                 self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})
-            updated = {f"updated:{n}": t for n, t in exchanged.items() if local(t)._version != before[n]}
-            self.results.named |= updated
+            self.results.named |= {f"updated:{n}": t for n, t in exchanged.items() if version(t) != before[n]}
         return [local(value) for value in self.results.named.values()]
 
-    def _global(self, name: str, value: torch.Tensor) -> torch.Tensor:
-        spec = self.specs[name]
-        return value if spec is None else from_local(spec, value)
-
-    def _execute(self, given: Mapping[str, torch.Tensor], trained: Mapping[str, torch.Tensor]) -> None:
+    def _execute(self, given: Tensors, trained: Tensors) -> None:
         args = [replace(name, value, given) for name, value in self._positional()]
         kwargs = {name: replace(name, value, given) for name, value in self.kwargs.items()}
-        returned = self.target(*args, **kwargs)
+        returned: Any = self.target(*args, **kwargs)
         named = dict(result_names(returned))
-        gradients = {n: p.grad for n, p in trained.items() if p.grad is not None}
+        gradients = _gradients(trained)
         if self.backward and not gradients:
             named = with_loss(named)
-            named["loss"].backward()
-            gradients = {n: p.grad for n, p in trained.items() if p.grad is not None}
+            loss: Any = named["loss"]
+            loss.backward()
+            gradients = _gradients(trained)
         if not named and not gradients:
-            raise CaptureError(f"{_title(self.target)} returns no tensor; return what it computes")
+            raise CaptureError(f"{title(self.target)} returns no tensor; return what it computes")
         if gradients:
-            self.results.without_gradient = [n for n, p in trained.items() if p.requires_grad and p.grad is None]
-        self.results.named = named | {f"grad:{n}": g for n, g in gradients.items() if g is not None}
+            self.results.without_gradient = [n for n, p in trained.items() if p.requires_grad and n not in gradients]
+        self.results.named = named | {f"grad:{n}": g for n, g in gradients.items()}
 
     def _positional(self) -> list[tuple[str, Any]]:
         names = [name for name in self.arguments if name not in self.kwargs]
@@ -213,15 +199,15 @@ class _Tracing:
         return (f"no gradient reaches {', '.join(missing)}",) if missing else ()
 
 
-def with_loss(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def with_loss(named: Mapping[str, torch.Tensor]) -> Tensors:
     """The results with the one to differentiate called ``loss``; raises CaptureError where there is none."""
     found = dict(named)
     if "loss" not in found:
         scalars = [name for name, value in found.items() if value.dim() == 0 and value.is_floating_point()]
         if len(scalars) != 1:
             raise CaptureError(
-                f"backward needs one scalar loss, and the program returns {sorted(found)}; return the loss, or a mapping "
-                "with a 'loss' entry"
+                f"backward needs one scalar loss, and the program returns {sorted(found)}; return the loss, or a "
+                "mapping with a 'loss' entry"
             )
         found = {("loss" if name == scalars[0] else name): value for name, value in found.items()}
     if not found["loss"].requires_grad:
@@ -229,22 +215,39 @@ def with_loss(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return found
 
 
-def local(value: torch.Tensor) -> torch.Tensor:
-    """This rank's part of a DTensor; a plain tensor unchanged."""
-    return value.to_local() if isinstance(value, DTensor) else value
-
-
-def spec_of(value: Any) -> Any:
-    """The DTensorSpec of a DTensor, None for a plain tensor."""
-    return value._spec if isinstance(value, DTensor) else None
-
-
-def from_local(spec: Any, value: torch.Tensor) -> DTensor:
-    """A DTensor of that spec around a rank's part, without communication or checks."""
-    return DTensor.from_local(
-        value, spec.mesh, spec.placements, run_check=False, shape=spec.shape, stride=spec.stride
-    )
-
-
-def _title(target: Any) -> str:
+def title(target: Any) -> str:
+    """What to call a program in a message."""
     return type(target).__name__ if isinstance(target, nn.Module) else getattr(target, "__name__", "the function")
+
+
+def _make_graph(
+    program: Callable[[list[torch.Tensor]], list[torch.Tensor]], values: list[torch.Tensor], *, symbolic: bool
+) -> torch.fx.GraphModule:
+    def function(values: list[torch.Tensor]) -> list[torch.Tensor]:
+        return program(values)  # make_fx counts the arguments of what it is given, and would count self
+
+    mode = "symbolic" if symbolic else "fake"
+    return make_fx(function, tracing_mode=mode, _allow_non_fake_inputs=True)(values)
+
+
+def _argument_tensors(arguments: Mapping[str, Any]) -> Tensors:
+    every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
+    return {path: leaf for path, leaf in every if isinstance(leaf, torch.Tensor)}
+
+
+def _gradients(trained: Tensors) -> Tensors:
+    found: dict[str, Any] = {n: p.grad for n, p in trained.items()}
+    return {n: gradient for n, gradient in found.items() if gradient is not None}
+
+
+def _no_groups() -> dict[str, tuple[int, ...]]:
+    return {}
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Without the program's warnings, except that a collective outside of its group is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", message="Running .* on global rank")
+        yield

@@ -1,0 +1,53 @@
+"""Local and global views of tensors that may be DTensors, and parameters that stand for other ones."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
+
+
+def local(value: torch.Tensor) -> torch.Tensor:
+    """This rank's part of a DTensor; a plain tensor unchanged."""
+    return value.to_local() if isinstance(value, DTensor) else value
+
+
+def spec_of(value: Any) -> Any:
+    """The DTensorSpec of a DTensor, None for anything else."""
+    return cast("Any", value)._spec if isinstance(value, DTensor) else None
+
+
+def from_local(spec: Any, value: torch.Tensor) -> torch.Tensor:
+    """A DTensor of that spec around a rank's part, without communication or checks; the part itself without a spec."""
+    if spec is None:
+        return value
+    return DTensor.from_local(
+        value, spec.mesh, spec.placements, run_check=False, shape=spec.shape, stride=spec.stride
+    )
+
+
+def parameter_like(old: nn.Parameter, value: torch.Tensor) -> nn.Parameter:
+    """A parameter with this value and with the attributes and gradient hooks of another one.
+
+    Frameworks mark parameters by attributes (``sequence_parallel``) and reduce gradients in hooks; a stand-in without
+    them would be another program.
+    """
+    new = nn.Parameter(value, requires_grad=old.requires_grad)
+    attributes: dict[str, Any] = {k: v for k, v in vars(old).items() if k not in vars(new)}
+    vars(new).update(attributes)
+    if not old.requires_grad:
+        return new
+    untyped: Any = old
+    for hook in (untyped._backward_hooks or {}).values():
+        new.register_hook(hook)
+    for hook in (untyped._post_accumulate_grad_hooks or {}).values():
+        new.register_post_accumulate_grad_hook(hook)
+    return new
+
+
+def version(value: torch.Tensor) -> int:
+    """How often the tensor was written in place."""
+    untyped: Any = local(value)
+    return untyped._version
