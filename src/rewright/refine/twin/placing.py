@@ -13,7 +13,7 @@ from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.ops.base import Array
 
 TOLERANCE = 1e-6
-"""Largest difference that counts as rounding, relative to the largest magnitude in the tensor."""
+"""Largest difference that counts as rounding, relative to the largest (usual) magnitude in the tensor."""
 
 COMBINE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 """How addends of a partial placement make the global tensor, by DTensor's name of the reduction."""
@@ -103,9 +103,14 @@ def compare(value: Array, locals_: Sequence[Array], placement: Placement, mesh: 
     return worst
 
 
+HUGE = 1e6
+"""Magnitudes above this are fill values of masks, and no measure of what else is in the tensor."""
+
+
 def _scale(value: Array) -> float:
     finite = np.abs(value[np.isfinite(value)].astype(np.float64))
-    return max(float(finite.max()) if finite.size else 0.0, 1e-30)
+    usual = finite[finite <= HUGE]
+    return max(float((usual if usual.size else finite).max(initial=0.0)), 1e-30)
 
 
 def _largest(expected: Array, held: Array, scale: float, placement: Placement, rank: int) -> Difference | None:
@@ -116,6 +121,8 @@ def _largest(expected: Array, held: Array, scale: float, placement: Placement, r
         gap = np.abs(left - right)
     gap = np.where((left == right) | (np.isnan(left) & np.isnan(right)), 0.0, gap)
     gap = np.where(np.isnan(gap), np.inf, gap)
+    with np.errstate(invalid="ignore"):
+        gap = np.where((np.abs(left) > HUGE) & (gap <= TOLERANCE * np.abs(left)), 0.0, gap)
     local = np.unravel_index(int(np.argmax(gap)), gap.shape)
     runs = placement.runs[rank]
     index = tuple(int(global_indices(own)[i]) for own, i in zip(runs, local, strict=True))

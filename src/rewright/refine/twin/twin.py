@@ -177,6 +177,9 @@ def _whole(value: Array) -> tuple[tuple[tuple[int, int], ...], ...]:
 LARGEST = 1 << 23
 """Programs with more elements in all tensors of all ranks together are executed at smaller sizes."""
 
+MARGIN = 32
+"""Programs that are shrunk may be this much larger: shrinking them further is not possible."""
+
 
 def make_twin(sequential: Graph, program: RankProgram, largest: int = LARGEST) -> Twin | Unsupported:
     """The twin of a pair of programs, at smaller sizes where the captured ones are too large to execute.
@@ -200,7 +203,7 @@ def make_twin(sequential: Graph, program: RankProgram, largest: int = LARGEST) -
     small = shrink(sequential, program, schedule)
     if isinstance(small, Unsupported):
         return small
-    if small.elements() > largest:
+    if small.elements() > MARGIN * largest:
         return Unsupported(
             f"the programs have {elements((sequential, *program.graphs)):.1e} elements, and shrinking them "
             f"consistently leaves {small.elements():.1e}, too many to execute"
