@@ -40,7 +40,9 @@ def part(value: Array, placement: Placement, rank: int) -> Array:
     return value
 
 
-def by_shape(name: str, value: Array, graphs: tuple[Graph, ...], program: RankProgram, table: Mapping[str, int]) -> Placement:
+def by_shape(
+    name: str, value: Array, graphs: tuple[Graph, ...], program: RankProgram, table: Mapping[str, int]
+) -> Placement:
     """The placement of a plain tensor: replicated if the shapes are equal, else chunks of the one axis that differs."""
     local = graphs[0].nodes[table[name]].type.shape
     differing = [axis for axis, (own, whole) in enumerate(zip(local, value.shape, strict=True)) if own != whole]
@@ -55,7 +57,9 @@ def disagreements(sequential: Graph, program: RankProgram, seed: int = 0) -> dic
     for rank, graph in enumerate(program.graphs):
         own: dict[str, Array] = {}
         for name in graph.inputs:
-            known = program.inputs.get(name) or by_shape(name, values[name], program.graphs, program, program.graphs[0].inputs)
+            known = program.inputs.get(name) or by_shape(
+                name, values[name], program.graphs, program, program.graphs[0].inputs
+            )
             own[name] = part(values[name], known, rank)
         locals_.append(own)
     expected = run(sequential, values).outputs

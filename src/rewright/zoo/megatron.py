@@ -1,7 +1,7 @@
 """The decoder of ``decoder.py`` split by hand over a tensor-parallel group, in the manner of Megatron-LM.
 
-Collectives are plain ``torch.distributed`` calls inside autograd functions. Parameters are local tensors under the names
-of the sequential model. Embedding and cross-entropy are split over the vocabulary. With sequence parallelism the
+Collectives are plain ``torch.distributed`` calls inside autograd functions. Parameters are local tensors under the
+names of the sequential model. Embedding and cross-entropy are split over the vocabulary. With sequence parallelism the
 activations between the split regions are split along the sequence.
 """
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.distributed as dist
+import torch.distributed
 import torch.nn.functional as F
 from torch import nn
 
 from rewright.zoo.decoder import DecoderConfig, Norm, attend
 
 Group = Any
+dist: Any = torch.distributed  # most of it is not annotated
 
 
 class Copy(torch.autograd.Function):
@@ -110,6 +111,12 @@ class VocabularyCrossEntropy(torch.autograd.Function):
         return gradient * (gradients[0] / local.numel()), None, None, None
 
 
+def apply(function: type[torch.autograd.Function], *args: Any) -> torch.Tensor:
+    """Call an autograd function."""
+    untyped: Any = function
+    return untyped.apply(*args)
+
+
 def gather(x: torch.Tensor, group: Group) -> torch.Tensor:
     """Everybody's tensors one after the other along axis 0."""
     whole = x.new_empty((x.shape[0] * dist.get_world_size(group), *x.shape[1:]))
@@ -133,11 +140,11 @@ class Regions:
 
     def enter(self, x: torch.Tensor) -> torch.Tensor:
         """To the activations that every rank needs whole."""
-        return (GatherSequence if self.sequence else Copy).apply(x, self.group)
+        return apply(GatherSequence if self.sequence else Copy, x, self.group)
 
     def leave(self, x: torch.Tensor) -> torch.Tensor:
         """From addends to the sum, or to a part of it."""
-        return (ScatterSequence if self.sequence else Sum).apply(x, self.group)
+        return apply(ScatterSequence if self.sequence else Sum, x, self.group)
 
 
 class ParallelVocabulary(nn.Module):
@@ -239,7 +246,7 @@ class ParallelDecoder(nn.Module):
         if labels is None:
             return {"logits": logits}
         flat = logits.flatten(0, 1)
-        loss = VocabularyCrossEntropy.apply(flat, labels.flatten(), self.embedding.start, self.regions.group)
+        loss = apply(VocabularyCrossEntropy, flat, labels.flatten(), self.embedding.start, self.regions.group)
         return {"loss": loss, "logits": logits}
 
     def reduce_gradients(self) -> None:

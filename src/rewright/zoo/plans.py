@@ -148,7 +148,9 @@ def _feed_forward(name: str, options: Options) -> Plan:
 
 def _sequence_norms(layer: nn.Module) -> Plan:
     return {
-        path: SequenceParallel(use_local_output=True) for path, _ in layer.named_children() if path.endswith("layernorm")
+        path: SequenceParallel(use_local_output=True)
+        for path, _ in layer.named_children()
+        if path.endswith("layernorm")
     }
 
 
@@ -177,9 +179,10 @@ def _bert(model: nn.Module, options: Options) -> Plan:
 
 def _vit(model: nn.Module, options: Options) -> Plan:
     plan: Plan = {}
-    for path, module in model.named_modules():
-        if path.endswith((".q_proj", ".k_proj", ".v_proj", ".fc1")) and isinstance(module, nn.Linear):
+    paths = [name.removesuffix(".weight") for name, _ in model.named_parameters() if name.endswith(".weight")]
+    for path in paths:
+        if path.endswith((".q_proj", ".k_proj", ".v_proj", ".fc1")):
             plan[path] = ColwiseParallel()
-        elif path.endswith((".o_proj", ".fc2")) and isinstance(module, nn.Linear):
+        elif path.endswith((".o_proj", ".fc2")):
             plan[path] = RowwiseParallel()
     return plan

@@ -39,9 +39,7 @@ _OPTIONS = {
 }
 
 
-def sequential(
-    name: str, size: str = "tiny", *, degree: int = 2, backward: bool = False, tied: bool = True
-) -> Program:
+def sequential(name: str, size: str = "tiny", *, degree: int = 2, backward: bool = False, tied: bool = True) -> Program:
     """The model on one device: ``(module, args, kwargs)``, to capture with ``backward`` as given here.
 
     ``degree`` is that of the parallel program to compare with: it widens the tiny size. ``tied=False`` unties the
@@ -95,7 +93,9 @@ def supported(name: str, plan: str) -> None:
     if plan not in PLANS:
         raise CaptureError(f"there is no plan {plan!r}; the plans are {', '.join(PLANS)}")
     if (name == "decoder") != plan.startswith("megatron"):
-        raise CaptureError(f"the plan {plan!r} does not fit {name!r}; 'decoder' is parallelised by hand, the others are not")
+        raise CaptureError(
+            f"the plan {plan!r} does not fit {name!r}; 'decoder' is parallelised by hand, the others are not"
+        )
     if name != "decoder":
         family(name)
 

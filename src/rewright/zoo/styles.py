@@ -19,7 +19,9 @@ class LocalModule(ParallelStyle):
     that the outputs are addends. Gradients of replicated inputs are partial, and are reduced where they leave.
     """
 
-    def __init__(self, shards: dict[str, Placement], *, inputs: int = 1, copied: bool = True, reduced: bool = False) -> None:
+    def __init__(
+        self, shards: dict[str, Placement], *, inputs: int = 1, copied: bool = True, reduced: bool = False
+    ) -> None:
         super().__init__()
         self._shards, self._inputs, self._copied, self._reduced = shards, inputs, copied, reduced
 
@@ -45,13 +47,13 @@ class LocalModule(ParallelStyle):
 
     def _enter(self, value: torch.Tensor, mesh: DeviceMesh) -> torch.Tensor:
         whole = value if isinstance(value, DTensor) else DTensor.from_local(value, mesh, [Replicate()], run_check=False)
-        return cast("DTensor", whole.redistribute(placements=[Replicate()])).to_local(grad_placements=[Partial()])
+        return whole.redistribute(placements=[Replicate()]).to_local(grad_placements=[Partial()])
 
     def _leave(self, output: torch.Tensor, mesh: DeviceMesh) -> torch.Tensor:
         if not self._reduced:
             return output
         partial = DTensor.from_local(output, mesh, [Partial()], run_check=False)
-        return cast("DTensor", partial.redistribute(placements=[Replicate()])).to_local()
+        return partial.redistribute(placements=[Replicate()]).to_local()
 
 
 class _Local:
@@ -59,14 +61,13 @@ class _Local:
 
     def __init__(self, module: nn.Module, shards: dict[str, Placement]) -> None:
         self._module, self._names = module, list(shards)
-        self._saved: dict[str, nn.Parameter | None] = {}
+        self._saved: dict[str, nn.Parameter] = {}
 
     def __enter__(self) -> None:
         for name in self._names:
             owner, last = self._owner(name)
-            parameter = owner._parameters[last]
+            parameter = owner._parameters.pop(last)
             self._saved[name] = parameter
-            del owner._parameters[last]
             object.__setattr__(owner, last, cast("DTensor", parameter).to_local())
 
     def __exit__(self, *_: object) -> None:
@@ -75,7 +76,7 @@ class _Local:
             object.__delattr__(owner, last)
             owner._parameters[last] = self._saved[name]
 
-    def _owner(self, name: str) -> tuple[nn.Module, str]:
+    def _owner(self, name: str) -> tuple[Any, str]:
         path, _, last = name.rpartition(".")
         return self._module.get_submodule(path), last
 
@@ -114,7 +115,7 @@ class Conv1DRow(ParallelStyle):
         def forward(x: torch.Tensor) -> torch.Tensor:
             local = cast("DTensor", module.get_parameter("weight")).to_local()
             partial = DTensor.from_local(torch.matmul(x, local), device_mesh, [Partial()], run_check=False)
-            return cast("DTensor", partial.redistribute(placements=[Replicate()])).to_local() + module.get_parameter("bias")
+            return partial.redistribute(placements=[Replicate()]).to_local() + module.get_parameter("bias")
 
         module.forward = forward
         return module

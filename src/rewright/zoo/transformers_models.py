@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,7 +54,7 @@ def example_inputs(family: Family, size: str, degree: int, *, labels: bool) -> d
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None]:
     """Without the hints that Transformers logs about configurations made by hand."""
     logger = logging.getLogger("transformers")
     level = logger.level

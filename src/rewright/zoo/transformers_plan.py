@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -60,10 +60,10 @@ def apply_transformers_plan(name: str, model: nn.Module, mesh: DeviceMesh) -> nn
 
 
 @contextmanager
-def launched() -> Iterator[None]:
+def launched() -> Generator[None]:
     """What Transformers asks a launcher and the hardware for: rank, world size, and a CPU as the accelerator."""
     variables = {"RANK": str(dist.get_rank()), "WORLD_SIZE": str(dist.get_world_size()), "LOCAL_RANK": "0"}
-    with mock.patch.dict(os.environ, variables), mock.patch.object(torch._C, "_get_accelerator", _cpu):
+    with mock.patch.dict(os.environ, variables), mock.patch("torch._C._get_accelerator", _cpu):
         yield
 
 

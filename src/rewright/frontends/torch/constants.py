@@ -19,6 +19,6 @@ def check_constants(module: torch.fx.GraphModule, recorder: SourceRecorder) -> N
         if isinstance(value, FakeTensor) or (isinstance(value, torch.Tensor) and value.device.type == "meta"):
             user = next(iter(node.users), node)
             raise CaptureError(
-                f"the program uses a tensor of shape {tuple(value.shape)} without values at {recorder.span(user)}; register "
-                "it as a buffer or parameter, or pass it as an argument"
+                f"the program uses a tensor of shape {tuple(value.shape)} without values at {recorder.span(user)}; "
+                "register it as a buffer or parameter, or pass it as an argument"
             )

@@ -39,14 +39,20 @@ class InterpretedProgram:
         expected: Any = getattr(self.module, "_in_spec", None)
         if expected is not None:
             structure: Any
-            leaves, structure = pytree.tree_flatten((tuple(args), {key: kwargs[key] for key in _order(expected, kwargs)}))
+            leaves, structure = pytree.tree_flatten(
+                (tuple(args), {key: kwargs[key] for key in _order(expected, kwargs)})
+            )
             if structure != expected:
-                raise CaptureError("the arguments do not have the structure that the program was exported with; pass the same")
+                raise CaptureError(
+                    "the arguments do not have the structure that the program was exported with; pass the same"
+                )
             return leaves
         names = self.names()
         values = [*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs)]
         if len(values) != len(names):
-            raise CaptureError(f"the graph takes {len(names)} arguments {names}, and {len(values)} are given; pass each")
+            raise CaptureError(
+                f"the graph takes {len(names)} arguments {names}, and {len(values)} are given; pass each"
+            )
         return values
 
     def __call__(self, *values: Any) -> Any:
@@ -64,7 +70,9 @@ class InterpretedProgram:
         return self.module.graph.process_outputs(flat)
 
 
-def as_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[InterpretedProgram, list[Any]] | None:
+def as_program(
+    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[InterpretedProgram, list[Any]] | None:
     """An interpreted program with its flat arguments for what is a graph already; None for anything else.
 
     Without arguments an exported program takes the shapes, symbolic ones included, that it was exported with.
@@ -72,7 +80,7 @@ def as_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     if isinstance(program, (str, os.PathLike)):
         program = load(cast("str | os.PathLike[str]", program))
     if isinstance(program, ExportedProgram):
-        interpreted = InterpretedProgram(cast("torch.fx.GraphModule", program.module(check_guards=False)))
+        interpreted = InterpretedProgram(program.module(check_guards=False))
         if not args and not kwargs:
             return interpreted, _own_examples(interpreted)
         return interpreted, interpreted.flatten(args, kwargs)
@@ -87,7 +95,10 @@ def load(path: str | os.PathLike[str]) -> ExportedProgram:
     try:
         return torch.export.load(path)
     except Exception as error:
-        raise CaptureError(f"{os.fspath(path)} cannot be read as an exported program ({type(error).__name__}); write it with torch.export.save") from error
+        raise CaptureError(
+            f"{os.fspath(path)} cannot be read as an exported program ({type(error).__name__}); write it with "
+            "torch.export.save"
+        ) from error
 
 
 def node_span(node: torch.fx.Node) -> SourceSpan | None:
@@ -108,5 +119,5 @@ def _own_examples(program: InterpretedProgram) -> list[Any]:
 
 def _order(expected: Any, kwargs: Mapping[str, Any]) -> list[str]:
     """Keyword names in the order of the export, the unknown ones last."""
-    context = expected.children_specs[1].context if expected.num_children == 2 else []
-    return [*(key for key in context if key in kwargs), *(key for key in kwargs if key not in context)]
+    known: list[str] = list(expected.child(1).context) if expected.num_children == 2 else []
+    return [*(key for key in known if key in kwargs), *(key for key in kwargs if key not in known)]

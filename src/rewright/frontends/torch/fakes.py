@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -73,7 +73,9 @@ class Symbols:
         """The tensor's shape with some sizes replaced by symbols; raises CaptureError for an axis it has not."""
         for axis in dims:
             if not -value.dim() <= axis < value.dim():
-                raise CaptureError(f"{name!r} has {value.dim()} axes, and no axis {axis} to make symbolic; name another")
+                raise CaptureError(
+                    f"{name!r} has {value.dim()} axes, and no axis {axis} to make symbolic; name another"
+                )
         named = {axis % value.dim(): text for axis, text in dims.items()}
         return [self._polynomial(named[i]) if i in named else size for i, size in enumerate(value.shape)]
 
@@ -81,7 +83,9 @@ class Symbols:
         try:
             size = parse_dim(text)
         except ValueError:
-            raise CaptureError(f"{text!r} is no size; write a name such as batch, or a polynomial such as 2*half") from None
+            raise CaptureError(
+                f"{text!r} is no size; write a name such as batch, or a polynomial such as 2*half"
+            ) from None
         if isinstance(size, int):
             return size
         return sum(count * math.prod(self._size(name) for name in monomial) for monomial, count in size.terms)
@@ -96,7 +100,11 @@ class Symbols:
 
     def _new_symbol(self, name: str, hint: int, source: ConstantSource) -> Any:
         """A size symbol called ``s_<name>``: PyTorch tells kinds of symbols by the first letter of their names."""
-        self._environment._generate_unique_id = lambda _: f"_{name}"
+
+        def unique(_: object) -> str:
+            return f"_{name}"
+
+        self._environment._generate_unique_id = unique
         try:
             return self._environment.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC)
         finally:
@@ -138,7 +146,10 @@ def assumptions(mode: FakeTensorMode) -> tuple[str, ...]:
 
 @contextmanager
 def compiling() -> Generator[None]:
-    """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true: models then avoid data-dependent shortcuts."""
-    flags = {"_is_compiling_flag": True, "_is_exporting_flag": True}
-    with mock.patch.multiple(torch.compiler, **flags):
+    """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true: models avoid data-dependent shortcuts."""
+    compiler = torch.compiler
+    with (
+        mock.patch.object(compiler, "_is_compiling_flag", True),
+        mock.patch.object(compiler, "_is_exporting_flag", True),
+    ):
         yield

@@ -84,5 +84,7 @@ def _explain(error: BaseException) -> str:
             "use tensor operations such as torch.where, or pass the value as a Python number"
         )
     if name in _NO_META or (isinstance(error, NotImplementedError) and "Meta" in text):
-        return f"{text} has no meta kernel, so its result shape is unknown; register one with torch.library.register_fake"
+        return (
+            f"{text} has no meta kernel, so its result shape is unknown; register one with torch.library.register_fake"
+        )
     return f"{name}: {text}"

@@ -26,7 +26,9 @@ def bind_arguments(function: Callable[..., Any], args: Sequence[Any], kwargs: Ma
     try:
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
-        raise CaptureError(f"the arguments do not fit {_title(function)}{signature}: {error}; pass what it takes") from None
+        raise CaptureError(
+            f"the arguments do not fit {_title(function)}{signature}: {error}; pass what it takes"
+        ) from None
     found: dict[str, Any] = {}
     for name, value in bound.items():
         kind = signature.parameters[name].kind
@@ -56,8 +58,9 @@ def replace(name: str, value: Any, table: Mapping[str, Any]) -> Any:
         items = cast("dict[Any, Any]", value)
         return type(items)((k, replace(f"{name}.{k}", v, table)) for k, v in items.items())
     if isinstance(value, (list, tuple)):
+        kind = cast("type[Any]", type(cast("object", value)))
         parts = [replace(f"{name}.{i}", v, table) for i, v in enumerate(cast("Sequence[Any]", value))]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)  # a named tuple takes them apart
+        return kind(*parts) if hasattr(kind, "_fields") else kind(parts)  # a named tuple takes its fields apart
     return value
 
 
@@ -66,8 +69,8 @@ def result_names(value: Any) -> list[Named]:
 
     A ``ModelOutput`` of Transformers is a mapping, so that its fields give ``loss`` and ``logits``.
     """
-    named = value if isinstance(value, Mapping) else {"output": value}
-    found = leaves("", dict(cast("Mapping[str, Any]", named)))
+    named = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {"output": value}
+    found = leaves("", dict(named))
     return [(name, leaf) for name, leaf in found if isinstance(leaf, torch.Tensor)]
 
 

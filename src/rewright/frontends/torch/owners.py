@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +36,7 @@ class Owners:
 
     def named_modules(self) -> list[tuple[str, nn.Module]]:
         """Every submodule with its qualified name, the modules themselves included."""
-        return [(_join(prefix, name), m) for prefix, owner in self.modules for name, m in owner.named_modules()]
+        return [(_join(prefix, name), m) for prefix, owner in self.modules for name, m in _submodules(owner)]
 
     def parameters(self) -> dict[str, nn.Parameter]:
         """Parameters by qualified name; a tied one appears under each of its names."""
@@ -55,7 +55,7 @@ class Owners:
         }
 
     @contextmanager
-    def exchanged(self, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> Iterator[None]:
+    def exchanged(self, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> Generator[None]:
         """Run with these values in place of the modules' own; those are put back afterwards."""
         old_parameters, old_buffers = self.parameters(), self.buffers()
         self._put("_parameters", parameters)
@@ -76,7 +76,7 @@ class Owners:
     def named_modules_with_duplicates(self) -> Iterator[tuple[str, nn.Module]]:
         """Every path to a submodule: a module that is used twice appears under both."""
         for prefix, owner in self.modules:
-            for name, module in owner.named_modules(remove_duplicate=False):
+            for name, module in _submodules(owner, remove_duplicate=False):
                 yield _join(prefix, name), module
 
 
@@ -86,15 +86,20 @@ def first_names(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: seen.setdefault(id(value), name) for name, value in values.items()}
 
 
+def _submodules(module: nn.Module, *, remove_duplicate: bool = True) -> Iterator[tuple[str, nn.Module]]:
+    untyped: Any = module
+    return untyped.named_modules(remove_duplicate=remove_duplicate)
+
+
 def _join(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix and name else prefix or name
 
 
 def _refuse_reducers(module: nn.Module) -> None:
-    for name, part in module.named_modules():
+    for name, part in _submodules(module):
         if isinstance(part, nn.parallel.DistributedDataParallel):
             where = f"submodule {name!r}" if name else "the module"
             raise CaptureError(
-                f"{where} is a DistributedDataParallel, whose C++ reducer is silent while tracing, so that its gradient "
-                "all-reduces would be missing; pass its .module and all-reduce the gradients in the step function"
+                f"{where} is a DistributedDataParallel, whose C++ reducer is silent while tracing, so that its "
+                "gradient all-reduces would be missing; pass its .module and reduce the gradients in the step function"
             )

@@ -15,9 +15,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import torch
 import torch.distributed as dist
-import torch.distributed._functional_collectives
 import torch.distributed.distributed_c10d as c10d
 
+from rewright.frontends.torch.point_to_point import point_to_point
 from rewright.ir.errors import CaptureError
 
 BACKEND = "rewright"
@@ -25,15 +25,28 @@ Tensors = list[torch.Tensor]
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-_REDUCTIONS = {"SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max"}
-_REDUCTIONS |= {"BAND": "band", "BOR": "bor", "BXOR": "bxor"}
+_REDUCTIONS = {
+    "SUM": "sum",
+    "AVG": "avg",
+    "PRODUCT": "product",
+    "MIN": "min",
+    "MAX": "max",
+    "BAND": "band",
+    "BOR": "bor",
+    "BXOR": "bxor",
+}
+
+# The annotations of these classes differ from how PyTorch calls their methods.
+_distributed: Any = dist
+_Work: Any = _distributed._Work
+_ProcessGroup: Any = _distributed.ProcessGroup
 
 
-class Finished(dist._Work):  # pyright: ignore[reportPrivateUsage]
+class Finished(_Work):
     """The handle of a collective that is done: what an async call returns."""
 
     def __init__(self, tensors: Sequence[Any]) -> None:
-        super().__init__()
+        _Work.__init__(self)
         self._tensors = list(tensors)
 
     def wait(self, timeout: object = None) -> bool:
@@ -50,7 +63,8 @@ class Finished(dist._Work):  # pyright: ignore[reportPrivateUsage]
 
     def get_future(self) -> Any:
         """A future that holds the tensors written."""
-        future: Any = torch.futures.Future()
+        kind: Any = torch.futures.Future
+        future = kind()
         future.set_result(self._tensors)
         return future
 
@@ -73,7 +87,7 @@ def _outermost(
     @functools.wraps(method)
     def call(self: TracedGroup, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Finished:
         if _nesting.inside:
-            return _eager(self, method.__name__, *args)
+            return _eager(self, method.__name__, args)
         _nesting.inside = True
         try:
             return method(self, *args, **kwargs)
@@ -83,19 +97,20 @@ def _outermost(
     return call
 
 
-def _eager(group: TracedGroup, method: str, output: Any, given: Any = None, *rest: Any) -> Finished:
-    if method == "all_gather_single":
-        output.copy_(torch.cat([given.reshape(-1)] * group.size()).view(output.shape))
-    elif method == "reduce_scatter_single":
-        output.copy_(given.reshape(group.size(), -1)[group.rank()].view(output.shape))
+def _eager(group: TracedGroup, method: str, values: tuple[Any, ...]) -> Finished:
+    output: Any = values[0] if values else []
+    if isinstance(output, torch.Tensor) and method == "all_gather_single":
+        output.copy_(torch.cat([values[1].reshape(-1)] * group.size()).view(output.shape))
+    elif isinstance(output, torch.Tensor) and method == "reduce_scatter_single":
+        output.copy_(values[1].reshape(group.size(), -1)[group.rank()].view(output.shape))
     return Finished(_as_list(output))
 
 
-class TracedGroup(dist.ProcessGroup):
+class TracedGroup(_ProcessGroup):
     """The process group of one rank among ``size``; there are no peers and nothing is communicated."""
 
     def __init__(self, rank: int, size: int) -> None:
-        super().__init__(rank, size)
+        _ProcessGroup.__init__(self, rank, size)
         self._own_rank, self._own_size = rank, size
 
     def size(self) -> int:
@@ -106,7 +121,7 @@ class TracedGroup(dist.ProcessGroup):
         """This rank's position in the group."""
         return self._own_rank
 
-    def getBackendName(self) -> str:  # noqa: N802 (the name that PyTorch calls)
+    def getBackendName(self) -> str:
         """The name that the backend is registered under."""
         return BACKEND
 
@@ -245,7 +260,7 @@ class TracedGroup(dist.ProcessGroup):
             raise CaptureError("all_to_all of tensors that differ beyond axis 0 cannot be captured; flatten them first")
         received, sent = [t.shape[0] for t in outputs], [t.shape[0] for t in inputs]
         every = self._call("all_to_all_single", torch.cat([t.detach() for t in inputs]), received, sent)
-        for output, part in zip(outputs, every.split(received), strict=True):
+        for output, part in zip(outputs, torch.split(every, received), strict=True):
             _write(output, part.view(output.shape))
         return Finished(outputs)
 
@@ -291,31 +306,13 @@ class TracedGroup(dist.ProcessGroup):
 
 
 @functools.cache
-def point_to_point() -> Any:
-    """The operators ``rewright::send`` and ``rewright::recv``, defined on first use.
-
-    ``send`` returns its operand, so that it is a value in the graph; dead-code elimination must keep it.
-    """
-    library = torch.library.Library("rewright", "DEF")
-    library.define("send(Tensor x, int destination, int tag) -> Tensor")
-    library.define("recv(Tensor like, int source, int tag) -> Tensor")
-    library.impl("send", lambda x, destination, tag: x.clone(), "CompositeExplicitAutograd")
-    library.impl("recv", lambda like, source, tag: torch.empty_like(like), "CompositeExplicitAutograd")
-    operators = torch.ops.rewright
-    operators._rewright_library = library  # a library that is collected takes its operators with it
-    torch.fx.node.has_side_effect(operators.send.default)
-    torch.fx.node.has_side_effect(operators.recv.default)
-    return operators
-
-
-@functools.cache
 def register_backend() -> None:
     """Make ``init_process_group("rewright")`` create groups of this class."""
 
     def create(store: object, rank: int, size: int, timeout: object) -> TracedGroup:
         return TracedGroup(rank, size)
 
-    dist.Backend.register_backend(BACKEND, create, devices=["cpu", "cuda"])
+    _distributed.Backend.register_backend(BACKEND, create, devices=["cpu", "cuda"])
 
 
 @torch.no_grad()
@@ -334,10 +331,11 @@ def _as_list(tensors: Any) -> Tensors:
 
 def _reduction(tensor: torch.Tensor, opts: Any) -> tuple[torch.Tensor, str]:
     """The tensor to reduce and the name of the reduction; a pre-multiplied sum is a product and a sum."""
-    operator = getattr(opts, "reduceOp", opts)
+    operator: Any = getattr(opts, "reduceOp", opts)
     name = "SUM" if operator is None else str(getattr(operator, "op", operator)).rsplit(".", 1)[-1]
     if name == "PREMUL_SUM":
-        return tensor * operator.__getstate__()[1], "sum"  # the factor can be read nowhere else
+        factor: float = cast("Any", operator).__getstate__()[1]  # it can be read nowhere else
+        return tensor * factor, "sum"
     if name not in _REDUCTIONS:
         raise CaptureError(f"a collective reduces with {name}, which is unknown; use SUM, AVG, PRODUCT, MIN or MAX")
     return tensor, _REDUCTIONS[name]

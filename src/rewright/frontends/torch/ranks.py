@@ -92,13 +92,14 @@ def count_collectives(traced: Trace) -> int:
 
 def _built(build: Build, device_mesh: DeviceMesh, rank: int) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
     try:
-        returned = build(device_mesh)
+        returned: Any = build(device_mesh)
     except RewrightError:
         raise
     except Exception as error:
         raise capture_error(error, f"building the model of rank {rank}") from error
     if not isinstance(returned, tuple) or len(cast("tuple[Any, ...]", returned)) not in (2, 3):
-        raise CaptureError(f"build(mesh) returned {type(returned).__name__}; return (module, args) or (module, args, kwargs)")
+        kind = type(cast("object", returned)).__name__
+        raise CaptureError(f"build(mesh) returned {kind}; return (module, args) or (module, args, kwargs)")
     target, args, *rest = cast("tuple[Any, ...]", returned)
     if isinstance(args, Mapping):
         return target, (), cast("Mapping[str, Any]", args)

@@ -7,8 +7,8 @@ number and its backward node carries the same one, so a backward node gets the p
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
+import inspect
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import replace
 from types import CodeType, FrameType
@@ -50,7 +50,7 @@ class SourceRecorder:
         return self._modules[-1] if self._modules else ""
 
     @contextmanager
-    def record(self, tracer: Any, modules: Iterable[tuple[str, torch.nn.Module]]) -> Iterator[None]:
+    def record(self, tracer: Any, modules: Iterable[tuple[str, torch.nn.Module]]) -> Generator[None]:
         """Note spans of the nodes that ``tracer`` creates, and the module that is running among ``modules``."""
         create: Callable[..., torch.fx.Node] = tracer.create_node
 
@@ -82,12 +82,12 @@ class SourceRecorder:
     def _note(self, node: torch.fx.Node) -> None:
         running = _current_autograd_node()
         if running is None:
-            span = self._followed or self._locate(sys._getframe(2), SourceSpan(module_path=self.module_path))
+            span = self._followed or self._locate(inspect.currentframe(), SourceSpan(module_path=self.module_path))
             # The first node with a number is the operation that took it; later ones are not differentiated.
             self._by_sequence.setdefault(_next_sequence_number() - 1, span)
         else:
             forward = self._by_sequence.get(running._sequence_nr(), NO_SPAN)
-            span = replace(self._locate(sys._getframe(2), forward), backward=True)
+            span = replace(self._locate(inspect.currentframe(), forward), backward=True)
         self._spans[node] = span
 
     def _locate(self, frame: FrameType | None, otherwise: SourceSpan) -> SourceSpan:
@@ -105,9 +105,12 @@ class SourceRecorder:
         return otherwise
 
 
+_torch: Any = torch
+
+
 def _current_autograd_node() -> Any:
-    return torch._C._current_autograd_node()
+    return _torch._C._current_autograd_node()
 
 
 def _next_sequence_number() -> int:
-    return torch.autograd._get_sequence_nr()
+    return _torch.autograd._get_sequence_nr()

@@ -7,6 +7,7 @@ PyTorch makes them, because PyTorch makes them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -93,13 +94,13 @@ def to_runs(indices: torch.Tensor) -> AxisRuns:
     if indices.numel() == 0:
         return ()
     breaks = (torch.diff(indices) != 1).nonzero().reshape(-1) + 1
-    edges = [0, *breaks.tolist(), indices.numel()]
-    return tuple((int(indices[low]), high - low) for low, high in zip(edges, edges[1:], strict=False))
+    edges = [0, *(int(position) for position in breaks), indices.numel()]
+    return tuple((int(indices[low]), high - low) for low, high in itertools.pairwise(edges))
 
 
 def _axis_runs(mesh: Any, placements: Sequence[Any], axis: int, size: int, rank: int) -> AxisRuns:
     # A strided shard does not count as a shard for is_shard(), but it has an axis like one.
-    on_axis = [p if hasattr(p, "dim") and p.dim % rank == axis else Replicate() for p in placements]
+    on_axis: list[Any] = [p if hasattr(p, "dim") and p.dim % rank == axis else Replicate() for p in placements]
     if all(p.is_replicate() for p in on_axis):
         return ((0, size),) if size else ()
     shape = [1] * rank

@@ -23,9 +23,7 @@ def from_local(spec: Any, value: torch.Tensor) -> torch.Tensor:
     """A DTensor of that spec around a rank's part, without communication or checks; the part itself without a spec."""
     if spec is None:
         return value
-    return DTensor.from_local(
-        value, spec.mesh, spec.placements, run_check=False, shape=spec.shape, stride=spec.stride
-    )
+    return DTensor.from_local(value, spec.mesh, spec.placements, run_check=False, shape=spec.shape, stride=spec.stride)
 
 
 def parameter_like(old: nn.Parameter, value: torch.Tensor) -> nn.Parameter:
@@ -39,11 +37,13 @@ def parameter_like(old: nn.Parameter, value: torch.Tensor) -> nn.Parameter:
     vars(new).update(attributes)
     if not old.requires_grad:
         return new
-    untyped: Any = old
-    for hook in (untyped._backward_hooks or {}).values():
-        new.register_hook(hook)
-    for hook in (untyped._post_accumulate_grad_hooks or {}).values():
-        new.register_post_accumulate_grad_hook(hook)
+    source, copy = cast("Any", old), cast("Any", new)
+    for table, register in (
+        (source._backward_hooks, copy.register_hook),
+        (source._post_accumulate_grad_hooks, copy.register_post_accumulate_grad_hook),
+    ):
+        for hook in _values(table):
+            register(hook)
     return new
 
 
@@ -51,3 +51,7 @@ def version(value: torch.Tensor) -> int:
     """How often the tensor was written in place."""
     untyped: Any = local(value)
     return untyped._version
+
+
+def _values(table: Any) -> list[Any]:
+    return list(table.values()) if table else []

@@ -20,7 +20,16 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
-from rewright.frontends.torch.fakes import Dynamic, Symbols, as_fake, assumptions, compiling, derive_symbols, mode_of, new_mode
+from rewright.frontends.torch.fakes import (
+    Dynamic,
+    Symbols,
+    as_fake,
+    assumptions,
+    compiling,
+    derive_symbols,
+    mode_of,
+    new_mode,
+)
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
 from rewright.frontends.torch.owners import Owners, first_names

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -23,20 +23,26 @@ from rewright.frontends.torch.process_group import BACKEND, register_backend
 from rewright.ir.errors import CaptureError
 from rewright.ir.placement import Mesh
 
+_distributed: Any = dist
+
 
 @contextmanager
-def as_rank(rank: int, mesh: Mesh) -> Iterator[DeviceMesh]:
+def as_rank(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
     """Be this rank: the default process group and a device mesh of the given axes exist inside the block.
 
     Raises CaptureError where a process group exists already: replacing it would break the program that made it.
     """
     if dist.is_initialized():
-        raise CaptureError("a process group is initialized in this process; call destroy_process_group() before capturing")
+        raise CaptureError(
+            "a process group is initialized in this process; call destroy_process_group() before capturing"
+        )
     register_backend()
     clear_rank_caches()
-    dist.init_process_group(BACKEND, rank=rank, world_size=mesh.size, store=dist.HashStore())
+    store: Any = _distributed.HashStore()
+    dist.init_process_group(BACKEND, rank=rank, world_size=mesh.size, store=store)
     try:
-        with mock.patch.multiple(c10d, **_own_groups()), mock.patch.multiple(dist, **_own_groups()):
+        new_group = _own_new_group()
+        with mock.patch.object(c10d, "new_group", new_group), mock.patch.object(dist, "new_group", new_group):
             names = tuple(name for name, _ in mesh.axes)
             yield init_device_mesh("cpu", tuple(size for _, size in mesh.axes), mesh_dim_names=names)
     finally:
@@ -61,7 +67,7 @@ def groups() -> dict[str, tuple[int, ...]]:
 
 
 @contextmanager
-def without_network() -> Iterator[None]:
+def without_network() -> Generator[None]:
     """Refuse network connections: a capture needs shapes only, so a download is a mistake; raises CaptureError."""
     refused: list[str] = []
 
@@ -81,9 +87,9 @@ def without_network() -> Iterator[None]:
         raise
 
 
-def _own_groups() -> dict[str, Callable[..., Any]]:
+def _own_new_group() -> Callable[..., Any]:
     """``new_group`` without the arguments that would choose another backend (Megatron asks for gloo)."""
-    original: Callable[..., Any] = c10d.new_group
+    original: Any = _distributed.new_group
 
     @functools.wraps(original)
     def new_group(*args: Any, **kwargs: Any) -> Any:
@@ -91,4 +97,4 @@ def _own_groups() -> dict[str, Callable[..., Any]]:
             kwargs.pop(name, None)
         return original(*args[:2], **kwargs)
 
-    return {"new_group": new_group}
+    return new_group
