@@ -52,7 +52,7 @@ class Graph:
         stack = list(self.outputs.values())
         while stack:
             position = stack.pop()
-            if position not in kept or position in self.inputs.values():
+            if position not in kept:
                 kept.add(position)
                 stack.extend(p for p in self.nodes[position].operands if p not in kept)
         return frozenset(kept)

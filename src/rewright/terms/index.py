@@ -97,6 +97,9 @@ class Index:
         return " + ".join(parts).replace("+ -", "- ")
 
 
+ZERO = Index(0)
+
+
 def variable(name: str) -> Index:
     """The index that is one variable."""
     return Index(0, ((Variable(name), 1),))
@@ -120,6 +123,8 @@ def element(value: Scalar) -> Index:
 def quotient(numerator: Index, divisor: Dim) -> Index:
     """Floor division; terms that the divisor divides leave the quotient, which is exact for all integers."""
     outside, inside = _split(numerator, divisor)
+    if inside == ZERO:
+        return outside
     if isinstance(divisor, int) and not inside.terms and isinstance(inside.constant, int):
         return outside + inside.constant // divisor
     return outside + Index(0, ((Quotient(inside, divisor), 1),))
@@ -128,6 +133,8 @@ def quotient(numerator: Index, divisor: Dim) -> Index:
 def remainder(numerator: Index, divisor: Dim) -> Index:
     """The remainder of floor division; multiples of the divisor vanish."""
     _, inside = _split(numerator, divisor)
+    if inside == ZERO:
+        return ZERO
     if isinstance(divisor, int) and not inside.terms and isinstance(inside.constant, int):
         return Index(inside.constant % divisor)
     return Index(0, ((Remainder(inside, divisor), 1),))
