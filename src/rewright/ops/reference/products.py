@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.ir.dims import Dim, Shape
+from rewright.ir.dims import Dim, Shape, product
 from rewright.ir.graph import GraphBuilder
 
 Group = tuple[int, ...]
@@ -54,21 +54,21 @@ def inserted_ones(source: Shape, target: Shape) -> Group | None:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand as an earlier tensor: operand axis ``a`` flattens the axes ``groups[a]`` of ``position``."""
+    """An operand as an earlier tensor: operand axis ``a`` flattens the axes ``groups[a]`` of ``position``.
+
+    ``shape`` is that of the earlier tensor, or one it is still to be reshaped to.
+    """
 
     builder: GraphBuilder
     position: int
+    shape: Shape
     groups: tuple[Group, ...]
 
     @staticmethod
     def of(builder: GraphBuilder, position: int) -> Operand:
         """The operand as it is."""
-        return Operand(builder, position, tuple((axis,) for axis in range(builder.type(position).rank)))
-
-    @property
-    def shape(self) -> Shape:
-        """Shape of the earlier tensor."""
-        return self.builder.type(self.position).shape
+        shape = builder.type(position).shape
+        return Operand(builder, position, shape, tuple((axis,) for axis in range(len(shape))))
 
     def sizes(self, axis: int) -> Shape:
         """Sizes of the axes that an operand axis flattens."""
@@ -83,55 +83,75 @@ class Operand:
 
     def _before(self) -> Operand | None:
         node = self.builder.node(self.position)
+        if not isinstance(node.op, (ops.Transpose, ops.Reshape)):
+            return None
+        shape = self.builder.type(node.operands[0]).shape
         if isinstance(node.op, ops.Transpose):
             steps: tuple[Group, ...] | None = tuple((axis,) for axis in node.op.permutation)
-        elif isinstance(node.op, ops.Reshape):
-            steps = merged_axes(self.builder.type(node.operands[0]).shape, node.type.shape)
         else:
-            return None
+            steps = merged_axes(shape, node.type.shape)
         if steps is None:
             return None
         groups = tuple(tuple(i for axis in group for i in steps[axis]) for group in self.groups)
-        return Operand(self.builder, node.operands[0], groups)
+        return Operand(self.builder, node.operands[0], shape, groups)
 
     def flat(self, axes: Group) -> Group:
         """The axes of the earlier tensor that some operand axes flatten, in order."""
         return tuple(i for axis in axes for i in self.groups[axis])
 
+    def merged(self, axes: Group) -> Operand | None:
+        """The earlier tensor reshaped so that each of some operand axes is one axis; None where that moves elements."""
+        whole = [self.groups[axis] for axis in axes if len(self.groups[axis]) != 1]
+        if () in whole or any(group != tuple(range(group[0], group[0] + len(group))) for group in whole):
+            return None
+        lengths = {group[0]: len(group) for group in whole}
+        shape: list[Dim] = []
+        moved: dict[int, int] = {}
+        place = 0
+        while place < len(self.shape):
+            count = lengths.get(place, 1)
+            moved.update({axis: len(shape) for axis in range(place, place + count)})
+            shape.append(product(self.shape[place : place + count]))
+            place += count
+        groups = tuple(tuple(dict.fromkeys(moved[axis] for axis in group)) for group in self.groups)
+        return Operand(self.builder, self.position, tuple(shape), groups)
 
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """A product on earlier tensors; its result has the same elements in row-major order."""
-
-    op: ops.DotGeneral
-    left: int
-    right: int
+    def node(self) -> int:
+        """Position of the tensor in its shape."""
+        if self.builder.type(self.position).shape == self.shape:
+            return self.position
+        return self.builder.add(ops.Reshape(self.shape), self.position)
 
 
-def absorb(op: ops.DotGeneral, left: Operand, right: Operand) -> Plain | None:
-    """The product on the earliest tensors that it can be written on, or None where it already is."""
+def absorb(op: ops.DotGeneral, left: Operand, right: Operand) -> tuple[ops.DotGeneral, int, int] | None:
+    """The product on earlier tensors with the most axes, with its operands; None where it already is.
+
+    Its result has the same elements in row-major order.
+    """
     lhs_free, rhs_free = op.free_axes(len(left.groups), len(right.groups))
-    for x in left.earlier():
-        if not _in_order(x.flat(lhs_free)):
-            continue
-        for y in right.earlier():
-            if x.position == left.position and y.position == right.position:
-                return None
-            if _in_order(y.flat(rhs_free)) and _pairs_match(op, x, y):
-                plain = ops.DotGeneral(
-                    x.flat(op.lhs_batch),
-                    y.flat(op.rhs_batch),
-                    x.flat(op.lhs_contracting),
-                    y.flat(op.rhs_contracting),
-                )
-                return Plain(plain, x.position, y.position)
-    return None
+    lefts = [x for x in left.earlier() if _in_order(x.flat(lhs_free))]
+    rights = [y for y in right.earlier() if _in_order(y.flat(rhs_free))]
+    pairs = [pair for x, y in itertools.product(lefts, rights) if (pair := _matched(op, x, y))]
+    x, y = max(pairs, key=lambda pair: len(pair[0].shape) + len(pair[1].shape), default=(left, right))
+    if (x, y) == (left, right):
+        return None
+    plain = ops.DotGeneral(
+        x.flat(op.lhs_batch), y.flat(op.rhs_batch), x.flat(op.lhs_contracting), y.flat(op.rhs_contracting)
+    )
+    return plain, x.node(), y.node()
 
 
 def _in_order(axes: Group) -> bool:
     return all(a < b for a, b in itertools.pairwise(axes))
 
 
-def _pairs_match(op: ops.DotGeneral, x: Operand, y: Operand) -> bool:
-    pairs = zip(op.lhs_batch + op.lhs_contracting, op.rhs_batch + op.rhs_contracting, strict=True)
-    return all(x.sizes(a) == y.sizes(b) for a, b in pairs)
+def _matched(op: ops.DotGeneral, x: Operand, y: Operand) -> tuple[Operand, Operand] | None:
+    """Both operands with batch and contracting axes that agree, where need be after merging those that do not."""
+    pairs = list(zip(op.lhs_batch + op.lhs_contracting, op.rhs_batch + op.rhs_contracting, strict=True))
+    different = [(a, b) for a, b in pairs if x.sizes(a) != y.sizes(b)]
+    if not different:
+        return x, y
+    first, second = x.merged(tuple(a for a, _ in different)), y.merged(tuple(b for _, b in different))
+    if first is None or second is None or any(first.sizes(a) != second.sizes(b) for a, b in pairs):
+        return None
+    return first, second

@@ -40,20 +40,16 @@ class SimplifyingBuilder(GraphBuilder):
         return self.add_plain(op, *operands, span=span)
 
     def add_plain(self, op: Operator, *operands: int, span: SourceSpan | None = None) -> int:
-        """Append a node without rewriting it; index arithmetic and constants are still shared."""
+        """Append a node without rewriting it; equal constants, index arithmetic and layout are still shared."""
         key = (op, operands)
-        shareable = isinstance(op, (ops.Constant, ops.Iota)) or all(p in self._forms for p in operands)
-        if shareable and operands and key in self._shared:
-            return self._shared[key]
-        if shareable and not operands and not isinstance(op, ops.Input) and key in self._shared:
+        shared = isinstance(op, _SHARED) or (bool(operands) and all(p in self._forms for p in operands))
+        if shared and key in self._shared:
             return self._shared[key]
         position = super().add(op, *operands, span=span)
-        kind = self.type(position)
-        if kind.dtype.is_float and not isinstance(op, ops.Constant):
-            return position
-        form = affine.of_node(op, [self._forms.get(p) for p in operands], [self.type(p) for p in operands], kind)
-        if isinstance(op, (ops.Constant, ops.Iota)) or (form is not None and operands):
+        if shared:
             self._shared[key] = position
+        kind = self.type(position)
+        form = affine.of_node(op, [self._forms.get(p) for p in operands], [self.type(p) for p in operands], kind)
         if form is None:
             return position
         self._forms[position] = form
@@ -83,6 +79,9 @@ class SimplifyingBuilder(GraphBuilder):
         op = self.node(position).op
         return op.values[0] if isinstance(op, ops.Constant) and len(op.values) == 1 else None
 
+
+_SHARED = (ops.Constant, ops.Iota, ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim)
+"""Operators that compute nothing: equal ones are one node wherever they stand in the program."""
 
 Rewrite = Callable[[SimplifyingBuilder, Any, tuple[int, ...]], int | None]
 
@@ -273,7 +272,7 @@ def _dot(b: SimplifyingBuilder, op: ops.DotGeneral, operands: tuple[int, ...]) -
     if plain is None:
         return None
     wanted: tuple[Dim, ...] = op.infer([b.type(p) for p in operands]).shape
-    result = b.add_plain(plain.op, plain.left, plain.right)
+    result = b.add_plain(*plain)
     return result if b.type(result).shape == wanted else b.add(ops.Reshape(wanted), result)
 
 

@@ -156,13 +156,14 @@ class Storage:
 
 
 class Tensor:
-    """A tensor of the traced program: a storage seen through view steps."""
+    """A tensor of the traced program: a storage, or another tensor seen through a view step."""
 
-    __slots__ = ("_position", "_version", "steps", "storage")
+    __slots__ = ("_position", "_version", "parent", "step", "storage")
 
-    def __init__(self, storage: Storage, steps: tuple[Step, ...] = ()) -> None:
+    def __init__(self, storage: Storage, parent: Tensor | None = None, step: Step | None = None) -> None:
         self.storage = storage
-        self.steps = steps
+        self.parent = parent
+        self.step = step
         self._version = -1
         self._position = -1
 
@@ -173,23 +174,21 @@ class Tensor:
 
     def view(self, step: Step) -> Tensor:
         """An alias seen through one more step."""
-        return Tensor(self.storage, (*self.steps, step))
+        return Tensor(self.storage, self, step)
 
     def read(self, b: GraphBuilder) -> int:
         """Position of the node that holds the elements now."""
+        if self.parent is None or self.step is None:
+            return self.storage.position
         if self._version != self.storage.version:
-            self._position = self.storage.position
-            for step in self.steps:
-                self._position = step.read(b, self._position)
+            self._position = self.step.read(b, self.parent.read(b))
             self._version = self.storage.version
         return self._position
 
     def write(self, b: GraphBuilder, value: int) -> None:
         """Replace the elements, for every alias; ``value`` has this tensor's shape and dtype."""
-        bases = [self.storage.position]
-        for step in self.steps[:-1]:
-            bases.append(step.read(b, bases[-1]))
-        for step, base in zip(reversed(self.steps), reversed(bases), strict=False):
-            value = step.write(b, base, value)
-        self.storage.position = value
-        self.storage.version += 1
+        if self.parent is None or self.step is None:
+            self.storage.position = value
+            self.storage.version += 1
+        else:
+            self.parent.write(b, self.step.write(b, self.parent.read(b), value))
