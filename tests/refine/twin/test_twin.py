@@ -121,3 +121,24 @@ def test_programs_that_take_roots_get_positive_inputs() -> None:
     mesh = Mesh((("dp", 2),))
     program = RankProgram((build.build(),) * 2, mesh, {"x": place((50,), mesh, ("Replicate()",))}, {})
     assert twin_of(build.build(), program).compare().agrees is True
+
+
+def zero_but_for_rounding(build: Builder, rows: int, factor: float, world: int = 1) -> None:
+    """The difference of the same sums, computed in two orders."""
+    x = build.tensor("x", (rows, 20, 40))
+    by_rows = build.reduce(build.reduce(x, 2), 0)
+    by_columns = build.reduce(build.reduce(x, 0), 1)
+    scaled = build.add(ops.Multiply(), by_columns, build.full(factor, by_columns))
+    total = build.add(ops.Subtract(), by_rows, scaled)
+    build.output("zero", build.all_reduce(total, world) if world > 1 else total)
+
+
+@pytest.mark.parametrize(("factor", "agrees"), [(1.0, True), (1.001, False)])
+def test_an_output_that_is_zero_but_for_rounding(factor: float, agrees: bool) -> None:
+    sequential, rank = Builder("sequential"), Builder("rank")
+    zero_but_for_rounding(sequential, 60, 1.0)
+    zero_but_for_rounding(rank, 30, factor, 2)
+    mesh = Mesh((("tp", 2),))
+    inputs, outputs = {"x": place((60, 20, 40), mesh, ("Shard(0)",))}, {"zero": place((20,), mesh, ("Replicate()",))}
+    twin = twin_of(sequential.build(), RankProgram((rank.build(),) * 2, mesh, inputs, outputs))
+    assert [twin.compare(seed).agrees for seed in range(8)] == [agrees] * 8

@@ -33,7 +33,7 @@ class Divergence:
     """The first sequential tensor on the way to a wrong output that the ranks do not hold.
 
     ``site`` is the first place of the rank programs that reads tensors which are right and computes one that is not
-    any sequential tensor; None where no such place was found.
+    any sequential tensor, else the last place that is right; None where there is none.
     """
 
     sequential: int
@@ -83,8 +83,11 @@ def first_divergence(twin: Twin, wrong_outputs: Sequence[str], seed: int = 0) ->
     if not unmatched:
         return None
     first = min(unmatched)
-    operands = [held[p].site for p in nodes[first].operands if p in held]
-    return Divergence(first, _first_wrong_site(twin, held, operands))
+    right = [held[p].site for p in (first, *nodes[first].operands) if p in held]
+    site = _first_wrong_site(twin, held, right)
+    if site is None and right:
+        site = max(right, key=lambda place: place[0])
+    return Divergence(first, site)
 
 
 def _first_wrong_site(twin: Twin, held: dict[int, Held], right: Sequence[Site]) -> Site | None:

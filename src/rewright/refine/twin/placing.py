@@ -64,6 +64,17 @@ def _addends(value: Array, reduction: str, count: int, generator: np.random.Gene
     return [np.where(owner == i, value, value + shift).astype(value.dtype) for i, shift in enumerate(weaker)]
 
 
+def rounding(value: Array, single: Array) -> float:
+    """How much of a tensor is rounding error: the largest change when it is computed in single precision.
+
+    A tensor that is zero but for rounding (the gradient of what softmax ignores, say) has no magnitude of its own to
+    compare differences with; this is one.
+    """
+    with np.errstate(all="ignore"):
+        gap = np.abs(value.astype(np.float64) - single.astype(np.float64))
+    return float(gap[np.isfinite(gap)].max(initial=0.0))
+
+
 @dataclass(frozen=True)
 class Difference:
     """Where two tensors part most: the global index, both values, and the size relative to the tensor."""
@@ -80,13 +91,16 @@ class Difference:
         return self.relative <= TOLERANCE
 
 
-def compare(value: Array, locals_: Sequence[Array], placement: Placement, mesh: Mesh) -> Difference | None:
+def compare(
+    value: Array, locals_: Sequence[Array], placement: Placement, mesh: Mesh, floor: float = 0.0
+) -> Difference | None:
     """The largest difference between a global tensor and what the ranks hold under a placement.
 
+    Differences are relative to the largest magnitude in the tensor, or to ``floor`` where that is larger.
     Returns None for tensors without elements. Raises RewrightError where shapes do not fit the placement.
     """
     worst: Difference | None = None
-    scale = _scale(value)
+    scale = max(_scale(value), floor)
     for rank in range(mesh.size):
         expected = cut(value, placement.runs[rank])
         group = mesh.group(rank, placement.partial) if placement.partial else (rank,)
@@ -129,13 +143,13 @@ def _largest(expected: Array, held: Array, scale: float, placement: Placement, r
     return Difference(index, float(left[local]), float(right[local]), float(gap[local]) / scale, rank)
 
 
-def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh) -> Placement | None:
+def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0.0) -> Placement | None:
     """The first placement in DTensor's vocabulary under which the ranks hold the value, or None.
 
     Replicated comes before sharded, sharded before partial.
     """
     for placement in candidates(value.shape, [tensor.shape for tensor in locals_], mesh):
-        worst = compare(value, locals_, placement, mesh)
+        worst = compare(value, locals_, placement, mesh, floor)
         if worst is None or worst.is_rounding:
             return placement
     return None

@@ -18,7 +18,7 @@ from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.base import Array
 from rewright.refine.shrink.shrinking import elements, shrink
 from rewright.refine.twin.drawing import Draws, plan_draws
-from rewright.refine.twin.placing import Difference, compare, fitting, local_inputs
+from rewright.refine.twin.placing import Difference, compare, fitting, local_inputs, rounding
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
 from rewright.refine.verdict import Counterexample
 
@@ -125,13 +125,12 @@ class Twin:
         placements: dict[str, Placement | None] = {}
         wrong: dict[str, tuple[Difference | None, str]] = {}
         worst = 0.0
-        for name, value in trial.sequential.outputs.items():
+        for name in trial.sequential.outputs:
             missing = [rank for rank, execution in enumerate(trial.ranks) if name not in execution.outputs]
             if missing:
                 wrong[name] = None, f"rank {missing[0]} has no output {name!r}"
                 continue
-            held = [execution.outputs[name] for execution in trial.ranks]
-            placements[name], difference, why = self._place(name, value, held, expected.get(name))
+            placements[name], difference, why = self._place(name, trial, expected.get(name))
             worst = max(worst, difference.relative if difference else 0.0)
             if why:
                 wrong[name] = difference, why
@@ -146,28 +145,32 @@ class Twin:
         return TwinResult(False, why, 0, worst, tuple(wrong), example, placements)
 
     def _place(
-        self, name: str, value: Array, held: Sequence[Array], expected: Placement | None
+        self, name: str, trial: Trial, expected: Placement | None
     ) -> tuple[Placement | None, Difference | None, str]:
         """The placement that holds, the largest difference, and why the output is wrong (empty if it is not)."""
+        value, held = trial.sequential.outputs[name], [execution.outputs[name] for execution in trial.ranks]
         mesh = self.program.mesh
         difference: Difference | None = None
-        if expected is not None:
+        for floor in (lambda: 0.0, lambda: self._rounding(trial, name)):
             try:
-                difference = compare(value, held, expected, mesh)
+                placement = expected or fitting(value, held, mesh, floor())
+                difference = placement and compare(value, held, placement, mesh, floor())
             except RewrightError as error:
                 return fitting(value, held, mesh), None, f"output {name!r}: {error}"
-            if difference is None or difference.is_rounding:
-                return expected, difference, ""
-        found = fitting(value, held, mesh)
+            if placement and (difference is None or difference.is_rounding):
+                return placement, difference, ""
         if expected is not None:
+            found = fitting(value, held, mesh)
             is_ = f"it is {found}" if found else "it fits no placement"
             return found, difference, f"output {name!r} does not have the placement {expected}; {is_}"
-        if found is not None:
-            return found, compare(value, held, found, mesh), ""
         if all(tensor.shape == value.shape for tensor in held):
             everywhere = Placement(tuple(_whole(value) for _ in held), ("Replicate()",) * len(mesh.axes))
             difference = compare(value, held, everywhere, mesh)
         return None, difference, f"output {name!r} fits no placement"
+
+    def _rounding(self, trial: Trial, name: str) -> float:
+        single = run(self.sequential, trial.inputs, np.float32).outputs[name]
+        return rounding(trial.sequential.outputs[name], single)
 
 
 def _whole(value: Array) -> tuple[tuple[tuple[int, int], ...], ...]:
