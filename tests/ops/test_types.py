@@ -166,3 +166,22 @@ def test_the_registry_has_every_operator_by_its_name() -> None:
     assert len(ops.REGISTRY) == 63
     assert all(operator.name == name for name, operator in ops.REGISTRY.items())
     assert {op.name for op, _, _ in FITS} <= set(ops.REGISTRY)
+
+
+def test_negative_sizes_are_refused_where_sizes_enter() -> None:
+    for op, operands in (
+        (ops.Input("x", f32(2, -3)), ()),
+        (ops.Constant(f32(-1), (0.0,)), ()),
+        (ops.Iota(i64(-1), 0), ()),
+        (ops.Recv(0, 0, f32(-B)), ()),
+        (ops.Reshape((-2, -3)), (f32(6),)),
+        (ops.BroadcastInDim((-1,), ()), (f32(),)),
+    ):
+        with pytest.raises(TypeMismatch, match=f"{op.name} has a negative size in"):
+            op.infer(operands)
+
+
+def test_offsets_are_in_ascending_order_as_in_stablehlo() -> None:
+    swapped = ops.Gather((1, 0), (), (), (), (0,), 1, (1, 4))
+    with pytest.raises(TypeMismatch, match=r"gather needs offset_dims in ascending order and got \(1, 0\)"):
+        swapped.infer([f32(9, 4), i64(3, 1)])

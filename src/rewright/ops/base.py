@@ -179,6 +179,19 @@ def check_within(name: str, what: str, low: Dim, high: Dim) -> None:
         raise TypeMismatch(f"{name} needs {what}, but {low} > {high}")
 
 
+def check_sizes(name: str, shape: Shape) -> None:
+    """Raise TypeMismatch where a size is negative."""
+    for size in shape:
+        if (size < 0) if isinstance(size, int) else (at_most(0, size) is False):
+            raise TypeMismatch(f"{name} has a negative size in {', '.join(str(s) for s in shape)}")
+
+
+def check_ascending(name: str, what: str, axes: Sequence[int]) -> None:
+    """Raise TypeMismatch unless axes are in ascending order."""
+    if list(axes) != sorted(axes):
+        raise TypeMismatch(f"{name} needs {what} in ascending order and got {tuple(axes)}")
+
+
 def check_kind(name: str, kind: str, dtype: DType) -> None:
     """Raise TypeMismatch where a reduction does not exist or does not fit the dtype."""
     if kind not in REDUCTION_KINDS:

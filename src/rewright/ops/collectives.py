@@ -14,7 +14,16 @@ from rewright.ir.dims import Dim, Shape, divide
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
-from rewright.ops.base import Array, Real, ReductionKind, TensorOperator, check_axes, check_count, check_kind
+from rewright.ops.base import (
+    Array,
+    Real,
+    ReductionKind,
+    TensorOperator,
+    check_axes,
+    check_count,
+    check_kind,
+    check_sizes,
+)
 from rewright.terms.index import Index
 from rewright.terms.scalar import Scalar
 
@@ -207,4 +216,5 @@ class Recv(Collective):
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)
+        check_sizes(self.name, self.tensor.shape)
         return self.tensor

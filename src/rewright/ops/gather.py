@@ -17,6 +17,7 @@ from rewright.ops.base import (
     Array,
     Real,
     TensorOperator,
+    check_ascending,
     check_axes,
     check_count,
     check_within,
@@ -55,6 +56,7 @@ class Gather(TensorOperator):
         if len(self.slice_sizes) != operand.rank:
             raise TypeMismatch(f"gather from {operand} needs {operand.rank} slice sizes and has {self.slice_sizes}")
         for axis, size in enumerate(self.slice_sizes):
+            check_within(self.name, "slice sizes of at least 0", 0, size)
             check_within(self.name, f"a slice within axis {axis}", size, operand.shape[axis])
             if axis in dropped and size != 1:
                 raise TypeMismatch(f"gather drops axis {axis}, so its slice size must be 1 and not {size}")
@@ -64,6 +66,7 @@ class Gather(TensorOperator):
         if len(self.offset_dims) != len(offsets):
             raise TypeMismatch(f"gather keeps {len(offsets)} slice axes and has offset_dims {self.offset_dims}")
         check_axes(self.name, "offset_dims entry", self.offset_dims, rank)
+        check_ascending(self.name, "offset_dims", self.offset_dims)
         return operand.with_shape(merge(rank, self.offset_dims, offsets, batch))
 
     def window_axes(self, rank: int) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from rewright.ops.base import (
     check_axes,
     check_count,
     check_same_dtype,
+    check_sizes,
     check_within,
     replaced,
     static,
@@ -39,6 +40,7 @@ class BroadcastInDim(TensorOperator):
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
+        check_sizes(self.name, self.shape)
         operand = operands[0]
         if len(self.dimensions) != operand.rank:
             raise TypeMismatch(
@@ -81,6 +83,7 @@ class Reshape(TensorOperator):
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
+        check_sizes(self.name, self.shape)
         if product(self.shape) != operands[0].size():
             raise TypeMismatch(
                 f"reshape of {operands[0]} ({operands[0].size()} elements) to {list(self.shape)} "

@@ -12,7 +12,7 @@ from rewright.ir.dims import Dim, at_most
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, replaced, static
+from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_sizes, replaced, static
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
 
@@ -28,6 +28,7 @@ class Input(TensorOperator):
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)
+        check_sizes(self.name, self.tensor.shape)
         return self.tensor
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
@@ -50,6 +51,7 @@ class Constant(TensorOperator):
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)
+        check_sizes(self.name, self.tensor.shape)
         if len(self.values) != 1 and self.tensor.size() != len(self.values):
             raise TypeMismatch(
                 f"constant of type {self.tensor} has {len(self.values)} values; "
@@ -94,6 +96,7 @@ class Iota(TensorOperator):
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)
+        check_sizes(self.name, self.tensor.shape)
         if not 0 <= self.dimension < self.tensor.rank:
             raise TypeMismatch(f"iota along axis {self.dimension} of {self.tensor}, which has {self.tensor.rank} axes")
         if self.tensor.dtype is DType.BOOL and at_most(self.tensor.shape[self.dimension], 2) is False:

@@ -18,6 +18,7 @@ from rewright.ops.base import (
     Real,
     TensorOperator,
     binder,
+    check_ascending,
     check_axes,
     check_count,
     check_kind,
@@ -97,6 +98,7 @@ class Scatter(TensorOperator):
     def _check_updates(self, operand: TensorType, indices: TensorType, updates: TensorType) -> None:
         kept = self.window_axes(operand.rank)
         check_axes(self.name, "update_window_dims entry", self.update_window_dims, updates.rank)
+        check_ascending(self.name, "update_window_dims", self.update_window_dims)
         if len(kept) != len(self.update_window_dims):
             raise TypeMismatch(
                 f"scatter into {operand} keeps window axes {kept} and has update_window_dims {self.update_window_dims}"

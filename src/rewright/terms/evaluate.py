@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, evaluate
 from rewright.ir.errors import RewrightError
 from rewright.terms.index import Element, Index, Quotient, Variable
 from rewright.terms.scalar import (
@@ -50,9 +50,11 @@ _COMBINERS = {"sum": "add", "maximum": "maximum", "minimum": "minimum", "product
 class Evaluator:
     """Evaluates scalars over the elements that ``read`` gives."""
 
-    def __init__(self, arithmetic: Arithmetic, read: Reader) -> None:
+    def __init__(self, arithmetic: Arithmetic, read: Reader, sizes: Mapping[str, int] | None = None) -> None:
         self.arithmetic = arithmetic
         self.read = read
+        self.sizes = sizes or {}
+        """The numbers that size symbols stand for."""
 
     def scalar(self, value: Scalar, at: Mapping[Variable, int]) -> Value:
         """The value, or None where it is absent; raises RewrightError where the arithmetic has none."""
@@ -80,7 +82,7 @@ class Evaluator:
 
     def _fold(self, value: Fold, at: Mapping[Variable, int]) -> Value:
         if value.kind == "last":
-            for position in reversed(range(number(value.size))):
+            for position in reversed(range(self.number(value.size))):
                 found = self.scalar(value.body, {**at, value.binder: position})
                 if found is not None:
                     return found
@@ -92,7 +94,7 @@ class Evaluator:
         return total
 
     def _items(self, value: Fold, at: Mapping[Variable, int]) -> Iterator[Value]:
-        for position in range(number(value.size)):
+        for position in range(self.number(value.size)):
             yield self.scalar(value.body, {**at, value.binder: position})
 
     def holds(self, condition: Condition, at: Mapping[Variable, int]) -> bool:
@@ -104,22 +106,23 @@ class Evaluator:
 
     def index(self, index: Index, at: Mapping[Variable, int]) -> int:
         """The integer that an index is."""
-        total = number(index.constant)
+        total = self.number(index.constant)
         for atom, coefficient in index.terms:
             if isinstance(atom, Variable):
                 value = at[atom]
             elif isinstance(atom, Element):
                 value = int(self.scalar(atom.value, at))
             elif isinstance(atom, Quotient):
-                value = self.index(atom.numerator, at) // number(atom.divisor)
+                value = self.index(atom.numerator, at) // self.number(atom.divisor)
             else:
-                value = self.index(atom.numerator, at) % number(atom.divisor)
-            total += number(coefficient) * value
+                value = self.index(atom.numerator, at) % self.number(atom.divisor)
+            total += self.number(coefficient) * value
         return total
 
-
-def number(size: Dim) -> int:
-    """A size as an integer; raises RewrightError where it is a symbol."""
-    if isinstance(size, int):
-        return size
-    raise RewrightError(f"a denotation cannot be evaluated at size {size}; give every size symbol a number first")
+    def number(self, size: Dim) -> int:
+        """A size as an integer; raises RewrightError where a symbol has no number."""
+        if isinstance(size, int):
+            return size
+        if size.symbols() <= self.sizes.keys():
+            return evaluate(size, self.sizes)
+        raise RewrightError(f"a denotation cannot be evaluated at size {size}; give every size symbol a number first")
