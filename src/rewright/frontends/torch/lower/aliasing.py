@@ -16,6 +16,7 @@ from rewright.frontends.torch.lower.views import (
     SliceStep,
     Step,
     TransposeStep,
+    UnsqueezeStep,
 )
 from rewright.ir.dims import Dim, Shape, at_most, divide
 from rewright.ir.errors import UnsupportedOperator
@@ -37,17 +38,21 @@ def _to_shape(x: Value, shape: Shape) -> Steps:
     "aten.flatten.using_ints",
     "aten.unflatten.int",
     "aten.ravel.default",
-    "aten.unsqueeze.default",
     "aten.squeeze.default",
     "aten.squeeze.dim",
     "aten.squeeze.dims",
     "aten.view_copy.default",
-    "aten.unsqueeze_copy.default",
     "aten.squeeze_copy.dim",
     "aten.squeeze_copy.dims",
 )
 def reshape(c: Context, x: Value, *_: object, **__: object) -> Steps:
     return _to_shape(x, c.result().shape)
+
+
+@TABLE.register("aten.unsqueeze.default", "aten.unsqueeze_copy.default")
+def unsqueeze(c: Context, x: Value, dim: int) -> Steps:
+    shape = c.result().shape
+    return (UnsqueezeStep(shape, dim % len(shape)),)
 
 
 @TABLE.register("aten.view.dtype")

@@ -45,6 +45,25 @@ class ReshapeStep:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsqueezeStep:
+    """A new axis of size one.
+
+    It is a broadcast and not a reshape: an axis of size one that a reshape splits off may be one rank's share of a
+    longer one (its only attention head, say), and a new axis never is.
+    """
+
+    shape: Shape
+    axis: int
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        kept = tuple(axis for axis in range(len(self.shape)) if axis != self.axis)
+        return b.add(ops.BroadcastInDim(self.shape, kept), base)
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        return rb.reshape(b, value, b.type(base).shape)
+
+
+@dataclass(frozen=True, slots=True)
 class TransposeStep:
     """Axes in another order."""
 
