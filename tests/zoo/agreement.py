@@ -50,9 +50,9 @@ def by_shape(
     return place(value.shape, program.mesh, [f"Shard({differing[0]})" if differing else "Replicate()"])
 
 
-def disagreements(sequential: Graph, program: RankProgram, seed: int = 0) -> dict[str, float]:
+def disagreements(sequential: Graph, program: RankProgram, seed: int = 0, vocabulary: int = 128) -> dict[str, float]:
     """The outputs that differ, with the largest error relative to the largest value."""
-    values = random_inputs(sequential, seed=seed)
+    values = random_inputs(sequential, vocabulary, seed)
     locals_: list[dict[str, Array]] = []
     for rank, graph in enumerate(program.graphs):
         own: dict[str, Array] = {}

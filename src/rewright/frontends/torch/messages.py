@@ -87,4 +87,6 @@ def _explain(error: BaseException) -> str:
         return (
             f"{text} has no meta kernel, so its result shape is unknown; register one with torch.library.register_fake"
         )
+    if "Invalid process group" in text or "does not belong to the given group" in text:
+        return "it calls a collective over a group that this rank is not in; call it on the ranks of the group only"
     return f"{name}: {text}"
