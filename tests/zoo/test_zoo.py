@@ -1,0 +1,88 @@
+"""Every model of the zoo, under every plan it has, computes on all ranks what the sequential one computes."""
+
+import pytest
+
+from rewright import zoo
+from rewright.frontends.torch.capture import capture
+from rewright.frontends.torch.ranks import capture_ranks
+from rewright.ir.errors import CaptureError
+from tests.zoo.agreement import disagreements
+
+pytest.importorskip("transformers", reason="the zoo needs the extra rewright[zoo]")
+
+DTENSOR = ("dtensor", "dtensor_sp", "dtensor_loss", "dtensor_sp_loss")
+DECODERS = ("llama", "qwen2", "qwen3", "phi3", "mixtral")
+PAIRS = [
+    *((name, plan) for name in DECODERS for plan in (*DTENSOR, "tp_plan")),
+    *(("gemma2", plan) for plan in DTENSOR),
+    *((name, plan) for name in ("bert", "vit") for plan in ("dtensor", "tp_plan")),
+    *(("gpt2", plan) for plan in ("dtensor", "dtensor_loss")),
+    *(("decoder", plan) for plan in ("megatron", "megatron_sp")),
+]
+QUICK = {
+    ("llama", "dtensor_sp_loss"),
+    ("llama", "tp_plan"),
+    ("qwen3", "tp_plan"),
+    ("mixtral", "dtensor"),
+    ("gpt2", "dtensor"),
+    ("bert", "dtensor"),
+    ("decoder", "megatron_sp"),
+}
+
+
+def agrees(name: str, plan: str, degree: int, *, backward: bool, tied: bool = True) -> None:
+    options = {"degree": degree, "backward": backward, "tied": tied}
+    sequential = capture(*zoo.sequential(name, **options), backward=backward)
+    program = capture_ranks(zoo.parallel(name, plan, **options), {"tp": degree}, backward=backward)
+    assert all(set(graph.inputs) == set(sequential.inputs) for graph in program.graphs)
+    assert disagreements(sequential, program) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"), [p if p in QUICK else pytest.param(*p, marks=pytest.mark.slow) for p in PAIRS]
+)
+def test_loss_logits_and_gradients_agree(name: str, plan: str) -> None:
+    agrees(name, plan, 2, backward=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "plan"), PAIRS)
+def test_inference_agrees(name: str, plan: str) -> None:
+    agrees(name, plan, 2, backward=False)
+
+
+@pytest.mark.parametrize("degree", [3, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "plan"), [("llama", "dtensor_sp"), ("decoder", "megatron_sp")])
+def test_other_degrees_split_the_vocabulary_unevenly_or_further(name: str, plan: str, degree: int) -> None:
+    agrees(name, plan, degree, backward=True)
+
+
+@pytest.mark.slow
+def test_untied_embeddings_let_transformers_split_gemma2() -> None:
+    agrees("gemma2", "tp_plan", 2, backward=True, tied=False)
+
+
+def test_published_shapes_need_no_memory() -> None:
+    graph = capture(*zoo.sequential("gpt2", "small"))
+    assert [str(size) for size in graph.nodes[graph.outputs["logits"]].type.shape] == ["1", "1024", "50257"]
+
+
+@pytest.mark.parametrize(
+    ("name", "plan", "message"),
+    [
+        ("gpt5", "dtensor", "no model 'gpt5'"),
+        ("llama", "pipeline", "no plan 'pipeline'"),
+        ("llama", "megatron", "does not fit 'llama'"),
+        ("gpt2", "tp_plan", "Conv1D"),
+        ("gemma2", "tp_plan", "tied=False"),
+        ("vit", "dtensor_sp", "no sequence-parallel plan for vit"),
+    ],
+)
+def test_what_cannot_be_built_says_why(name: str, plan: str, message: str) -> None:
+    with pytest.raises(CaptureError, match=message):
+        capture_ranks(zoo.parallel(name, plan), {"tp": 2})
+
+
+def test_unknown_sizes_are_refused() -> None:
+    with pytest.raises(CaptureError, match="no size '9b'"):
+        zoo.sequential("llama", "9b")
