@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import Dim, divide
+from rewright.ir.dims import Dim, at_most, divide
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
@@ -80,6 +80,8 @@ class Convolution(TensorOperator):
             raise TypeMismatch(f"convolution of {operand} needs {operand.rank - 2} strides, paddings and dilations")
         if min((1, *self.strides, *self.lhs_dilation, *self.rhs_dilation)) < 1:
             raise TypeMismatch("convolution needs strides and dilations of at least 1")
+        if any(at_most(0, side) is False for sides in self.padding for side in sides):
+            raise TypeMismatch(f"convolution has negative padding {self.padding}; slice the input instead")
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand, kernel = operands
@@ -98,17 +100,15 @@ class Convolution(TensorOperator):
         return result.reshape(shape)
 
     def _padded(self, operand: Array) -> Array:
-        sizes = [
-            int(low) + int(dilated(size, spread)) + int(high)  # type: ignore[arg-type]
-            for size, (low, high), spread in zip(operand.shape[2:], self.padding, self.lhs_dilation, strict=True)
-        ]
+        spatial = operand.shape[2:]
+        lows = static(self.name, tuple(low for low, _ in self.padding))
+        highs = static(self.name, tuple(high for _, high in self.padding))
+        spread = static(self.name, tuple(dilated(n, d) for n, d in zip(spatial, self.lhs_dilation, strict=True)))
+        sizes = [low + size + high for low, size, high in zip(lows, spread, highs, strict=True)]
         padded = np.zeros((*operand.shape[:2], *sizes), operand.dtype)
         if padded.size and operand.size:
-            places = tuple(
-                slice(int(low), int(low) + (size - 1) * spread + 1, spread)  # type: ignore[arg-type]
-                for size, (low, _), spread in zip(operand.shape[2:], self.padding, self.lhs_dilation, strict=True)
-            )
-            padded[(..., *places)] = operand
+            steps = zip(lows, spread, self.lhs_dilation, strict=True)
+            padded[(..., *(slice(low, low + size, step) for low, size, step in steps))] = operand
         return padded
 
     def denotation(

@@ -212,7 +212,7 @@ class Pad(TensorOperator):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         low, high = static(self.name, self.low), static(self.name, self.high)
         operand, value = operands
-        sizes = [int(dilated(n, t + 1)) for n, t in zip(operand.shape, self.interior, strict=True)]  # type: ignore[arg-type]
+        sizes = static(self.name, tuple(dilated(n, t + 1) for n, t in zip(operand.shape, self.interior, strict=True)))
         shape = [a + n + b for a, n, b in zip(low, sizes, high, strict=True)]
         result = np.full(shape, value, operand.dtype)
         to: list[slice] = []
