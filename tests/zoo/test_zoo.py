@@ -51,7 +51,9 @@ def test_inference_agrees(name: str, plan: str) -> None:
     agrees(name, plan, 2, backward=False)
 
 
-@pytest.mark.parametrize("degree", [3, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "degree", [3, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("name", "plan"), [("llama", "dtensor_sp"), ("decoder", "megatron_sp")])
 def test_other_degrees_split_the_vocabulary_unevenly_or_further(name: str, plan: str, degree: int) -> None:
     agrees(name, plan, degree, backward=True)

@@ -123,6 +123,14 @@ def test_a_program_without_collectives_is_noted() -> None:
     assert capture_ranks(lambda mesh: (FeedForward(), (X,)), {"dp": 1}).notes == ()
 
 
+def test_results_that_only_some_ranks_return_are_noted() -> None:
+    def build(mesh: DeviceMesh) -> tuple[Callable[..., Any], tuple[torch.Tensor]]:
+        first = mesh.get_rank() == 0
+        return lambda x: {"y": x + 1} | ({"loss": x.sum()} if first else {}), (X,)
+
+    assert capture_ranks(build, {"pp": 2}).notes[-1] == "only some ranks return loss"
+
+
 def test_the_silent_reducer_of_ddp_is_refused() -> None:
     def build(mesh: DeviceMesh) -> tuple[nn.Module, tuple[torch.Tensor]]:
         return nn.parallel.DistributedDataParallel(FeedForward()), (X,)
@@ -171,7 +179,7 @@ def test_prefixes_of_ranks_and_rules_of_dashes_are_no_message() -> None:
 
         return function, (X,)
 
-    with pytest.raises(CaptureError, match="RuntimeError: the reason$"):
+    with pytest.raises(CaptureError, match=r"RuntimeError: the reason$"):
         capture_ranks(build, {"tp": 2})
 
 

@@ -31,7 +31,10 @@ def test_one_name_on_two_arguments_is_one_size() -> None:
 
 def test_gradients_have_symbolic_sizes_inside() -> None:
     graph = capture(
-        lambda model, x: model(x).square().mean(), (nn.Linear(3, 2), torch.ones(4, 3)), backward=True, dynamic={"x": {0: "n"}}
+        lambda model, x: model(x).square().mean(),
+        (nn.Linear(3, 2), torch.ones(4, 3)),
+        backward=True,
+        dynamic={"x": {0: "n"}},
     )
     assert str(graph.nodes[graph.outputs["grad:weight"]].type) == "2x3xf32"
 

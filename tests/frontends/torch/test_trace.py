@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import nn
 
 from rewright.frontends.torch.capture import capture
@@ -77,6 +78,44 @@ def test_a_step_function_that_calls_backward_needs_no_flag() -> None:
     program = trace(step, (nn.Linear(3, 2), torch.randn(4, 3))).program
     assert program.inputs == ("weight", "bias", "x")
     assert program.outputs == ("output", "grad:weight", "grad:bias")
+
+
+def test_a_forward_that_keeps_tensors_leaves_none_behind() -> None:
+    class Keeping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last: object = None
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.last = x * 2
+            self.register_buffer("mask", x > 0, persistent=False)
+            return self.last + 1
+
+    model = Keeping()
+    assert capture(model, (torch.ones(2),)) == capture(model, (torch.ones(2),))
+    assert model.last is None
+    assert not list(model.buffers())
+
+
+def test_a_function_that_closes_over_a_module_has_its_parameters_as_inputs() -> None:
+    model = nn.Linear(3, 2)
+    assert trace(lambda x: model(x).tanh(), (torch.ones(1, 3),)).program.inputs == ("weight", "bias", "x")
+    assert trace(model.forward, (torch.ones(1, 3),)).program.inputs == ("weight", "bias", "input")
+
+
+def test_a_compiled_module_is_captured_as_it_was_written() -> None:
+    model = nn.Linear(3, 2)
+    assert capture(torch.compile(model, backend="eager"), (torch.ones(1, 3),)) == capture(model, (torch.ones(1, 3),))
+
+
+def test_recomputed_activations_are_part_of_the_program() -> None:
+    model = nn.Linear(3, 3)
+
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(lambda x: model(x).tanh(), x, use_reentrant=False).sum()
+
+    targets = [str(n.target) for n in trace(loss, (model, torch.ones(2, 3)), backward=True).program.module.graph.nodes]
+    assert sum("tanh.default" in target for target in targets) == 2
 
 
 def test_two_modules_are_told_apart_by_argument_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from rewright.frontends.torch.names import leaves
 from rewright.ir.errors import CaptureError
 
 
@@ -21,13 +23,14 @@ class Owners:
 
     @staticmethod
     def of(target: Any, arguments: Mapping[str, Any]) -> Owners:
-        """The target if it is a module, and every module among the arguments.
+        """The modules that a program uses: itself, those among its arguments, and those that a function refers to.
 
         Raises CaptureError for a DistributedDataParallel wrapper: its C++ reducer does not run while tracing, so its
         all-reduces would be missing from the program without a word.
         """
-        found = {"": target} if isinstance(target, nn.Module) else {}
-        found |= {name: value for name, value in arguments.items() if isinstance(value, nn.Module)}
+        found = {"": target} if isinstance(target, nn.Module) else _referred(target)
+        every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
+        found |= {name: value for name, value in every if isinstance(value, nn.Module)}
         if len(found) == 1:
             found = {"": next(iter(found.values()))}
         for module in found.values():
@@ -56,34 +59,62 @@ class Owners:
 
     @contextmanager
     def exchanged(self, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> Generator[None]:
-        """Run with these values in place of the modules' own; those are put back afterwards."""
-        old_parameters, old_buffers = self.parameters(), self.buffers()
-        self._put("_parameters", parameters)
-        self._put("_buffers", buffers)
+        """Run with these values in place of the modules' own; afterwards every attribute is put back.
+
+        A forward that keeps a tensor in an attribute would otherwise leave a fake one behind.
+        """
+        saved = [_Saved(module) for _, owner in self.modules for module in owner.modules()]
+        by_path = dict(self._paths())
         try:
+            for table, values in (("_parameters", parameters), ("_buffers", buffers)):
+                for name, value in values.items():
+                    path, _, last = name.rpartition(".")
+                    getattr(by_path[path], table)[last] = value  # past any __setattr__ of the module
             yield
         finally:
-            self._put("_parameters", old_parameters)
-            self._put("_buffers", old_buffers)
+            for each in saved:
+                each.restore()
 
-    def _put(self, table: str, values: Mapping[str, Any]) -> None:
-        """Set table entries directly: module attributes may be guarded by ``__setattr__`` and hooks."""
-        by_path = dict(self.named_modules_with_duplicates())
-        for name, value in values.items():
-            path, _, last = name.rpartition(".")
-            getattr(by_path[path], table)[last] = value
-
-    def named_modules_with_duplicates(self) -> Iterator[tuple[str, nn.Module]]:
+    def _paths(self) -> Iterator[tuple[str, nn.Module]]:
         """Every path to a submodule: a module that is used twice appears under both."""
         for prefix, owner in self.modules:
             for name, module in _submodules(owner, remove_duplicate=False):
                 yield _join(prefix, name), module
 
 
+class _Saved:
+    """The attributes of one module, to be put back."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._attributes = dict(vars(module))
+        self._tables = [(table, dict(table)) for name in ("_parameters", "_buffers") for table in (vars(module)[name],)]
+
+    def restore(self) -> None:
+        own = vars(self._module)
+        own.clear()
+        own.update(self._attributes)
+        for table, entries in self._tables:
+            table.clear()
+            table.update(entries)
+
+
 def first_names(values: Mapping[str, Any]) -> dict[str, str]:
     """For every name the first name of the same object: tied parameters have one canonical name."""
     seen: dict[int, str] = {}
     return {name: seen.setdefault(id(value), name) for name, value in values.items()}
+
+
+def _referred(target: Any) -> dict[str, nn.Module]:
+    """Modules that a function closes over, names globally, or is a method of."""
+    owner = getattr(target, "__self__", None)
+    if isinstance(owner, nn.Module):
+        return {"": owner}
+    if not inspect.isfunction(target):
+        return {}
+    scope = inspect.getclosurevars(target)
+    named: dict[str, Any] = {**scope.globals, **scope.nonlocals}
+    return {name: value for name, value in named.items() if isinstance(value, nn.Module)}
 
 
 def _submodules(module: nn.Module, *, remove_duplicate: bool = True) -> Iterator[tuple[str, nn.Module]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 
@@ -123,6 +124,7 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
             f"no rank of {mesh.size} calls a collective: nothing is exchanged, which is right only if the ranks do "
             "independent or equal work"
         )
+    notes += _different_names(ranks)
     return RankProgram(
         tuple(rank.graph for rank in ranks),
         mesh,
@@ -130,6 +132,13 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
         _common([rank.outputs for rank in ranks]),
         tuple(notes),
     )
+
+
+def _different_names(ranks: Sequence[_Lowered]) -> list[str]:
+    """A note where ranks do not return the same tensors."""
+    every = {name for rank in ranks for name in rank.graph.outputs}
+    found = sorted(name for name in every if any(name not in rank.graph.outputs for rank in ranks))
+    return [f"only some ranks return {', '.join(found)}"] if found else []
 
 
 def _common(tables: Sequence[Mapping[str, RankPlacement]]) -> dict[str, Placement]:
@@ -169,6 +178,7 @@ def _forked(one: Callable[[int], _Lowered], size: int, jobs: int) -> list[_Lower
 
 
 def _send_share(sender: Any, one: Callable[[int], _Lowered], ranks: Iterable[int]) -> None:
+    torch.set_num_threads(1)  # a thread pool of the parent does not survive the fork
     try:
         sender.send({rank: one(rank) for rank in ranks})
     except RewrightError as error:

@@ -96,7 +96,7 @@ class _Tracing:
         self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backward: bool, dynamic: Dynamic
     ) -> None:
         self.recorder = SourceRecorder(_Tracing._program.__code__)
-        self.target: Any = target
+        self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
         self.args: Sequence[Any] = args
         self.kwargs: Mapping[str, Any] = kwargs
         self.backward, self.dynamic = backward, dynamic
