@@ -78,6 +78,11 @@ def test_a_file_that_is_no_program_is_refused(tmp_path: Path) -> None:
         capture(path)
 
 
+def test_a_file_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(CaptureError, match=r"no file nowhere\.pt2"):
+        capture("nowhere.pt2")
+
+
 def test_arguments_of_another_structure_are_refused(model: Model) -> None:
     exported = torch.export.export(model, (X,), {"scale": SCALE})
     with pytest.raises(CaptureError, match="structure"):

@@ -192,11 +192,11 @@ def test_a_model_that_wants_to_download_is_refused() -> None:
     def build(mesh: DeviceMesh) -> tuple[nn.Module, tuple[torch.Tensor]]:
         try:
             socket.create_connection(("weights.example", 443))
-        except OSError as error:
+        except Exception as error:
             raise OSError("We could not connect.\nCheck your internet connection.") from error
         return FeedForward(), (X,)
 
-    with pytest.raises(CaptureError, match=r"wants to download from .*weights\.example") as caught:
+    with pytest.raises(CaptureError, match=r"wants to download from weights\.example") as caught:
         capture_ranks(build, {"tp": 2})
     assert "\n" not in str(caught.value)
 

@@ -252,6 +252,10 @@ def test_a_program_without_tensors_is_refused() -> None:
     assert "returns no tensor" in refuse(lambda x: 3, torch.ones(2))
 
 
+def test_what_is_no_program_is_refused() -> None:
+    assert "3 is no program" in refuse(3)
+
+
 def test_arguments_that_do_not_fit_are_refused() -> None:
     assert "do not fit" in refuse(nn.Linear(2, 2), torch.ones(2), torch.ones(2))
 

@@ -92,6 +92,8 @@ def as_program(
 
 def load(path: str | os.PathLike[str]) -> ExportedProgram:
     """The program in a ``.pt2`` file; raises CaptureError where it cannot be read."""
+    if not os.path.exists(path):
+        raise CaptureError(f"there is no file {os.fspath(path)}; give the path of an exported program")
     try:
         return torch.export.load(path)
     except Exception as error:

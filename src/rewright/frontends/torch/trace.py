@@ -114,6 +114,8 @@ class _Tracing:
         """Arguments by name; a program that is a graph already is replaced by one that interprets it."""
         graph = as_program(self.target, self.args, self.kwargs)
         if graph is None:
+            if not callable(self.target):
+                raise CaptureError(f"{self.target!r} is no program; pass a module, a function or an exported program")
             function = self.target.forward if isinstance(self.target, nn.Module) else self.target
             return bind_arguments(function, self.args, self.kwargs)
         program, self.args = graph

@@ -11,7 +11,7 @@ import functools
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import torch.distributed as dist
@@ -69,21 +69,20 @@ def groups() -> dict[str, tuple[int, ...]]:
 @contextmanager
 def without_network() -> Generator[None]:
     """Refuse network connections: a capture needs shapes only, so a download is a mistake; raises CaptureError."""
-    refused: list[str] = []
+    refusals: list[CaptureError] = []
 
-    def refuse(*address: Any, **_: Any) -> Any:
-        refused.append(str(address[0]))
-        raise OSError(f"no network while capturing, asked for {address[0]}")
+    def refuse(address: Any, *_: Any, **__: Any) -> Any:
+        host: Any = cast("tuple[Any, ...]", address)[0] if isinstance(address, tuple) else address
+        advice = "build the model from its configuration, which needs no weights"
+        refusals.append(CaptureError(f"the program wants to download from {host}; {advice}"))
+        raise refusals[0]  # no OSError, which clients would take for a bad connection and try again
 
     try:
         with mock.patch.object(socket, "getaddrinfo", refuse), mock.patch.object(socket, "create_connection", refuse):
             yield
-    except Exception as error:
-        if refused:
-            raise CaptureError(
-                f"the program wants to download from {refused[0]}; build the model from its configuration, which needs "
-                "no weights"
-            ) from error
+    except Exception:
+        if refusals:
+            raise refusals[0] from None
         raise
 
 
