@@ -69,7 +69,7 @@ def attention_backward(
         batch = b.type(saved.query).rank - 2
         key, value = repeat_heads(b, saved.key, saved.query), repeat_heads(b, saved.value, saved.query)
         scores = _scores(b, saved.query, key, masking, scale)
-        logsumexp = rb.reshape(b, saved.logsumexp, (*b.type(saved.logsumexp).shape, 1))
+        logsumexp = rb.insert_ones(b, saved.logsumexp, [batch + 1])
         probabilities = b.add(ops.Exponential(), rb.subtract(b, scores, logsumexp))
         value_gradient = rb.dot(b, probabilities, gradient, ([batch], [batch]), batch)
         inner = rb.dot(b, gradient, value, ([batch + 1], [batch + 1]), batch)

@@ -67,6 +67,18 @@ def reshape(builder: GraphBuilder, x: int, shape: Sequence[Dim]) -> int:
     return x if builder.type(x).shape == wanted else builder.add(ops.Reshape(wanted), x)
 
 
+def insert_ones(builder: GraphBuilder, x: int, places: Sequence[int]) -> int:
+    """New axes of size one at some places of the result.
+
+    It is a broadcast and not a reshape, so that the new axis is told from a share of size one of a longer axis.
+    """
+    own = list(builder.type(x).shape)
+    rank = len(own) + len(places)
+    shape = tuple(1 if axis in places else own.pop(0) for axis in range(rank))
+    kept = tuple(axis for axis in range(rank) if axis not in places)
+    return builder.add(ops.BroadcastInDim(shape, kept), x) if places else x
+
+
 def transpose(builder: GraphBuilder, x: int, permutation: Sequence[int]) -> int:
     """Result axis i is axis ``permutation[i]`` of ``x``."""
     order = tuple(permutation)
@@ -208,9 +220,7 @@ def reduce(builder: GraphBuilder, kind: ReductionKind, x: int, axes: Sequence[in
     shape = builder.type(x).shape
     folded = tuple(sorted(axis % len(shape) for axis in axes)) if shape else ()
     result = builder.add(ops.Reduce(kind, folded), x) if folded else x
-    if not keep:
-        return result
-    return reshape(builder, result, [1 if i in folded else size for i, size in enumerate(shape)])
+    return insert_ones(builder, result, folded) if keep else result
 
 
 def count(builder: GraphBuilder, x: int, axes: Sequence[int], less: int = 0) -> int:

@@ -132,7 +132,7 @@ def _by_taps(b: GraphBuilder, gradient: int, x: int, shape: Shape, window: Windo
     low = (0, 0, *window.padding)
     padded = rb.pad(b, x, low, low)
     found = [_tap(b, gradient, padded, shape, window, tap) for tap in itertools.product(*taps)]
-    flat = [rb.reshape(b, part, (*shape[:2], 1)) for part in found]
+    flat = [rb.insert_ones(b, part, [2]) for part in found]
     return rb.reshape(b, rb.concatenate(b, flat, 2), shape)
 
 

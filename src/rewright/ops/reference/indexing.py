@@ -32,11 +32,8 @@ def add_rows(b: GraphBuilder, rows: Dim, index: int, updates: int) -> int:
 
 def pick(b: GraphBuilder, x: int, index: int, axis: int) -> int:
     """One element along ``axis`` for every other position; ``index`` and the result lack that axis."""
-    shape = b.type(x).shape
-    others = tuple(i for i in range(len(shape)) if i != axis)
-    batch = tuple(range(len(others)))
-    op = ops.Gather((), (axis,), others, batch, (axis,), len(others), (1,) * len(shape))
-    return b.add(op, x, index)
+    found = gather_along(b, x, rb.insert_ones(b, index, [axis]), axis)
+    return rb.reshape(b, found, b.type(index).shape)
 
 
 def gather_along(b: GraphBuilder, x: int, index: int, axis: int) -> int:
@@ -61,6 +58,8 @@ def scatter_along(b: GraphBuilder, x: int, index: int, updates: int, axis: int, 
         if size != given[position]:
             updates = rb.slice_axis(b, updates, position, 0, given[position])
     others = tuple(i for i in range(len(shape)) if i != axis)
+    if given[axis] == 1 and kind in ("replace", "sum") and all(shape[i] == given[i] for i in others):
+        return _write_one(b, x, index, updates, axis, kind)
     if all(shape[i] == given[i] for i in others):
         op = ops.Scatter(kind, (), (axis,), others, others, (axis,), len(shape))
         return b.add(op, x, index, updates)
@@ -69,9 +68,20 @@ def scatter_along(b: GraphBuilder, x: int, index: int, updates: int, axis: int, 
     return b.add(ops.Scatter(kind, (), every, (), (), every, len(given)), x, stack_last(b, columns), updates)
 
 
+def _write_one(b: GraphBuilder, x: int, index: int, updates: int, axis: int, kind: ScatterKind) -> int:
+    """One write per row, as a comparison of the row's positions with the index."""
+    shape = b.type(x).shape
+    ramp = rb.iota(b, shape, axis, b.type(index).dtype)
+    here = rb.compare(b, "EQ", ramp, index)
+    if kind == "replace":
+        return rb.select(b, here, updates, x)
+    return rb.add(b, x, rb.select(b, here, updates, rb.splat_like(b, 0, x)))
+
+
 def stack_last(b: GraphBuilder, columns: Sequence[int]) -> int:
     """Tensors of one shape joined along a new last axis."""
-    return rb.concatenate(b, [rb.reshape(b, c, (*b.type(c).shape, 1)) for c in columns], b.type(columns[0]).rank)
+    last = b.type(columns[0]).rank
+    return rb.concatenate(b, [rb.insert_ones(b, column, [last]) for column in columns], last)
 
 
 def gather_points(b: GraphBuilder, x: int, axes: Sequence[int], columns: Sequence[int]) -> int:

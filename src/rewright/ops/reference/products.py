@@ -52,6 +52,17 @@ def inserted_ones(source: Shape, target: Shape) -> Group | None:
     return tuple(places) if len(places) == len(source) else None
 
 
+def inserts_ones(b: GraphBuilder, position: int) -> bool:
+    """Whether a node is a broadcast that only adds axes of size one."""
+    node = b.node(position)
+    if not isinstance(node.op, ops.BroadcastInDim):
+        return False
+    kept = tuple(node.type.shape[axis] for axis in node.op.dimensions)
+    added = [size for axis, size in enumerate(node.type.shape) if axis not in node.op.dimensions]
+    ordered = all(first < second for first, second in itertools.pairwise(node.op.dimensions))
+    return ordered and kept == b.type(node.operands[0]).shape and all(size == 1 for size in added)
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """An operand as an earlier tensor: operand axis ``a`` flattens the axes ``groups[a]`` of ``position``.
@@ -83,13 +94,17 @@ class Operand:
 
     def _before(self) -> Operand | None:
         node = self.builder.node(self.position)
-        if not isinstance(node.op, (ops.Transpose, ops.Reshape)):
+        if not node.operands:
             return None
         shape = self.builder.type(node.operands[0]).shape
+        steps: tuple[Group, ...] | None = None
         if isinstance(node.op, ops.Transpose):
-            steps: tuple[Group, ...] | None = tuple((axis,) for axis in node.op.permutation)
-        else:
+            steps = tuple((axis,) for axis in node.op.permutation)
+        elif isinstance(node.op, ops.Reshape):
             steps = merged_axes(shape, node.type.shape)
+        elif isinstance(node.op, ops.BroadcastInDim) and inserts_ones(self.builder, self.position):
+            places = {axis: (place,) for place, axis in enumerate(node.op.dimensions)}
+            steps = tuple(places.get(axis, ()) for axis in range(node.type.rank))
         if steps is None:
             return None
         groups = tuple(tuple(i for axis in group for i in steps[axis]) for group in self.groups)

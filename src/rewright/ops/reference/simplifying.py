@@ -6,7 +6,7 @@ flattened operands is one of the operands as they were; a comparison of two equa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewright import ops
@@ -14,7 +14,7 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, SourceSpan, TensorType
-from rewright.ops.reference import affine, products
+from rewright.ops.reference import affine, collectives, products
 from rewright.ops.reference.affine import Affine
 
 
@@ -25,6 +25,8 @@ class SimplifyingBuilder(GraphBuilder):
         super().__init__(name)
         self._forms: dict[int, Affine] = {}
         self._shared: dict[tuple[Operator, tuple[int, ...]], int] = {}
+        self.superseded: set[int] = set()
+        """Collectives that another one along another axis replaces."""
 
     def affine(self, position: int) -> Affine | None:
         """The affine form of an integer or boolean node, where it has one."""
@@ -74,6 +76,22 @@ class SimplifyingBuilder(GraphBuilder):
             result = self.add_plain(ops.Add(), result, self.add_plain(ops.Constant(kind, (form.constant,))))
         return result
 
+    def gathered_along(self, axis: int, parts: Sequence[int]) -> int | None:
+        """A gather along another axis than ``axis``, cut into the ranks' pieces and joined, as one gather."""
+        source = collectives.joined_pieces(self, parts)
+        if source is None:
+            return None
+        gather = self.node(source.whole)
+        if not isinstance(gather.op, ops.AllGather) or gather.op.dimension != source.axis or source.axis == axis:
+            return None
+        if len(parts) != len(gather.op.groups[0]):
+            return None
+        key = (ops.AllGather(axis, gather.op.groups), (source.whole,))
+        if key not in self._shared:
+            self._shared[key] = self.add_plain(key[0], *gather.operands)
+            self.superseded.add(source.whole)
+        return self._shared[key]
+
     def uniform(self, position: int) -> float | int | bool | None:
         """The value of a constant with equal elements, else None."""
         op = self.node(position).op
@@ -95,7 +113,7 @@ def _reshape(b: SimplifyingBuilder, op: ops.Reshape, operands: tuple[int, ...]) 
     inner = b.node(x)
     if inner.type.shape == op.shape:
         return x
-    if isinstance(inner.op, ops.Reshape):
+    if isinstance(inner.op, ops.Reshape) or products.inserts_ones(b, x):
         return b.add(ops.Reshape(op.shape), *inner.operands)
     value = b.uniform(x)
     return None if value is None else _constant(b, value, op.shape, inner.type.dtype)
@@ -181,6 +199,9 @@ def _concatenate(b: SimplifyingBuilder, op: ops.Concatenate, operands: tuple[int
         same = isinstance(inner.op, ops.Concatenate) and inner.op.dimension == op.dimension
         flat.extend(inner.operands if same else (part,))
     kept = [p for p in flat if b.type(p).shape[op.dimension] != 0] or flat[:1]
+    gathered = b.gathered_along(op.dimension, kept)
+    if gathered is not None:
+        return gathered
     merged = _merge_slices(b, op.dimension, kept)
     if len(merged) == 1:
         return merged[0]
@@ -259,7 +280,18 @@ def _neutral(index: int, value: int) -> Rewrite:
 
 
 def _reduce(b: SimplifyingBuilder, op: ops.Reduce, operands: tuple[int, ...]) -> int | None:
-    return operands[0] if not op.dimensions else None
+    """Nothing for no axes; a reduction of flattened axes is one of the axes as they were."""
+    if not op.dimensions:
+        return operands[0]
+    node = b.node(operands[0])
+    if not isinstance(node.op, ops.Reshape):
+        return None
+    groups = products.merged_axes(b.type(node.operands[0]).shape, node.type.shape)
+    if groups is None or sum(len(group) for group in groups) <= len(groups):
+        return None
+    folded = tuple(sorted(axis for dimension in op.dimensions for axis in groups[dimension]))
+    result = b.add(ops.Reduce(op.kind, folded), *node.operands)
+    return b.add(ops.Reshape(op.infer([node.type]).shape), result)
 
 
 def _pad(b: SimplifyingBuilder, op: ops.Pad, operands: tuple[int, ...]) -> int | None:
@@ -274,6 +306,17 @@ def _dot(b: SimplifyingBuilder, op: ops.DotGeneral, operands: tuple[int, ...]) -
     wanted: tuple[Dim, ...] = op.infer([b.type(p) for p in operands]).shape
     result = b.add_plain(*plain)
     return result if b.type(result).shape == wanted else b.add(ops.Reshape(wanted), result)
+
+
+def _reduce_scatter(b: SimplifyingBuilder, op: ops.ReduceScatter, operands: tuple[int, ...]) -> int | None:
+    """Pieces along another axis put one after the other and scattered: a scatter along that axis."""
+    joined = b.node(operands[0])
+    if not isinstance(joined.op, ops.Concatenate) or joined.op.dimension != op.dimension:
+        return None
+    source = collectives.joined_pieces(b, joined.operands)
+    if source is None or source.axis == op.dimension or len(joined.operands) != len(op.groups[0]):
+        return None
+    return b.add_plain(ops.ReduceScatter(op.kind, source.axis, op.groups), source.whole)
 
 
 _REWRITES: dict[type[Operator], Rewrite] = {
@@ -293,4 +336,5 @@ _REWRITES: dict[type[Operator], Rewrite] = {
     ops.Reduce: _reduce,
     ops.Pad: _pad,
     ops.DotGeneral: _dot,
+    ops.ReduceScatter: _reduce_scatter,
 }

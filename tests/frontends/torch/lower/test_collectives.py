@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from rewright import ops
 from rewright.frontends.torch.lower import lower
 from rewright.frontends.torch.lower.tables import supported
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph
-from tests.frontends.torch.lower.executing import program
+from tests.frontends.torch.lower.executing import Function, program
 
 RANKS = (1, 3, 5, 7)
 c10d: Any = torch.ops._c10d_functional
@@ -31,6 +32,12 @@ def rank_graph(*calls: tuple[Any, ...], shape: tuple[int, ...] = (8, 4)) -> Grap
         node.meta["val"] = value
     graph.output((node,))
     return lower(program(torch.fx.GraphModule({}, graph), {"tp": RANKS}))
+
+
+def rank_program(function: Function) -> Graph:
+    """A traced function of an (8, 4) tensor, in a group called tp."""
+    module = make_fx(function, tracing_mode="fake")(torch.zeros(8, 4, dtype=torch.float64))
+    return lower(program(module, {"tp": RANKS}))
 
 
 CASES: dict[str, tuple[tuple[Any, ...], ops.TensorOperator]] = {
@@ -59,6 +66,42 @@ def test_an_average_is_a_sum_divided_by_the_number_of_ranks() -> None:
     constant = graph.nodes[2].op
     assert isinstance(constant, ops.Constant)
     assert constant.values == (4.0,)
+
+
+def test_a_gather_along_another_axis_is_one_gather() -> None:
+    """DTensor gathers along axis 0, cuts the result into the ranks' pieces and joins them along the axis it means."""
+
+    def gather(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat(c10d.all_gather_into_tensor(x, 4, "tp").chunk(4), dim=1)
+
+    graph = rank_program(gather)
+    assert [node.op for node in graph.nodes[1:]] == [ops.AllGather(1, (RANKS,))]
+
+
+def test_a_reduction_scattered_along_another_axis_is_one_operator() -> None:
+    def scatter(x: torch.Tensor) -> torch.Tensor:
+        return c10d.reduce_scatter_tensor(torch.cat(x.chunk(4, dim=1)), "sum", 4, "tp")
+
+    graph = rank_program(scatter)
+    assert [node.op for node in graph.nodes[1:]] == [ops.ReduceScatter("sum", 1, (RANKS,))]
+
+
+def test_a_gather_that_is_also_read_whole_stays() -> None:
+    def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        whole = c10d.all_gather_into_tensor(x, 4, "tp")
+        return torch.cat(whole.chunk(4), dim=1), whole + 1
+
+    gathers = [node.op for node in rank_program(both).nodes if isinstance(node.op, ops.AllGather)]
+    assert gathers == [ops.AllGather(0, (RANKS,)), ops.AllGather(1, (RANKS,))]
+
+
+def test_pieces_in_another_order_are_moved() -> None:
+    def rotated(x: torch.Tensor) -> torch.Tensor:
+        first, *rest = c10d.all_gather_into_tensor(x, 4, "tp").chunk(4)
+        return torch.cat([*rest, first], dim=1)
+
+    names = [node.op.name for node in rank_program(rotated).nodes]
+    assert names == ["input", "all_gather", "slice", "slice", "slice", "slice", "concatenate"]
 
 
 def test_an_unused_collective_stays_in_the_program() -> None:

@@ -37,7 +37,7 @@ def lower(traced: TracedProgram) -> Graph:
         raise CaptureError(f"the program returns {len(tensors)} tensors, and {len(traced.outputs)} names are given")
     for name, tensor in zip(traced.outputs, tensors, strict=True):
         builder.output(name, tensor.read(builder))
-    return pruned(builder.build())
+    return pruned(builder.build(), builder.superseded)
 
 
 def _inputs(builder: SimplifyingBuilder, traced: TracedProgram) -> list[Any]:

@@ -101,5 +101,5 @@ def select_backward(c: Context, gradient: Value, input_sizes: Sequence[Dim], dim
     shape = tuple(input_sizes)
     axis = dim % len(shape)
     low = shape[axis] + index if isinstance(index, int) and index < 0 else index
-    kept = Value(rb.reshape(c.b, gradient.position, (*shape[:axis], 1, *shape[axis + 1 :])), gradient.type)
+    kept = Value(rb.insert_ones(c.b, gradient.position, [axis]), gradient.type)
     return _into_zeros(c, kept, shape, axis, low, low + 1, 1)

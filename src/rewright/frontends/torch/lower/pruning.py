@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from rewright import ops
 from rewright.ir.graph import Graph
 
 
-def pruned(graph: Graph) -> Graph:
-    """The graph without nodes that neither an output nor another rank needs; inputs and collectives are kept."""
+def pruned(graph: Graph, superseded: Set[int] = frozenset()) -> Graph:
+    """The graph without nodes that neither an output nor another rank needs.
+
+    Inputs are kept, and collectives except those in ``superseded``, which another one replaces.
+    """
     needed = set(graph.outputs.values()) | set(graph.inputs.values())
     for position in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[position]
-        if position in needed or isinstance(node.op, ops.Collective):
+        if position in needed or (isinstance(node.op, ops.Collective) and position not in superseded):
             needed.add(position)
             needed.update(node.operands)
     kept = sorted(needed)
