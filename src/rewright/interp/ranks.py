@@ -16,6 +16,15 @@ from rewright.ir.graph import Graph, Node
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, static
 
 
+class ExecutionFailed(RewrightError):
+    """An operator that could not be executed on the values that it met, an index out of range for example."""
+
+    def __init__(self, message: str, rank: int, position: int) -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.position = position
+
+
 @dataclass(frozen=True)
 class Execution:
     """Outputs by name, and the values of the nodes that were asked for, by position."""
@@ -83,15 +92,16 @@ class _Machine:
             self.readers[position] += 1
             self._release(node)
         else:
-            self.store(position, self._execute(node))
+            self.store(position, self._execute(position, node))
 
-    def _execute(self, node: Node) -> Array:
+    def _execute(self, position: int, node: Node) -> Array:
         if not isinstance(node.op, TensorOperator):
             raise RewrightError(f"{node.op.name} at {node.span} has no execution; use the operators of rewright.ops")
         try:
             return node.op.execute([self.values[p] for p in node.operands], self.real)
         except RewrightError as error:
-            raise RewrightError(f"rank {self.rank}, {node.op.name} at {node.span}: {error}") from None
+            message = f"rank {self.rank}, {node.op.name} at {node.span}: {error}"
+            raise ExecutionFailed(message, self.rank, position) from None
 
     def _input(self, op: ops.Input) -> Array:
         if op.label not in self.inputs:

@@ -10,7 +10,7 @@ import numpy as np
 from rewright import ops
 from rewright.interp.agreement import CollectiveMismatch
 from rewright.interp.meetings import Schedule, match_collectives
-from rewright.interp.ranks import Execution, run, run_ranks
+from rewright.interp.ranks import Execution, ExecutionFailed, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
@@ -40,6 +40,8 @@ class TwinResult:
     counterexample: Counterexample | None = None
     placements: dict[str, Placement | None] = field(default_factory=dict[str, "Placement | None"])
     """By output: the expected placement where one was given and holds, else the one that fits the values."""
+    failed_at: tuple[int, int] | None = None
+    """Rank and node position where a rank could not go on, though the sequential program could."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,10 @@ class Twin:
             held = local_inputs(inputs, self.program.inputs, self.program.mesh, generator)
             ranks = run_ranks(self.program.graphs, held, keep=keep or None, schedule=self.schedule)
         except RewrightError as error:
-            return TwinResult(False, f"the sequential program runs, and the distributed one fails: {error}")
+            where = (error.rank, error.position) if isinstance(error, ExecutionFailed) else None
+            return TwinResult(
+                False, f"the sequential program runs, and the distributed one fails: {error}", failed_at=where
+            )
         return Trial(inputs, sequential, ranks)
 
     def _run_sequential(self, seed: int, trial: int, keep: frozenset[int]) -> tuple[dict[str, Array], Execution]:
