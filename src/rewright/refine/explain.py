@@ -42,7 +42,7 @@ def findings(case: Case, proof: Proof, twin: TwinResult, deadline: float | None)
     found: list[Finding] = []
     ordered = sorted(places.values(), key=lambda item: item[0].position)
     for parting, outputs in ordered[:_shown(ordered)]:
-        found.append(_finding(case, proof, parting, outputs, twin, deadline))
+        found.append(_finding(case, proof, parting, localiser.origin(parting), outputs, twin, deadline))
     explained = {name for _, outputs in places.values() for name in outputs}
     for name in proof.failed:
         if name not in explained:
@@ -64,11 +64,14 @@ def _finding(
     case: Case,
     proof: Proof,
     parting: Parting,
+    origin: Parting | None,
     outputs: Sequence[str],
     twin: TwinResult,
     deadline: float | None,
 ) -> Finding:
-    repair = _repair(case, proof, parting, outputs, deadline) if twin.agrees is False else None
+    places = [parting] if origin is None else [origin, parting]
+    repairs = (_repair(case, proof, place, outputs, deadline) for place in places if twin.agrees is False)
+    repair = next((found for found in repairs if found is not None), None)
     relation = proof.relations[outputs[0]]
     partial = bool(parting.partial) or "Partial" in relation.placement
     kind = "missing_reduction" if partial else "wrong_value"
@@ -76,15 +79,19 @@ def _finding(
         kind = "not_proved"
     found = 'Partial("sum")' if partial else "no part of a tensor of the sequential program"
     more = f" and {len(outputs) - 1} more outputs" if len(outputs) > 1 else ""
-    message = (
-        f"{outputs[0]}{more}: rank {parting.rank} computes {parting.operator} at {parting.span} from "
-        + ("a sum that is not yet reduced over the ranks" if partial else "tensors that are right, and its result is not")
-    )
+    message = f"{outputs[0]}{more}: rank {parting.rank} computes {parting.operator} at {parting.span} from "
+    if origin is not None:
+        message += f"the sum at {origin.span}, which is not yet reduced over the ranks"
+    elif partial:
+        message += "a sum that is not yet reduced over the ranks"
+    else:
+        message += "tensors that are right, and its result is not"
+    shown = origin or parting
     return Finding(
         kind,
         message,
-        parting.sequential,
-        parting.span,
+        shown.sequential,
+        shown.span,
         relation.expected or "Replicate()",
         found,
         repair.text if repair else None,
@@ -110,7 +117,7 @@ def _repair(
     case: Case, proof: Proof, parting: Parting, outputs: Sequence[str], deadline: float | None
 ) -> Repair | None:
     """The first edit near the place after which the proof succeeds for the outputs that failed there."""
-    site = {rank: parting.position for rank in range(len(case.program.graphs)) if _same_node(case, rank, parting)}
+    site = _site(case.program, parting)
     if len(site) < len(case.program.graphs):
         return None
     for count, repair in enumerate(candidates(case.program, site)):
@@ -124,6 +131,12 @@ def _repair(
     return None
 
 
-def _same_node(case: Case, rank: int, parting: Parting) -> bool:
-    nodes = case.program.graphs[rank].nodes
-    return parting.position < len(nodes) and nodes[parting.position].op.name == parting.operator
+def _site(program: RankProgram, parting: Parting) -> dict[int, int]:
+    """The corresponding node of every rank: positions differ between ranks, operators and source lines do not."""
+    wanted = program.graphs[parting.rank].nodes[parting.position]
+    alike = [
+        [p for p, node in enumerate(graph.nodes) if node.span == wanted.span and node.op.name == wanted.op.name]
+        for graph in program.graphs
+    ]
+    occurrence = alike[parting.rank].index(parting.position)
+    return {rank: found[occurrence] for rank, found in enumerate(alike) if occurrence < len(found)}

@@ -42,6 +42,7 @@ class Localiser:
         self._home = self._first_nodes()
         self._familiar: dict[int, bool] = {}
         self._masks: dict[int, bool] = {}
+        self._composed: dict[int, bool] = {}
 
     def _first_nodes(self) -> dict[int, int]:
         """For every term, and every fold under it, the first sequential node that computes it."""
@@ -63,10 +64,20 @@ class Localiser:
         return known
 
     def _known(self, addend: Addend) -> bool:
-        """An open part counts as familiar: an all-reduce may still complete it."""
-        if addend.term in self._home or addend.parts or addend.term < self._lifter.horizon:
+        """An open part of something familiar is familiar: an all-reduce may still complete it."""
+        if addend.term in self._home or addend.term < self._lifter.horizon:
             return True
-        return self._positional(addend.term)
+        return self._made_of_familiar(addend.term) if addend.parts else self._positional(addend.term)
+
+    def _made_of_familiar(self, term: int) -> bool:
+        """Whether a term holds no closed fold that the sequential program does not have."""
+        known = self._composed.get(term)
+        if known is None:
+            terms = self._lifter.algebra.terms
+            known = term < self._lifter.horizon or terms.label(term)[0] != "ranged"
+            known = known and all(self._made_of_familiar(child) for child in terms.children(term))
+            self._composed[term] = known
+        return known
 
     def _positional(self, term: int) -> bool:
         """Whether a term is made of positions, numbers and integer inputs alone, such as the mask of a shard."""
@@ -88,6 +99,12 @@ class Localiser:
         for rank, lifted in enumerate(self._ranks):
             if output in lifted.graph.outputs:
                 found.extend(self._walk(rank, lifted, lifted.graph.outputs[output]))
+        if not found:
+            found = [
+                self._parting(rank, lifted, lifted.graph.outputs[output])
+                for rank, lifted in enumerate(self._ranks)
+                if output in lifted.graph.outputs
+            ]
         return sorted(found, key=lambda p: (p.position, p.rank))
 
     def _walk(self, rank: int, lifted: Lifted, start: int) -> Iterator[Parting]:
@@ -96,7 +113,7 @@ class Localiser:
             position = stack.pop()
             node = lifted.graph.nodes[position]
             strange = [p for p in node.operands if not self.familiar(lifted.values[p])]
-            if not strange and (position == start or not self.familiar(lifted.values[position])):
+            if not strange and not self.familiar(lifted.values[position]):
                 yield self._parting(rank, lifted, position)
             for operand in strange:
                 if operand not in seen:
@@ -105,9 +122,7 @@ class Localiser:
 
     def _parting(self, rank: int, lifted: Lifted, position: int) -> Parting:
         node = lifted.graph.nodes[position]
-        partial = tuple(
-            p for p in node.operands if any(a.parts for a in addends(self._lifter.values[lifted.values[p]]))
-        )
+        partial = tuple(p for p in node.operands if self._is_partial(lifted, p))
         return Parting(
             rank, position, node.span, self._counterpart(lifted, position), node.op.name, partial
         )
@@ -122,6 +137,19 @@ class Localiser:
         if users:
             return self._sequential.graph.nodes[min(users)].span
         return self._sequential.graph.nodes[max(homes)].span if homes else NO_SPAN
+
+    def origin(self, parting: Parting) -> Parting | None:
+        """Where the unreduced sum that a parting reads was computed; None where it reads none, or is a collective."""
+        lifted = self._ranks[parting.rank]
+        if not parting.partial or isinstance(lifted.graph.nodes[parting.position].op, _COLLECTIVE):
+            return None
+        position = parting.partial[0]
+        while inner := [p for p in lifted.graph.nodes[position].operands if self._is_partial(lifted, p)]:
+            position = inner[0]
+        return self._parting(parting.rank, lifted, position)
+
+    def _is_partial(self, lifted: Lifted, position: int) -> bool:
+        return any(a.parts for a in addends(self._lifter.values[lifted.values[position]]))
 
     def homes(self, lifted: Lifted, operands: Sequence[int]) -> list[int]:
         """The sequential nodes that compute what the operands are windows or parts of."""
