@@ -1,6 +1,7 @@
 """Captures of all ranks: what is read off DTensors, and the ways in which one process could mix its ranks up."""
 
 import socket
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -143,11 +144,12 @@ def test_the_silent_reducer_of_ddp_is_refused() -> None:
 def test_nothing_is_left_behind() -> None:
     capture_ranks(split, {"tp": 2})
     assert not dist.is_initialized()
-    before = dist.new_group
+    before, hook = dist.new_group, sys.excepthook
     with pytest.raises(CaptureError):
         capture_ranks(lambda mesh: 1 / 0, {"tp": 2})
     assert not dist.is_initialized()
     assert dist.new_group is before
+    assert sys.excepthook is hook
 
 
 def test_an_own_process_group_is_refused() -> None:

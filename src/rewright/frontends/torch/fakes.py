@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch.fx.experimental._config
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
@@ -21,6 +22,8 @@ Dynamic = Mapping[str, Mapping[int, str]]
 
 A size may be a polynomial: ``"2*half"`` for an axis that two ranks split evenly.
 """
+
+experimental_config: Any = torch.fx.experimental._config
 
 SYMBOL_PREFIX = "s_"
 """PyTorch tells kinds of symbols by the first letters of their names; the lowering drops this prefix."""
@@ -142,6 +145,13 @@ def assumptions(mode: FakeTensorMode) -> tuple[str, ...]:
         found += [f"{symbol} <= {high}"] if high < _UNBOUNDED else []
     found += [str(guard.expr) for guard in environment.guards]
     return tuple(sorted({text.replace(SYMBOL_PREFIX, "") for text in found}))
+
+
+@contextmanager
+def undecided_sizes() -> Generator[None]:
+    """Where PyTorch asks for a mere preference about a symbolic size, it takes the general way and assumes nothing."""
+    with experimental_config.patch(backed_size_oblivious=True):
+        yield
 
 
 @contextmanager

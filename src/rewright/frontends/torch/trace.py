@@ -29,6 +29,7 @@ from rewright.frontends.torch.fakes import (
     derive_symbols,
     mode_of,
     new_mode,
+    undecided_sizes,
 )
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
@@ -237,8 +238,10 @@ def _make_graph(
     def function(values: list[torch.Tensor]) -> list[torch.Tensor]:
         return program(values)  # make_fx counts the arguments of what it is given, and would count self
 
-    mode = "symbolic" if symbolic else "fake"
-    return make_fx(function, tracing_mode=mode, _allow_non_fake_inputs=True)(values)
+    if not symbolic:
+        return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(values)
+    with undecided_sizes():
+        return make_fx(function, tracing_mode="symbolic", _allow_non_fake_inputs=True)(values)
 
 
 def _argument_tensors(arguments: Mapping[str, Any]) -> Tensors:

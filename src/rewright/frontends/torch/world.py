@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import socket
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -39,8 +40,10 @@ def as_rank(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
     register_backend()
     clear_rank_caches()
     store: Any = _distributed.HashStore()
+    hook = sys.excepthook
     dist.init_process_group(BACKEND, rank=rank, world_size=mesh.size, store=store)
     try:
+        sys.excepthook = hook  # PyTorch prefixes tracebacks by the rank, once more for every process group
         new_group = _own_new_group()
         with mock.patch.object(c10d, "new_group", new_group), mock.patch.object(dist, "new_group", new_group):
             names = tuple(name for name, _ in mesh.axes)

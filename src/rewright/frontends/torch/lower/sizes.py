@@ -71,7 +71,8 @@ def _whole(number: Any, expression: Any) -> int:
 
 def _not_polynomial(expression: Any) -> UnsupportedOperator:
     return UnsupportedOperator(
-        f"the size {expression} is no polynomial of the size symbols; capture with that size as a number"
+        f"the size {str(expression).replace(SYMBOL_PREFIX, '')} is no polynomial of the size symbols; capture with "
+        "that size as a number, or name it as a multiple such as 2*half"
     )
 
 

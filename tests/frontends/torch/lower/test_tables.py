@@ -1,0 +1,43 @@
+"""Every operator that captures of Transformers models were found to contain has a lowering."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rewright.frontends.torch.lower.__main__ import table
+from rewright.frontends.torch.lower.tables import FAMILIES, IGNORED, PURE, VIEWS, WRITES, functional_name, supported
+
+EXPORTED = ["view", "permute", "mul", "add", "_assert_tensor_metadata", "unsqueeze", "expand", "clone", "mm", "slice", "bmm", "pow", "mean", "rsqrt", "addmm", "arange", "index", "cat", "where", "_softmax", "scalar_tensor", "sub", "logical_not", "neg", "native_layer_norm", "full", "bitwise_and", "_to_copy", "full_like", "sigmoid", "embedding", "cumsum", "split_with_sizes", "eq", "any", "alias", "gelu", "le", "sum", "ne", "div", "cos", "sin", "topk", "sort", "histc", "empty_permuted", "index_put", "exp", "constant_pad_nd", "bitwise_not", "copy", "slice_scatter", "ge", "convolution", "relu", "logical_and", "clamp", "minimum", "tanh", "empty", "gather", "select", "gt", "lt", "log", "scatter", "max", "repeat", "abs", "squeeze", "log1p", "scaled_dot_product_attention", "linear", "layer_norm"]
+JOINT = ["t", "transpose", "_unsafe_view", "detach", "squeeze", "slice_backward", "select_backward", "new_zeros", "native_layer_norm_backward", "embedding_dense_backward", "silu_backward", "gelu_backward", "tanh_backward", "sigmoid_backward", "threshold_backward", "softplus_backward", "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data", "nll_loss_forward", "nll_loss_backward", "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward", "_safe_softmax", "convolution_backward", "scatter_add", "flip", "tril", "ones_like", "masked_fill", "copy_", "add_", "div_", "scatter_", "logical_and_", "bernoulli_"]
+
+
+@pytest.mark.parametrize("name", EXPORTED + JOINT)
+def test_the_operators_of_real_models(name: str) -> None:
+    entries = {*PURE, *VIEWS, *WRITES, *IGNORED}
+    names = {entry.split(".")[1] for entry in entries if entry.startswith("aten.")}
+    assert name in names or name.removesuffix("_") in names
+
+
+def test_no_operator_is_in_two_tables() -> None:
+    every = [name for names in supported().values() for name in names]
+    assert len(every) == len(set(every))
+    assert not IGNORED & set(every)
+
+
+def test_in_place_operators_use_their_functional_form() -> None:
+    assert functional_name("aten.add_.Tensor") == "aten.add.Tensor"
+    assert functional_name("aten.add.Tensor") is None
+    assert functional_name("aten.__and__.Tensor") is None
+
+
+def test_the_table_for_the_documentation_has_a_row_for_each_family() -> None:
+    rows = table().splitlines()
+    assert len(rows) == len(FAMILIES) + 2
+    assert any("`aten.embedding_dense_backward.default`" in row for row in rows)
+
+
+def test_the_module_prints_the_table() -> None:
+    call = [sys.executable, "-m", "rewright.frontends.torch.lower"]
+    assert subprocess.run([*call, "--list"], capture_output=True, text=True, check=True).stdout.startswith("| family |")
+    assert subprocess.run(call, capture_output=True, text=True).stderr.startswith("usage:")
