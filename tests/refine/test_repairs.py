@@ -61,3 +61,21 @@ def test_nothing_is_confirmed_where_no_candidate_helps() -> None:
     sequential, program = mlp(2)
     mutant = next(m for m in generate(program) if m.kind == "dropped_residual")
     assert list(confirmed(sequential, mutant.program, mutant.positions)) == []
+
+
+def test_programs_of_full_size_are_repaired_small() -> None:
+    sequential, program = mlp(4, batch=8192, hidden=4096, inner=14336)
+    mutant = next(m for m in generate(program) if m.kind == "dropped_collective")
+    repair = next(confirmed(sequential, mutant.program, mutant.positions))
+    assert repair.text == "insert all_reduce over tp after parallel.py:10"
+    assert repair.program.graphs[0].nodes[mutant.positions[0] + 1].type.shape == (8192, 4096)
+
+
+def test_only_some_outputs_have_to_agree() -> None:
+    """A second bug elsewhere does not hide the repair of the first."""
+    sequential, program = sequence_parallel_norm(2)
+    second = next(m for m in generate(program) if m.kind == "missing_gradient_reduction").program
+    mutant = next(m for m in generate(second) if m.description == "reduce_scatter of kind sum made maximum")
+    assert list(confirmed(sequential, mutant.program, mutant.positions)) == []
+    repair = next(confirmed(sequential, mutant.program, mutant.positions, outputs=["output"]))
+    assert repair.text.endswith("a sum instead of a maximum")

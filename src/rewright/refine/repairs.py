@@ -5,7 +5,7 @@ A candidate is only a guess until the refinement check has been run on the repai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, cast
@@ -18,7 +18,7 @@ from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ops.collectives import Groups
 from rewright.refine.editing import Editor, Replacement, Site, edit_program
-from rewright.refine.twin.twin import make_twin
+from rewright.refine.twin.twin import Twin, make_twin
 
 _LAYOUT: tuple[type[Operator], ...] = (ops.BroadcastInDim, ops.Reshape, ops.Convert, ops.Transpose)
 
@@ -41,13 +41,10 @@ def candidates(program: RankProgram, site: Mapping[int, int]) -> Iterator[Repair
         program: the programs of all ranks.
         site: the suspected node's position by rank.
     """
-    for near in _neighbourhood(program, dict(site)):
-        rank = min(near)
-        node = program.graphs[rank].nodes[near[rank]]
-        for text, build in _edits(program, rank, node):
-            yield from _applied(program, near, text, build)
-        if isinstance(node.op, ops.Constant) and node.type.dtype.is_integer:
-            yield from _moved_constants(program, near)
+    for proposal in _proposals(program, site):
+        repaired = proposal.apply(program)
+        if repaired is not None:
+            yield Repair(proposal.text, repaired)
 
 
 def confirmed(
@@ -56,23 +53,83 @@ def confirmed(
     site: Mapping[int, int],
     expect: Mapping[str, Placement] | None = None,
     limit: int = 64,
+    outputs: Collection[str] | None = None,
+    twin: Twin | None = None,
 ) -> Iterator[Repair]:
-    """The candidates (of the first ``limit``) with which the programs agree numerically; none where nothing can run."""
-    for repair in islice(candidates(program, site), limit):
+    """The candidates (of the first ``limit``) with which the programs agree numerically.
+
+    Args:
+        expect: placements of outputs, as for ``Twin.compare``.
+        outputs: the outputs that have to agree; all by default.
+        twin: the twin of the unrepaired program; programs of full size are shrunk once, and repaired small.
+
+    Yields none where nothing can be executed.
+    """
+    if twin is None:
         try:
-            twin = make_twin(sequential, repair.program)
+            made = make_twin(sequential, program)
         except CollectiveMismatch:
+            made = None
+        if isinstance(made, Unsupported):
+            return
+        twin = made
+    small = {p.key: p for p in _proposals(twin.program, site)} if twin is not None else {}
+    for proposal in islice(_proposals(program, site), limit):
+        repaired = proposal.apply(program)
+        if repaired is None:
             continue
-        if not isinstance(twin, Unsupported) and twin.compare(expect=expect).agrees:
-            yield repair
+        alike = small.get(proposal.key)
+        tried = _retried(twin, alike) if twin and alike else _fresh(sequential, repaired)
+        if tried is None:
+            continue
+        result = tried.compare(expect=expect)
+        partly = outputs is not None and result.wrong_outputs and not set(outputs) & set(result.wrong_outputs)
+        if result.agrees or partly:
+            yield Repair(proposal.text, repaired)
 
 
-def _applied(program: RankProgram, site: Site, text: str, build: Replacement) -> Iterator[Repair]:
+def _retried(twin: Twin, proposal: _Proposal) -> Twin | None:
+    repaired = proposal.apply(twin.program)
     try:
-        repaired, _ = edit_program(program, site, build)
-    except TypeMismatch:
-        return
-    yield Repair(text, repaired)
+        return None if repaired is None else twin.with_ranks(repaired)
+    except CollectiveMismatch:
+        return None
+
+
+def _fresh(sequential: Graph, repaired: RankProgram) -> Twin | None:
+    try:
+        made = make_twin(sequential, repaired)
+    except CollectiveMismatch:
+        return None
+    return None if isinstance(made, Unsupported) else made
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """An edit that has not been applied; the same key means the same edit of programs that differ in sizes only."""
+
+    key: tuple[tuple[tuple[int, int], ...], int]
+    text: str
+    site: Site
+    build: Replacement
+
+    def apply(self, program: RankProgram) -> RankProgram | None:
+        """The repaired program, or None where the edit does not type-check."""
+        try:
+            return edit_program(program, self.site, self.build)[0]
+        except TypeMismatch:
+            return None
+
+
+def _proposals(program: RankProgram, site: Mapping[int, int]) -> Iterator[_Proposal]:
+    for near in _neighbourhood(program, dict(site)):
+        rank = min(near)
+        node = program.graphs[rank].nodes[near[rank]]
+        edits = [(text, near, build) for text, build in _edits(program, rank, node)]
+        if isinstance(node.op, ops.Constant) and node.type.dtype.is_integer:
+            edits.extend(_moved_constants(program, near))
+        for number, (text, where, build) in enumerate(edits):
+            yield _Proposal((tuple(near.items()), number), text, where, build)
 
 
 def _neighbourhood(program: RankProgram, site: Site) -> Iterator[Site]:
@@ -199,20 +256,19 @@ def _moved_slices(node: Node) -> Iterator[_Edit]:
                 )
 
 
-def _moved_constants(program: RankProgram, site: Site) -> Iterator[Repair]:
+def _moved_constants(program: RankProgram, site: Site) -> Iterator[tuple[str, Site, Replacement]]:
     """An integer constant off by one, on all ranks, then on one of them."""
     for shift in (-1, 1):
         span = program.graphs[min(site)].nodes[site[min(site)]].span
         word = "larger" if shift > 0 else "smaller"
-        yield from _applied(program, site, f"make the integer constant at {span} one {word}", _constant_plus(shift))
+        yield f"make the integer constant at {span} one {word}", site, _constant_plus(shift)
     for shift in (-1, 1):
         for rank, position in site.items():
             node = program.graphs[rank].nodes[position]
-            if not isinstance(node.op, ops.Constant) or len(node.op.values) != 1:
-                continue
-            value = node.op.values[0]
-            text = f"use {value + shift} instead of {value} at {node.span} on rank {rank}"
-            yield from _applied(program, {rank: position}, text, _constant_plus(shift))
+            if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
+                value = node.op.values[0]
+                text = f"use {value + shift} instead of {value} at {node.span} on rank {rank}"
+                yield text, {rank: position}, _constant_plus(shift)
 
 
 def _constant_plus(shift: int) -> Replacement:

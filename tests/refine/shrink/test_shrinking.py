@@ -236,3 +236,15 @@ def test_what_cannot_shrink_is_said() -> None:
     twin = make_twin(*pair, largest=1000)
     assert isinstance(twin, Unsupported)
     assert "shrinking them consistently leaves" in twin.why
+
+
+@pytest.mark.parametrize("name", FULL_SIZE)
+def test_expectations_are_given_at_captured_sizes(name: str) -> None:
+    sequential, program = FULL_SIZE[name](4)
+    twin = shrunk((sequential, replace(program, outputs={})))
+    assert twin.compare(expect=program.outputs).agrees is True
+    wrong = {
+        output: place(sequential.nodes[p].type.shape, program.mesh, ("Partial(sum)",))
+        for output, p in sequential.outputs.items()
+    }
+    assert twin.compare(expect=wrong).agrees is False

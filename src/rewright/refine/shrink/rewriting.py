@@ -97,14 +97,16 @@ class Rewriter:
         return tuple(found)
 
 
-def small_placement(placement: Placement, whole: int, offsets: Sequence[int], solution: Solution) -> Placement:
-    """A placement of a node's tensor at the small sizes."""
+def small_placement(placement: Placement, scales: Sequence[Scale]) -> Placement:
+    """A placement of a tensor whose axes became smaller by these scales."""
 
-    def runs(axis: int, own: AxisRuns) -> AxisRuns:
-        scale = solution.scale(offsets[whole] + axis)
+    def runs(scale: Scale, own: AxisRuns) -> AxisRuns:
         return tuple((scale(number(low)), scale(number(length))) for low, length in own)
 
-    return replace(placement, runs=tuple(tuple(runs(i, own) for i, own in enumerate(rank)) for rank in placement.runs))
+    return replace(
+        placement,
+        runs=tuple(tuple(runs(s, own) for s, own in zip(scales, rank, strict=True)) for rank in placement.runs),
+    )
 
 
 def _slice(rewriter: Rewriter, node: Node, op: ops.Slice) -> Operator:

@@ -15,6 +15,7 @@ from rewright.refine.shrink.collecting import collect
 from rewright.refine.shrink.rewriting import Failure, Rewriter, small_placement
 from rewright.refine.shrink.solving import Solution
 from rewright.refine.shrink.space import AxisSpace
+from rewright.refine.shrink.units import Scale
 
 MOST_ATTEMPTS = 30
 
@@ -25,6 +26,8 @@ class Shrunk:
 
     sequential: Graph
     program: RankProgram
+    scales: dict[str, tuple[Scale, ...]]
+    """For every sequential output, how positions along its axes became smaller."""
 
     def elements(self) -> int:
         """Elements of all tensors together."""
@@ -51,7 +54,8 @@ def shrink(sequential: Graph, program: RankProgram, schedule: Schedule) -> Shrun
     for _ in range(MOST_ATTEMPTS):
         small, failures = _rewritten(graphs, space, solution)
         if not failures:
-            return Shrunk(small[0], _placed(sequential, program, small[1:], space, solution))
+            placed = _placed(sequential, program, small[1:], space, solution)
+            return Shrunk(small[0], placed, _output_scales(sequential, space, solution))
         solution.weaken([axis for failure in failures for axis in failure.axes])
         solution.solve()
     return Unsupported("no consistent small sizes were found for these programs")
@@ -69,19 +73,24 @@ def _rewritten(
     return tuple(small), failures
 
 
+def _output_scales(sequential: Graph, space: AxisSpace, solution: Solution) -> dict[str, tuple[Scale, ...]]:
+    return {name: _scales(sequential, p, space, solution) for name, p in sequential.outputs.items()}
+
+
+def _scales(sequential: Graph, position: int, space: AxisSpace, solution: Solution) -> tuple[Scale, ...]:
+    first = space.offsets[0][position]
+    return tuple(solution.scale(first + axis) for axis in range(sequential.nodes[position].type.rank))
+
+
 def _placed(
     sequential: Graph, program: RankProgram, graphs: tuple[Graph, ...], space: AxisSpace, solution: Solution
 ) -> RankProgram:
     def small(table: Mapping[str, Placement], where: Mapping[str, int]) -> dict[str, Placement]:
         return {
-            name: small_placement(placement, where[name], space.offsets[0], solution)
+            name: small_placement(placement, _scales(sequential, where[name], space, solution))
             for name, placement in table.items()
             if name in where
         }
 
-    return replace(
-        program,
-        graphs=graphs,
-        inputs=small(program.inputs, sequential.inputs),
-        outputs=small(program.outputs, sequential.outputs),
-    )
+    inputs, outputs = small(program.inputs, sequential.inputs), small(program.outputs, sequential.outputs)
+    return replace(program, graphs=graphs, inputs=inputs, outputs=outputs)

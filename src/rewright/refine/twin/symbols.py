@@ -53,10 +53,15 @@ def program_at_sizes(program: RankProgram, sizes: Mapping[str, int]) -> RankProg
     """All ranks, and the placements, with numbers for symbols."""
 
     def placed(table: Mapping[str, Placement]) -> dict[str, Placement]:
-        return {name: replace(p, runs=_value_at(p.runs, sizes)) for name, p in table.items()}
+        return {name: placement_at_sizes(p, sizes) for name, p in table.items()}
 
     graphs = tuple(at_sizes(graph, sizes) for graph in program.graphs)
     return replace(program, graphs=graphs, inputs=placed(program.inputs), outputs=placed(program.outputs))
+
+
+def placement_at_sizes(placement: Placement, sizes: Mapping[str, int]) -> Placement:
+    """A placement with numbers for symbols."""
+    return replace(placement, runs=_value_at(placement.runs, sizes))
 
 
 def _operator_at(op: Operator, sizes: Mapping[str, int]) -> Operator:

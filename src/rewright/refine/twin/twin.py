@@ -19,6 +19,7 @@ from rewright.ops.base import Array
 from rewright.refine.shrink.shrinking import elements, shrink
 from rewright.refine.twin.drawing import Draws, plan_draws
 from rewright.refine.twin.placing import Difference, compare, fitting, local_inputs, rounding
+from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
 from rewright.refine.verdict import Counterexample
 
@@ -65,6 +66,7 @@ class Twin:
     draws: Draws
     schedule: Schedule
     shrunk: bool = False
+    resize: Resize = field(default_factory=Resize)
 
     def compare(
         self, seed: int = 0, expect: Mapping[str, Placement] | None = None, trials: int | None = None
@@ -73,10 +75,13 @@ class Twin:
 
         Args:
             seed: determines all inputs.
-            expect: placements of outputs; by default those of the program. An output without one may have any.
+            expect: placements of outputs at the sizes of the programs that the twin was made from; by default those
+                of the program. An output without one may have any.
             trials: how many draws; by default as many as the special integer values need.
         """
-        expected = dict(self.program.outputs if expect is None else expect)
+        expected = dict(self.program.outputs)
+        if expect is not None:
+            expected = {name: self._resized(name, p) for name, p in expect.items() if name in self.sequential.outputs}
         found: TwinResult | None = None
         count = self.draws.trials if trials is None else trials
         for trial in range(count):
@@ -91,6 +96,15 @@ class Twin:
             error = max(one.largest_error, found.largest_error if found else 0.0)
             found = replace(one, trials=trial + 1, largest_error=error)
         return found or TwinResult(None, "no trial was asked for")
+
+    def _resized(self, name: str, placement: Placement) -> Placement:
+        shape = self.sequential.nodes[self.sequential.outputs[name]].type.shape
+        return self.resize(name, placement, shape, self.program.mesh)
+
+    def with_ranks(self, program: RankProgram) -> Twin:
+        """The twin of another distributed program at the same sizes; raises CollectiveMismatch."""
+        draws = plan_draws(self.sequential, program)
+        return replace(self, program=program, draws=draws, schedule=match_collectives(program.graphs))
 
     def run_trial(
         self, seed: int, trial: int, keep: Sequence[frozenset[int]] = (), keep_sequential: frozenset[int] = frozenset()
@@ -201,13 +215,16 @@ def make_twin(sequential: Graph, program: RankProgram, largest: int = LARGEST) -
     why = _obstacle(sequential, program)
     if why is not None:
         return Unsupported(why)
+    shapes = {name: sequential.nodes[p].type.shape for name, p in sequential.outputs.items()}
+    sizes: dict[str, int] = {}
     names = size_symbols(sequential).union(*(size_symbols(graph) for graph in program.graphs))
     if names:
         sizes = default_sizes(names)
         sequential, program = at_sizes(sequential, sizes), program_at_sizes(program, sizes)
     schedule = match_collectives(program.graphs)
     if elements((sequential, *program.graphs)) <= largest:
-        return Twin(sequential, program, plan_draws(sequential, program), schedule)
+        resize = Resize(shapes, sizes)
+        return Twin(sequential, program, plan_draws(sequential, program), schedule, resize=resize)
     small = shrink(sequential, program, schedule)
     if isinstance(small, Unsupported):
         return small
@@ -216,7 +233,8 @@ def make_twin(sequential: Graph, program: RankProgram, largest: int = LARGEST) -
             f"the programs have {elements((sequential, *program.graphs)):.1e} elements, and shrinking them "
             f"consistently leaves {small.elements():.1e}, too many to execute"
         )
-    return Twin(small.sequential, small.program, plan_draws(small.sequential, small.program), schedule, shrunk=True)
+    draws = plan_draws(small.sequential, small.program)
+    return Twin(small.sequential, small.program, draws, schedule, True, Resize(shapes, sizes, small.scales))
 
 
 def _obstacle(sequential: Graph, program: RankProgram) -> str | None:
