@@ -16,6 +16,7 @@ from rewright import ops
 from rewright.ir.dims import Shape
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
+from rewright.ops.base import integer_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,28 @@ class Affine:
 def of_node(
     op: Operator, operands: Sequence[Affine | None], types: Sequence[TensorType], result: TensorType
 ) -> Affine | None:
-    """The affine form of a node from those of its operands, or None where it has none."""
+    """The affine form of a node from those of its operands, or None where it has none or its integers overflow."""
     if result.dtype.is_float:
         return None
+    form = _exact(op, operands, types, result)
+    return form if form is not None and _fits(form, result) else None
+
+
+def _fits(form: Affine, kind: TensorType) -> bool:
+    """Whether no element leaves the range of the dtype; a symbolic axis is taken to be shorter than 2^31."""
+    if kind.dtype is DType.BOOL:
+        return True
+    sizes = [size if isinstance(size, int) else 2**31 for size in kind.shape]
+    reach = [c * max(size - 1, 0) for c, size in zip(form.coefficients, sizes, strict=True)]
+    low, high = integer_limits(kind.dtype)
+    return (
+        low <= form.constant + sum(min(r, 0) for r in reach) and form.constant + sum(max(r, 0) for r in reach) <= high
+    )
+
+
+def _exact(
+    op: Operator, operands: Sequence[Affine | None], types: Sequence[TensorType], result: TensorType
+) -> Affine | None:
     if isinstance(op, ops.Constant):
         return Affine(int(op.values[0]), (0,) * result.rank) if len(op.values) == 1 else None
     if isinstance(op, ops.Iota):
@@ -47,13 +67,8 @@ def of_node(
     if isinstance(op, (ops.Add, ops.Subtract, ops.Multiply, ops.Negate, ops.Not, ops.And, ops.Or, ops.Compare)):
         return _arithmetic(op, known, types[0])
     if isinstance(op, ops.Convert):
-        return known[0] if _keeps(types[0].dtype, result.dtype) else None
+        return known[0] if result.dtype is not DType.BOOL else None
     return _movement(op, known, types, result)
-
-
-def _keeps(source: DType, target: DType) -> bool:
-    """Whether every integer that a program uses as an index survives the conversion."""
-    return source is target or (source is not DType.BOOL and target is DType.I64) or source is DType.BOOL
 
 
 def _arithmetic(op: Operator, known: Sequence[Affine], kind: TensorType) -> Affine | None:

@@ -14,7 +14,9 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, SourceSpan, TensorType
+from rewright.ops.base import integer_limits
 from rewright.ops.reference import affine, collectives, products
+from rewright.ops.reference import building as rb
 from rewright.ops.reference.affine import Affine
 
 
@@ -236,8 +238,9 @@ def _convert(b: SimplifyingBuilder, op: ops.Convert, operands: tuple[int, ...]) 
     value = b.uniform(x)
     if value is None or (kind.dtype.is_float and not op.dtype.is_float):
         return None
-    typed = bool(value) if op.dtype is DType.BOOL else float(value) if op.dtype.is_float else int(value)
-    return _constant(b, typed, kind.shape, op.dtype)
+    if op.dtype.is_integer and not integer_limits(op.dtype)[0] <= value <= integer_limits(op.dtype)[1]:
+        return None
+    return _constant(b, rb.cast(value, op.dtype), kind.shape, op.dtype)
 
 
 def _select(b: SimplifyingBuilder, op: ops.Select, operands: tuple[int, ...]) -> int | None:

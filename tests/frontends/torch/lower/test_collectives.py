@@ -104,6 +104,36 @@ def test_pieces_in_another_order_are_moved() -> None:
     assert names == ["input", "all_gather", "slice", "slice", "slice", "slice", "concatenate"]
 
 
+def test_in_place_collectives_are_seen_by_aliases() -> None:
+    def in_place(x: torch.Tensor) -> torch.Tensor:
+        whole = x.clone()
+        row = whole[0]
+        c10d.wait_tensor(c10d.all_reduce_(whole, "sum", "tp"))
+        return row
+
+    assert [node.op.name for node in rank_program(in_place).nodes] == ["input", "all_reduce", "slice", "reshape"]
+
+
+def test_coalesced_collectives_in_place() -> None:
+    def in_place(x: torch.Tensor) -> torch.Tensor:
+        first, second = x.clone(), x * 2
+        c10d.all_reduce_coalesced_([first, second], "sum", "tp")
+        return first + second
+
+    names = [node.op.name for node in rank_program(in_place).nodes]
+    assert names.count("all_reduce") == 2
+    assert names[-1] == "add"
+
+
+def test_collectives_into_a_given_tensor() -> None:
+    def gathered(x: torch.Tensor) -> torch.Tensor:
+        whole = x.new_empty((32, 4))
+        c10d.all_gather_into_tensor_out(x, 4, "tp", out=whole)
+        return whole
+
+    assert [node.op.name for node in rank_program(gathered).nodes] == ["input", "all_gather"]
+
+
 def test_an_unused_collective_stays_in_the_program() -> None:
     graph = torch.fx.Graph()
     x = graph.placeholder("x")

@@ -105,6 +105,11 @@ def test_a_boolean_index_needs_data() -> None:
         lowered(lambda x: torch.ops.aten.index_put(x, [x > 0], x.flatten()[:3]), CUBE)
 
 
+def test_a_mask_of_bytes_is_no_index() -> None:
+    with pytest.raises(UnsupportedOperator, match="a mask of bytes as an index"):
+        lowered(lambda x: torch.ops.aten.index_put(x, [torch.ones(3, dtype=torch.uint8)], x[:1]), CUBE)
+
+
 ASSEMBLED: dict[str, Function] = {
     "cat": lambda x: torch.cat([x, x[:, :1] * 2, x[:, :0]], 1),
     "cat of types": lambda x: torch.cat([x[0, 0], torch.arange(2)]),

@@ -17,7 +17,7 @@ UNARY: list[Callable[[torch.Tensor], torch.Tensor]] = [
     torch.abs, torch.neg, torch.exp, torch.expm1, torch.sigmoid, torch.tanh, torch.sin, torch.cos, torch.sign,
     torch.floor, torch.ceil, torch.round, torch.trunc, torch.erf, torch.square, torch.relu, torch.exp2,
     torch.isfinite, torch.isnan, torch.isinf, torch.logical_not, F.silu, F.gelu, F.softplus, F.mish, F.elu,
-    F.leaky_relu, F.hardswish, F.logsigmoid,
+    F.leaky_relu, F.hardswish, F.logsigmoid, F.hardtanh, F.relu6, F.softsign,
 ]  # fmt: skip
 
 

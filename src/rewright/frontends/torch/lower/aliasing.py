@@ -80,7 +80,7 @@ def view_dtype(c: Context, x: Value, dtype: object) -> Steps:
     "aten.requires_grad_.default",
     "aten.detach_.default",
     "_c10d_functional.wait_tensor.default",
-    "c10d_functional.wait_tensor.default",
+    "_c10d_functional._wrap_tensor_autograd.default",
     "aten.real.default",
 )
 def identity(c: Context, x: Value, *_: object, **__: object) -> Steps:
@@ -263,13 +263,6 @@ def unfold(c: Context, x: Value, dimension: int, size: int, step: int) -> Steps:
     "aten.to.device",
     "aten.to.other",
     "aten.type_as.default",
-    "aten.float.default",
-    "aten.double.default",
-    "aten.half.default",
-    "aten.bfloat16.default",
-    "aten.long.default",
-    "aten.int.default",
-    "aten.bool.default",
 )
 def to(c: Context, x: Value, *_: object, **__: object) -> Steps | None:
     """No step where the dtype stays; None where it changes, which makes a new tensor."""

@@ -46,11 +46,8 @@ def _all_reduce(c: Context, position: int, reduce_op: str, group: object) -> int
 
 @TABLE.register(
     "_c10d_functional.all_reduce.default",
-    "c10d_functional.all_reduce.default",
-    "_c10d_functional_autograd.all_reduce.default",
-    "_c10d_functional.all_reduce_.default",
 )
-def all_reduce(c: Context, x: Value, reduce_op: str, group: object, *_: object) -> int:
+def all_reduce(c: Context, x: Value, reduce_op: str, group: object) -> int:
     return _all_reduce(c, x.position, reduce_op, group)
 
 
@@ -61,10 +58,8 @@ def all_reduce_coalesced(c: Context, tensors: Sequence[Value], reduce_op: str, g
 
 @TABLE.register(
     "_c10d_functional.all_gather_into_tensor.default",
-    "c10d_functional.all_gather_into_tensor.default",
+    "_c10d_functional.all_gather_into_tensor_out.default",
     "_c10d_functional_autograd.all_gather_into_tensor.default",
-    "_c10d_functional.all_gather_single.default",
-    "_c10d_functional_autograd.all_gather_single.default",
 )
 def all_gather(c: Context, x: Value, group_size: int, group: object) -> int:
     return c.b.add(ops.AllGather(0, (c.ranks(group),)), _with_axis(c, x))
@@ -74,11 +69,6 @@ def _with_axis(c: Context, x: Value) -> int:
     return x.position if x.rank else rb.reshape(c.b, x.position, (1,))
 
 
-@TABLE.register("_c10d_functional.all_gather_into_tensor_out.default")
-def all_gather_out(c: Context, x: Value, group_size: int, group: object, *, out: Value) -> int:
-    return all_gather(c, x, group_size, group)
-
-
 @TABLE.register("_c10d_functional.all_gather_into_tensor_coalesced.default")
 def all_gather_coalesced(c: Context, tensors: Sequence[Value], group_size: int, group: object) -> tuple[int, ...]:
     return tuple(all_gather(c, x, group_size, group) for x in tensors)
@@ -86,10 +76,8 @@ def all_gather_coalesced(c: Context, tensors: Sequence[Value], group_size: int, 
 
 @TABLE.register(
     "_c10d_functional.reduce_scatter_tensor.default",
-    "c10d_functional.reduce_scatter_tensor.default",
+    "_c10d_functional.reduce_scatter_tensor_out.default",
     "_c10d_functional_autograd.reduce_scatter_tensor.default",
-    "_c10d_functional.reduce_scatter_single.default",
-    "_c10d_functional_autograd.reduce_scatter_single.default",
 )
 def reduce_scatter(c: Context, x: Value, reduce_op: str, group_size: int, group: object) -> int:
     ranks = c.ranks(group)
@@ -106,7 +94,6 @@ def reduce_scatter_coalesced(
 
 @TABLE.register(
     "_c10d_functional.all_to_all_single.default",
-    "c10d_functional.all_to_all_single.default",
     "_c10d_functional_autograd.all_to_all_single.default",
 )
 def all_to_all(
@@ -126,8 +113,6 @@ def shard_dim_alltoall(c: Context, x: Value, gather_dim: int, shard_dim: int, gr
 
 @TABLE.register(
     "_c10d_functional.broadcast.default",
-    "c10d_functional.broadcast.default",
-    "_c10d_functional.broadcast_.default",
 )
 def broadcast(c: Context, x: Value, src: int, group: object) -> int:
     """The source is a position in the group, as functional collectives count."""

@@ -117,7 +117,7 @@ def conv(
     x: Value,
     weight: Value,
     bias: Value | None = None,
-    stride: Sequence[int] = (1,),
+    stride: Sequence[int] = (1,),  # one entry stands for all axes
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     groups: int = 1,

@@ -106,6 +106,8 @@ def _indices(c: Context, x: Value, indices: Indices) -> Selection | int:
         return masks[0].position
     columns: list[tuple[int, int]] = []
     for axis, index in enumerate(indices):
+        if index is not None and index.dtype is DType.U8:
+            raise UnsupportedOperator("a mask of bytes as an index; convert it to bool and use torch.where")
         if index is not None:
             integers = rb.convert(c.b, index.position, DType.I64)
             columns.append((axis, reference.wrapped(c.b, integers, x.shape[axis])))

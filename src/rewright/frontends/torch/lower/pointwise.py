@@ -249,7 +249,7 @@ def masked_fill(c: Context, x: Value, mask: Value, value: Operand) -> int:
     return where(c, mask, value, x)
 
 
-@TABLE.register("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default", "aten.hardtanh.default")
+@TABLE.register("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default")
 def clamp(c: Context, x: Value, min: Operand | None = None, max: Operand | None = None) -> int:
     (result,) = c.positions(x)
     if min is not None:
@@ -257,6 +257,11 @@ def clamp(c: Context, x: Value, min: Operand | None = None, max: Operand | None 
     if max is not None:
         result = rb.binary(c.b, ops.Minimum(), result, *c.positions(max))
     return c.spread(result)
+
+
+@TABLE.register("aten.hardtanh.default")
+def hardtanh(c: Context, x: Value, min_val: Number = -1, max_val: Number = 1) -> int:
+    return clamp(c, x, min_val, max_val)
 
 
 @TABLE.register("aten.clamp_min.default", "aten.clamp_min.Tensor")

@@ -21,7 +21,7 @@ from rewright.ir.types import SourceSpan
 from rewright.ops.reference import building as rb
 
 Spans = Callable[[torch.fx.Node], SourceSpan]
-_PLACEMENT = frozenset(
+PLACEMENT = frozenset(
     {"device", "layout", "pin_memory", "memory_format", "non_blocking", "dtype", "generator", "out_dtype"}
 )
 """Keyword arguments that say where and how a result is stored; its dtype is known from the trace."""
@@ -103,7 +103,7 @@ class Walk:
 
     def _operator(self, node: torch.fx.Node, name: str) -> Any:
         arguments = [self._argument(argument) for argument in node.args]
-        keywords = {k: self._argument(v) for k, v in node.kwargs.items() if k not in _PLACEMENT}
+        keywords = {k: self._argument(v) for k, v in node.kwargs.items() if k not in PLACEMENT}
         if name in _INLINED:
             return self._inline(arguments[_INLINED[name]], arguments[_INLINED[name] + 1 :])
         if name in tables.VIEWS:
