@@ -37,6 +37,9 @@ def build_model(family: Family, size: str, degree: int, *, train: bool, tied: bo
     _choose_dense_experts(configuration)
     with quiet(), torch.device("meta"):
         model: nn.Module = getattr(transformers, family.model)(configuration)
+    untyped: Any = model
+    if getattr(untyped, "loss_type", "") is None:  # GPT-2's class name does not tell which loss it has
+        untyped.loss_type = "ForCausalLM"
     return model.train() if train else model.eval()
 
 

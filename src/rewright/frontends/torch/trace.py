@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from rewright.frontends.torch.constants import check_constants
+from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
 from rewright.frontends.torch.fakes import (
     Dynamic,
@@ -238,10 +239,9 @@ def _make_graph(
     def function(values: list[torch.Tensor]) -> list[torch.Tensor]:
         return program(values)  # make_fx counts the arguments of what it is given, and would count self
 
-    if not symbolic:
-        return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(values)
+    mode = "symbolic" if symbolic else "fake"
     with undecided_sizes():
-        return make_fx(function, tracing_mode="symbolic", _allow_non_fake_inputs=True)(values)
+        return make_fx(function, library_decompositions(), mode, _allow_non_fake_inputs=True)(values)
 
 
 def _argument_tensors(arguments: Mapping[str, Any]) -> Tensors:

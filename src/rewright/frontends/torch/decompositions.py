@@ -1,0 +1,54 @@
+"""Operators of PyTorch's own libraries that copy into flat buffers, written with ordinary copies.
+
+FSDP2 packs parameters with operators whose alias annotations say less than they do; here they are what they compute.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+Decompositions = dict[Any, Callable[..., Any]]
+
+
+def library_decompositions() -> Decompositions:
+    """Decompositions for the libraries that are loaded; nothing is imported for it."""
+    if "torch.distributed.fsdp._fully_shard._fsdp_collectives" not in sys.modules:
+        return {}
+    operators: Any = torch.ops.fsdp
+    return {
+        operators.all_gather_copy_in.default: all_gather_copy_in,
+        operators.split_with_sizes_copy.default: split_with_sizes_copy,
+        operators.chunk_cat.default: chunk_cat,
+    }
+
+
+def all_gather_copy_in(
+    inputs: Sequence[torch.Tensor], output: torch.Tensor, sizes: Sequence[int], length: int, rank: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Copy this rank's tensors into its stretch of the buffer to gather; returns the stretch and the buffer."""
+    mine = output.narrow(0, length * rank, length)
+    start = 0
+    for given, size in zip(inputs, sizes, strict=True):
+        mine.narrow(0, start, size).copy_(given.reshape(-1))
+        start += size
+    return mine, output
+
+
+def split_with_sizes_copy(
+    given: torch.Tensor, sizes: Sequence[int], dim: int = 0, *, out: Sequence[torch.Tensor]
+) -> None:
+    """Copy consecutive parts along an axis into the given tensors."""
+    start = 0
+    for destination, size in zip(out, sizes, strict=True):
+        destination.copy_(given.narrow(dim, start, size))
+        start += size
+
+
+def chunk_cat(tensors: Sequence[torch.Tensor], dim: int, chunks: int, *, out: torch.Tensor) -> None:
+    """Split every tensor into chunks, and put the first chunks of all, then the second ones, into the output."""
+    untyped: Any = torch
+    out.copy_(untyped._chunk_cat(tensors, dim, chunks))
