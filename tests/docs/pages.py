@@ -4,7 +4,7 @@ The blocks of a page run in order and share one namespace and one folder:
 
 - ``python`` runs; a ``text`` block directly after it is what it prints;
 - ``console`` runs each line that starts with ``$``; the lines after it are what it prints, where a line ``...`` stands
-  for any lines, and times are not compared;
+  for any lines and ``...`` at the end of a line for the rest of it, and times are not compared;
 - a ``{code-block}`` with a ``:caption:`` is a file of that name;
 - a block with another ``{directive}`` belongs to Sphinx;
 - every other block must be ``text`` (a figure), ``toml`` or ``json`` (a fragment).
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FENCE = re.compile(r"^```(?P<language>\{code-block\} \w+|\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _CAPTION = re.compile(r"\A:caption: (?P<name>\S+)\n\n")
-_SECONDS = re.compile(r"\d[\d,]*(\.\d+)? s\b")
+_SECONDS = re.compile(r"\d[\d,]*(\.\d+)? ?s\b")
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,12 @@ def commands(text: str) -> list[tuple[str, str]]:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether an output is the expected one, times aside; a line ``...`` stands for any lines."""
-    pieces = [re.escape(piece) for piece in re.split(r"^\.\.\.$", _SECONDS.sub("N s", expected), flags=re.MULTILINE)]
-    return re.fullmatch(".*".join(pieces), _SECONDS.sub("N s", printed).rstrip("\n"), re.DOTALL) is not None
+    """Whether an output is the expected one, times aside; ``...`` stands for any lines, or for the rest of a line."""
+    pattern = "\n".join(_line_pattern(line) for line in _SECONDS.sub("N s", expected).split("\n"))
+    return re.fullmatch(pattern, _SECONDS.sub("N s", printed).rstrip("\n")) is not None
+
+
+def _line_pattern(line: str) -> str:
+    if line == "...":
+        return "(?s:.*)"
+    return re.escape(line[:-3]) + "[^\n]*" if line.endswith("...") else re.escape(line)

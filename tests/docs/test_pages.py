@@ -23,5 +23,7 @@ def test_the_tutorial_keeps_its_promise() -> None:
 def test_times_are_not_compared_and_dots_stand_for_lines() -> None:
     assert matches("time 1.25 s", "time 0.50 s\n")
     assert matches("a\n...\nz", "a\nb\nc\nz")
+    assert matches("a ...\nz", "a b\nz")
+    assert not matches("a ...\nz", "a b\nc\nz")
     assert not matches("a\nz", "a\nb\nz")
     assert not matches("2 tensors", "3 tensors")
