@@ -14,7 +14,7 @@ author = "The Rewright authors"
 copyright = "The Rewright authors"
 release = import_module("rewright").__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "reference/_operators.md"]
 html_theme = "furo"
 html_title = "Rewright"
