@@ -11,8 +11,7 @@ from rewright.ir.types import TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, identity
-from rewright.lifting.onehot import open_guard
-from rewright.lifting.pointwise import integer_test, solve
+from rewright.lifting.pointwise import integer_test
 from rewright.lifting.reduction import reduce
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify, take
@@ -106,18 +105,21 @@ def assume_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     constant, scale, term = algebra.integer(index)
     if term is None or not isinstance(size, int):
         return
-    direct = solve(wanted, scale, constant)
+    if algebra.terms.inside[term[0]]:
+        _assume_masked(algebra, addend, wanted)
+    direct = regions.preimage(wanted, scale, constant)
     if direct is not None and _whole(algebra, term):
-        algebra.facts[term[0]] = direct
-    _assume_masked(algebra, addend, wanted)
+        algebra.facts.setdefault(term[0], direct)
 
 
 def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region) -> None:
     """``select(t in S, t + c, k)`` in range says that t is outside of S, or t + c in range."""
     tested = algebra.terms.inside[addend.term]
     for value in tested:
+        if value in algebra.facts:
+            continue
         operand: Operand = (value, identity(algebra.terms.arity[value]))
-        for inner in _regions_of(algebra, addend.term, value):
+        for inner in algebra.terms.tests(addend.term, value):
             outside = regions.complement(inner)
             allowed: list[Region] = []
             for part in (inner, outside):
@@ -127,7 +129,7 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region) -> None:
                 if term is None:
                     if any(_holds(constant, low, high) for ((low, high),), _ in wanted):
                         allowed.append(part)
-                elif term == operand and (solved := solve(wanted, scale, constant)) is not None:
+                elif term == operand and (solved := regions.preimage(wanted, scale, constant)) is not None:
                     allowed.append(regions.intersect(part, solved))
                 else:
                     break
@@ -135,27 +137,14 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region) -> None:
                 algebra.facts.setdefault(value, regions.add(allowed))
 
 
-def _regions_of(algebra: Algebra, term: int, value: int) -> list[Region]:
-    """The sets that guards on a value directly under a term test."""
-    found: list[Region] = []
-    for child in (term, *algebra.terms.children(term)):
-        label = algebra.terms.label(child)
-        hole = algebra.terms.children(child)[0] if label[0] == "ranged" else None
-        if hole is not None and algebra.terms.label(hole)[0] == "guard":
-            region = label[1]
-            assert isinstance(region, tuple)
-            if algebra.terms.children(hole)[0] == value and region not in found:
-                found.append(region)
-    return found
-
-
 def _holds(value: Fraction, low: object, high: object) -> bool:
     return isinstance(low, int) and isinstance(high, int) and low <= value < high
 
 
 def _whole(algebra: Algebra, operand: Operand) -> bool:
-    """Whether the operand is a program input, so that a fact about its window is one about all of it."""
-    return algebra.terms.label(operand[0])[0] == "input"
+    """Whether a fact about the values read is worth keeping for the term: positions have their own laws."""
+    term = operand[0]
+    return term != algebra.terms.index and not algebra.terms.open[term]
 
 
 def scatter_sum(algebra: Algebra, op: ops.Scatter, shape: Shape, indices: View, updates: View) -> Value:
@@ -189,7 +178,7 @@ def scatter_sum(algebra: Algebra, op: ops.Scatter, shape: Shape, indices: View, 
 def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View) -> View:
     """The body where the index equals the position along an axis."""
     (addend,) = body.addends
-    guard = open_guard(algebra, addend)
+    guard = algebra.guard_of(addend)
     if guard is not None:
         value, region, bare = guard
         index = algebra.under(value, region, index)

@@ -7,37 +7,16 @@ from fractions import Fraction
 from rewright.ir.dims import Dim
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
-from rewright.lifting.index import Access, compose, used
-from rewright.lifting.pointwise import solve
-from rewright.lifting.regions import Region, single
+from rewright.lifting.index import Access, used
+from rewright.lifting.regions import single
 from rewright.lifting.simplify import take
 from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, View
 
 
-def open_guard(algebra: Algebra, addend: Addend) -> tuple[Operand, Region, Addend] | None:
-    """For an addend ``body where value in region``: value, region and body."""
-    terms = algebra.terms
-    hole, region = addend.term, addend.parts[0][1] if addend.parts else ()
-    label = terms.label(hole)
-    if label[0] == "ranged":
-        hole, own = terms.children(hole)[0], label[1]
-        assert isinstance(own, tuple)
-        region, label = own, terms.label(hole)
-    elif len(addend.parts) != 1 or addend.parts[0][0] != hole:
-        return None
-    if label[0] != "guard":
-        return None
-    value, body = terms.children(hole)
-    accesses = label[1]
-    assert isinstance(accesses, tuple)
-    bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access))
-    return (value, compose(accesses[0], addend.access)), region, bare
-
-
 def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim) -> list[Addend] | None:
     """``sum over v in [0, length) of [t = v] * body(v)`` as ``body(t) where t in [0, length)``, else None."""
-    guard = open_guard(algebra, addend)
+    guard = algebra.guard_of(addend)
     if guard is None or not isinstance(length, int):
         return None
     value, region, body = guard
@@ -50,7 +29,7 @@ def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim) -> list[Ad
     constant, scale, term = algebra.integer(View((), tuple(position)))
     if term is None:
         return None
-    window = solve(regions.intervals(0, length), scale, constant)
+    window = regions.preimage(regions.intervals(0, length), scale, constant)
     if window is None:
         return None
     index = algebra.closed(View((), tuple(position)))

@@ -12,6 +12,7 @@ from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose
 from rewright.lifting.regions import Region
+from rewright.lifting.simplify import atoms
 from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, View
 
@@ -169,27 +170,10 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     if term is None:
         holds = any(_inside(constant, low, high) for ((low, high),), _ in wanted)
         return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
-    region = solve(wanted, scale, constant)
+    region = regions.preimage(wanted, scale, constant)
     if region is None:
         return function(algebra, "test " + repr(wanted), [view])
     return View(view.dims, (algebra.indicator(term, region),))
-
-
-def solve(wanted: Region, scale: Fraction, constant: Fraction) -> Region | None:
-    """The integers t with scale*t + constant in the set; None where an end is symbolic and scaled."""
-    found: list[Region] = []
-    for ((low, high),), _ in wanted:
-        ends = [None if e is None else e - 1 if k else e for k, e in enumerate((low, high))]
-        if any(e is not None and not isinstance(e, int) for e in ends):
-            return None
-        first, last = (None if not isinstance(e, int) else (e - constant) / scale for e in ends)
-        if scale < 0:
-            first, last = last, first
-        start = None if first is None else -((-first.numerator) // first.denominator)
-        stop = None if last is None else last.numerator // last.denominator + 1
-        if start is None or stop is None or start < stop:
-            found.append(regions.intervals(start, stop))
-    return regions.add(found) if found else regions.NOTHING
 
 
 def _inside(value: Fraction, low: object, high: object) -> bool:
@@ -268,8 +252,27 @@ def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
 
 
 def _guard_all(algebra: Algebra, value: Operand, region: Region, view: View) -> list[Addend]:
-    simpler = algebra.under(value, region, view)
-    return [algebra.guarded(value, region, a) for a in algebra.solid(simpler, linear=True)]
+    found: list[Addend] = []
+    value, region = algebra.base(value, region)
+    region = algebra.possible(value[0], region)
+    parts = [region]
+    for a in view.addends:
+        if not a.parts:
+            parts = [piece for part in parts for piece in atoms(algebra.terms, (a.term, a.access), value, part)]
+    for part in parts:
+        simpler = algebra.under(value, part, view)
+        for a in algebra.solid(simpler, linear=True):
+            found += [algebra.guarded(value, part, b) for b in _cut(algebra, value, a)]
+    return found
+
+
+def _cut(algebra: Algebra, value: Operand, body: Addend) -> list[Addend]:
+    """A guarded body in parts on each of which guards inside the value are decided."""
+    inner = None if body.parts else algebra.guard_of(body)
+    if inner is None:
+        return [body]
+    parts = atoms(algebra.terms, value, inner[0], inner[1])
+    return [body] if len(parts) == 1 else [algebra.guarded(inner[0], part, inner[2]) for part in parts]
 
 
 def _clamp(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:

@@ -15,6 +15,7 @@ from rewright.ir.types import TensorType
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.collectives import meet
 from rewright.lifting.index import identity
+from rewright.lifting.integers import integer_part
 from rewright.lifting.terms import ONE
 from rewright.lifting.transfer import tidy, transfer
 from rewright.lifting.value import Addend, Pieces, Value, View, concatenate, slice_axis
@@ -62,7 +63,19 @@ class Lifter:
         return View(tuple((n,) for n in kind.shape), (Addend(ONE, term, identity(kind.rank)),))
 
     def sequential(self, graph: Graph, given: Mapping[str, Value] | None = None) -> Lifted:
-        """Lift the sequential program; its inputs are the terms that everything is expressed in."""
+        """Lift the sequential program; its inputs are the terms that everything is expressed in.
+
+        The integer part goes first: a guard such as ``label != ignore_index`` stands before the look-up that tells
+        which labels exist, and guards are kept within what their values can be.
+        """
+        self._lift(integer_part(graph), given)
+        self._memo.clear()
+        lifted = self._lift(graph, given)
+        self.algebra.sequential = False
+        self.horizon = len(self.algebra.terms.graph)
+        return lifted
+
+    def _lift(self, graph: Graph, given: Mapping[str, Value] | None) -> Lifted:
         algebra = self.algebra
         algebra.sequential = True
         lifted = Lifted(graph)
@@ -79,8 +92,6 @@ class Lifter:
                 value = self.values[lifted.values[-1]]
                 if isinstance(value, View):
                     algebra.terms.anchors.update(a.term for a in value.addends)
-        algebra.sequential = False
-        self.horizon = len(algebra.terms.graph)
         return lifted
 
     def node(self, op: Operator, lifted: Lifted, position: int) -> int:

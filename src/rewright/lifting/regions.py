@@ -142,6 +142,11 @@ def intervals(low: End, high: End) -> Region:
     return whole(((low, high),))
 
 
+def point(value: Fraction) -> Region | None:
+    """The set of one integer; None for a fraction."""
+    return intervals(int(value), int(value) + 1) if value.denominator == 1 else None
+
+
 EVERYTHING: Region = whole(((None, None),))
 NOTHING: Region = ()
 
@@ -155,3 +160,20 @@ def intersect(left: Region, right: Region) -> Region:
     """The integers that are in both sets."""
     cuts = [(cut, ONE) for a, _ in left for b, _ in right if (cut := _intersect(a, b)) is not None]
     return add([tuple(cuts)])
+
+
+def preimage(wanted: Region, scale: Fraction, constant: Fraction) -> Region | None:
+    """The integers t with scale*t + constant in a set; None where an end is symbolic."""
+    found: list[Region] = []
+    for ((low, high),), _ in wanted:
+        if not isinstance(low, int | None) or not isinstance(high, int | None):
+            return None
+        first = None if low is None else (low - constant) / scale
+        last = None if high is None else (high - 1 - constant) / scale
+        if scale < 0:
+            first, last = last, first
+        start = None if first is None else -((-first.numerator) // first.denominator)
+        stop = None if last is None else last.numerator // last.denominator + 1
+        if start is None or stop is None or start < stop:
+            found.append(intervals(start, stop))
+    return add(found) if found else NOTHING

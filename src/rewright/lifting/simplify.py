@@ -11,6 +11,7 @@ from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend
 
 _DEPTH = 10
+_MOST_ATOMS = 4
 _APART = 1000
 """Keeps the numbers of index operands apart while they are renumbered."""
 _TRANSPARENT = ("apply", "add", "take", "ranged")
@@ -48,6 +49,45 @@ def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, dep
             scale *= a.coefficient
         return Addend(scale, *terms.multiply([(a.term, a.access) for a in inner]))
     return Addend(ONE, *terms.apply(str(label[1]), [terms.freeze(a) for a in inner]))
+
+
+def atoms(terms: Terms, operand: Operand, value: Operand, region: Region) -> list[Region]:
+    """The region cut where guards inside the operand on the same value change; they are decided on each part."""
+    parts = [region]
+    for test in sorted(_tests(terms, operand, value, _DEPTH), key=repr):
+        cut: list[Region] = []
+        for part in parts:
+            inside = regions.intersect(part, test)
+            outside = regions.intersect(part, regions.complement(test))
+            cut += [piece for piece in (inside, outside) if piece]
+        if len(cut) > _MOST_ATOMS:
+            return [region]
+        parts = cut
+    return parts
+
+
+def _tests(terms: Terms, operand: Operand, value: Operand, depth: int) -> set[Region]:
+    term, access = operand
+    if depth == 0 or value[0] not in terms.inside[term]:
+        return set()
+    label, children = terms.label(term), terms.children(term)
+    if label[0] == "ranged":
+        hole = children[0]
+        if terms.label(hole)[0] != "guard":
+            return set()
+        accesses, own = terms.label(hole)[1], label[1]
+        assert isinstance(accesses, tuple) and isinstance(own, tuple)
+        tested, body = terms.children(hole)
+        found = _tests(terms, (body, compose(accesses[1], access)), value, depth - 1)
+        return found | {own} if (tested, compose(accesses[0], access)) == value else found
+    if label[0] not in _TRANSPARENT:
+        return set()
+    accesses = label[-1]
+    assert isinstance(accesses, tuple)
+    found = set[Region]()
+    for child, inner in zip(children, accesses, strict=True):
+        found |= _tests(terms, (child, compose(inner, access)), value, depth - 1)
+    return found
 
 
 def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int) -> Addend:

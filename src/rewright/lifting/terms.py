@@ -248,6 +248,33 @@ class Terms:
         """A size symbol expression as a number."""
         return self._add(("size", str(value)), (), 0)
 
+    def inputs(self, term: int) -> set[str]:
+        """The names of the program inputs that a term reads."""
+        found: set[str] = set()
+        stack, seen = [term], {term}
+        while stack:
+            here = stack.pop()
+            if self.label(here)[0] == "input":
+                found.add(str(self.label(here)[1]))
+            for child in self.children(here):
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+        return found
+
+    def tests(self, term: int, value: int) -> list[Region]:
+        """The sets that guards on a value directly in a term, or in its addends, test."""
+        found: list[Region] = []
+        for child in (term, *self.children(term)):
+            label = self.label(child)
+            hole = self.children(child)[0] if label[0] == "ranged" else None
+            if hole is not None and self.label(hole)[0] == "guard" and self.children(hole)[0] == value:
+                region = label[1]
+                assert isinstance(region, tuple)
+                if region not in found:
+                    found.append(region)
+        return found
+
     def predicate(self, term: int) -> tuple[Operand, Region] | None:
         """For an indicator ``value in set``: the value, read at the indicator's axes, and the set."""
         label = self.label(term)

@@ -43,8 +43,8 @@ def attempt(
     deadline: float | None = None,
 ) -> Proof:
     """Lift both programs and relate every output; raises RewrightError for relations that do not fit."""
-    lifter = Lifter(deadline)
     started = time.perf_counter()
+    lifter = Lifter(deadline)
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
     proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
@@ -107,11 +107,11 @@ def _facts(lifter: Lifter) -> list[str]:
     found: list[str] = []
     terms = lifter.algebra.terms
     for term, region in lifter.algebra.facts.items():
-        label = terms.label(term)
-        if label[0] == "input":
-            sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)
-            found.append(f"the values of {label[1]} lie in {sets}, or the sequential program reads out of range")
-    return found
+        names = sorted(terms.inputs(term))
+        what = " and ".join(names) if terms.label(term)[0] == "input" else f"an index made of {', '.join(names)}"
+        sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)
+        found.append(f"the values of {what} lie in {sets}, or the sequential program reads out of range")
+    return list(dict.fromkeys(found))
 
 
 def _interval(low: object, high: object) -> str:

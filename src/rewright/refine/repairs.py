@@ -75,16 +75,12 @@ def confirmed(
         twin = made
     small = {p.key: p for p in _proposals(twin.program, site)} if twin is not None else {}
     for proposal in islice(_proposals(program, site), limit):
-        repaired = proposal.apply(program)
-        if repaired is None:
-            continue
         alike = small.get(proposal.key)
-        tried = _retried(twin, alike) if twin and alike else _fresh(sequential, repaired)
-        if tried is None:
+        tried = _retried(twin, alike) if twin and alike else _fresh(sequential, proposal.apply(program))
+        if tried is None or not tried.compare(expect=expect, outputs=outputs, stop_early=True).agrees:
             continue
-        result = tried.compare(expect=expect)
-        partly = outputs is not None and result.wrong_outputs and not set(outputs) & set(result.wrong_outputs)
-        if result.agrees or partly:
+        repaired = proposal.apply(program)
+        if repaired is not None:
             yield Repair(proposal.text, repaired)
 
 
@@ -96,7 +92,9 @@ def _retried(twin: Twin, proposal: _Proposal) -> Twin | None:
         return None
 
 
-def _fresh(sequential: Graph, repaired: RankProgram) -> Twin | None:
+def _fresh(sequential: Graph, repaired: RankProgram | None) -> Twin | None:
+    if repaired is None:
+        return None
     try:
         made = make_twin(sequential, repaired)
     except CollectiveMismatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -69,7 +69,12 @@ class Twin:
     resize: Resize = field(default_factory=Resize)
 
     def compare(
-        self, seed: int = 0, expect: Mapping[str, Placement] | None = None, trials: int | None = None
+        self,
+        seed: int = 0,
+        expect: Mapping[str, Placement] | None = None,
+        trials: int | None = None,
+        outputs: Collection[str] | None = None,
+        stop_early: bool = False,
     ) -> TwinResult:
         """Run both programs until every special input value has occurred, and compare all outputs.
 
@@ -78,6 +83,8 @@ class Twin:
             expect: placements of outputs at the sizes of the programs that the twin was made from; by default those
                 of the program. An output without one may have any.
             trials: how many draws; by default as many as the special integer values need.
+            outputs: the outputs to compare; all by default.
+            stop_early: look no further after the first wrong output.
         """
         expected = dict(self.program.outputs)
         if expect is not None:
@@ -88,7 +95,7 @@ class Twin:
             ran = self.run_trial(seed, trial)
             if isinstance(ran, TwinResult):
                 return replace(ran, trials=trial + 1)
-            one = self._judge(ran, expected, seed)
+            one = self._judge(ran, expected, seed, outputs, stop_early)
             if one.agrees is not True:
                 return replace(one, trials=trial + 1)
             # A placement that fitted the values of one draw has to fit those of the next.
@@ -140,16 +147,26 @@ class Twin:
                 return positive, again
         return inputs, execution
 
-    def _judge(self, trial: Trial, expected: Mapping[str, Placement], seed: int) -> TwinResult:
+    def _judge(
+        self,
+        trial: Trial,
+        expected: Mapping[str, Placement],
+        seed: int,
+        outputs: Collection[str] | None,
+        stop_early: bool,
+    ) -> TwinResult:
         placements: dict[str, Placement | None] = {}
         wrong: dict[str, tuple[Difference | None, str]] = {}
         worst = 0.0
-        for name in trial.sequential.outputs:
+        single = _Single(self.sequential, trial)
+        for name in trial.sequential.outputs if outputs is None else outputs:
+            if wrong and stop_early:
+                break
             missing = [rank for rank, execution in enumerate(trial.ranks) if name not in execution.outputs]
             if missing:
                 wrong[name] = None, f"rank {missing[0]} has no output {name!r}"
                 continue
-            placements[name], difference, why = self._place(name, trial, expected.get(name))
+            placements[name], difference, why = self._place(name, trial, expected.get(name), single)
             worst = max(worst, difference.relative if difference else 0.0)
             if why:
                 wrong[name] = difference, why
@@ -164,13 +181,13 @@ class Twin:
         return TwinResult(False, why, 0, worst, tuple(wrong), example, placements)
 
     def _place(
-        self, name: str, trial: Trial, expected: Placement | None
+        self, name: str, trial: Trial, expected: Placement | None, single: _Single
     ) -> tuple[Placement | None, Difference | None, str]:
         """The placement that holds, the largest difference, and why the output is wrong (empty if it is not)."""
         value, held = trial.sequential.outputs[name], [execution.outputs[name] for execution in trial.ranks]
         mesh = self.program.mesh
         difference: Difference | None = None
-        for floor in (lambda: 0.0, lambda: self._rounding(trial, name)):
+        for floor in (lambda: 0.0, lambda: single.rounding(name)):
             try:
                 placement = expected or fitting(value, held, mesh, floor())
                 difference = placement and compare(value, held, placement, mesh, floor())
@@ -187,9 +204,19 @@ class Twin:
             difference = compare(value, held, everywhere, mesh)
         return None, difference, f"output {name!r} fits no placement"
 
-    def _rounding(self, trial: Trial, name: str) -> float:
-        single = run(self.sequential, trial.inputs, np.float32).outputs[name]
-        return rounding(trial.sequential.outputs[name], single)
+
+class _Single:
+    """The sequential program of a trial in single precision, run when it is first asked for."""
+
+    def __init__(self, sequential: Graph, trial: Trial) -> None:
+        self.sequential, self.trial = sequential, trial
+        self.outputs: dict[str, Array] | None = None
+
+    def rounding(self, name: str) -> float:
+        """How much of an output is rounding error."""
+        if self.outputs is None:
+            self.outputs = run(self.sequential, self.trial.inputs, np.float32).outputs
+        return rounding(self.trial.sequential.outputs[name], self.outputs[name])
 
 
 def _whole(value: Array) -> tuple[tuple[tuple[int, int], ...], ...]:
