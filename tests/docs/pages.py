@@ -6,6 +6,7 @@ The blocks of a page run in order and share one namespace and one folder:
 - ``console`` runs each line that starts with ``$``; the lines after it are what it prints, where a line ``...`` stands
   for any lines and ``...`` at the end of a line for the rest of it, and times are not compared;
 - a ``{code-block}`` with a ``:caption:`` is a file of that name;
+- ``sh`` holds targets of the Makefile, which must exist (running them here would not end);
 - a block with another ``{directive}`` belongs to Sphinx;
 - every other block must be ``text`` (a figure), ``toml`` or ``json`` (a fragment).
 """
@@ -67,6 +68,8 @@ def run_page(page: Path, folder: Path) -> None:
             printed = run_python(block, where, namespace)
         elif block.language == "console":
             run_console(block, where, folder)
+        elif block.language == "sh":
+            check_targets(block, where)
         elif block.language == "text" and before == "python" and block.follows:
             assert printed == block.text, f"{where}: the block above prints\n{printed}"
         else:
@@ -104,6 +107,15 @@ def run_console(block: Block, where: str, folder: Path) -> None:
             check=False,
         )
         assert matches(expected, run.stdout), f"{where}: $ {command} prints\n{run.stdout}"
+
+
+def check_targets(block: Block, where: str) -> None:
+    """Every line is ``make`` and a target that the Makefile has."""
+    makefile = (ROOT / "Makefile").read_text()
+    for line in block.text.splitlines():
+        target = re.fullmatch(r"make ([\w-]+)( +#.*)?", line)
+        assert target, f"{where}: {line} is no target"
+        assert re.search(rf"^(.+ )?{target[1]}( .+)?:", makefile, re.MULTILINE), f"{where}: there is no {line}"
 
 
 def commands(text: str) -> list[tuple[str, str]]:

@@ -63,7 +63,8 @@ def refine(
         reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
         return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
     if not proof.failed:
-        reason = f"all {len(proof.relations)} outputs are related"
+        count = len(proof.relations)
+        reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
         return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason)
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)
     return _failed(case, proof, stats, notes, assumptions, deadline)
@@ -87,10 +88,15 @@ def _failed(
     status: Status = "refuted" if twin.agrees is False else "unknown"
     first = proof.failed[0]
     if status == "refuted":
-        reason = f"{len(proof.failed)} of {len(proof.relations)} outputs differ, {first} among them: {twin.reason}"
+        reason = f"{_counted(proof)} wrong, {first} first: {twin.reason}"
     else:
-        reason = f"{len(proof.failed)} of {len(proof.relations)} outputs are not related, {first} among them; {twin.reason}"
+        reason = f"{_counted(proof)} not related, {first} first; {twin.reason}"
     return Verdict(status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason)
+
+
+def _counted(proof: Proof) -> str:
+    failed, count = len(proof.failed), len(proof.relations)
+    return "the output is" if count == 1 else f"{failed} of {count} outputs {'is' if failed == 1 else 'are'}"
 
 
 def _run_twin(case: Case, proof: Proof) -> TwinResult:
