@@ -127,9 +127,31 @@ def is_nonnegative(b: GraphBuilder, position: int, depth: int = 8) -> bool:
         return b.type(node.operands[0]).dtype is DType.BOOL or is_nonnegative(b, node.operands[0], depth - 1)
     if depth == 0 or not isinstance(op, _KEEP_SIGN):
         return False
-    first, last = (1, 3) if isinstance(op, ops.Select) else (0, 1 if isinstance(op, ops.Gather) else None)
-    parts = node.operands[first:last]
+    if isinstance(op, ops.Select):
+        condition, on_true, on_false = node.operands
+        guarded = _holds_unless(b, condition, on_false) or is_nonnegative(b, on_false, depth - 1)
+        return guarded and is_nonnegative(b, on_true, depth - 1)
+    parts = node.operands[: 1 if isinstance(op, ops.Gather) else None]
     return all(is_nonnegative(b, part, depth - 1) for part in parts)
+
+
+def _holds_unless(b: GraphBuilder, condition: int, position: int) -> bool:
+    """Whether ``t - c`` is not negative where a condition fails, because ``t < c`` is one of its alternatives.
+
+    This is how the ranks of a split vocabulary make their local indices.
+    """
+    node, test = b.node(position), b.node(condition)
+    if isinstance(test.op, ops.Or):
+        return any(_holds_unless(b, part, position) for part in test.operands)
+    if not isinstance(node.op, ops.Subtract) or test.op != ops.Compare("LT"):
+        return False
+    amount, bound = _uniform(b, node.operands[1]), _uniform(b, test.operands[1])
+    return node.operands[0] == test.operands[0] and amount is not None and bound is not None and amount <= bound
+
+
+def _uniform(b: GraphBuilder, position: int) -> rb.Scalar | None:
+    op = b.node(position).op
+    return op.values[0] if isinstance(op, ops.Constant) and len(op.values) == 1 else None
 
 
 _KEEP_SIGN = (

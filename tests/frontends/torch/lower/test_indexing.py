@@ -88,6 +88,20 @@ def test_writes(function: Function) -> None:
     agree(function, CUBE)
 
 
+def test_local_rows_of_a_split_table_are_not_counted_from_the_end() -> None:
+    """The ranks of a split vocabulary read ``t - start`` where it is theirs, so no index is negative."""
+
+    def local(table: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        outside = (tokens < 3) | (tokens >= 8)
+        return table[(tokens - 3).masked_fill(outside, 0)]
+
+    graph = agree(local, TABLE, integers(0, 9, 7))
+    assert operators(graph)[-2:] == ["select", "gather"]
+    wrong = agree(lambda t, i: t[(i - 4).masked_fill(i < 3, 0)], TABLE, integers(0, 9, 7))
+    assert operators(wrong)[-2:] == ["select", "gather"]
+    assert operators(wrong).count("select") == 2
+
+
 def test_one_write_per_row_of_zeros_is_a_comparison() -> None:
     """How loss parallelism writes the gradient of the scores."""
 
