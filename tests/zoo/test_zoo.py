@@ -22,7 +22,6 @@ PAIRS = [
 QUICK = {
     ("llama", "dtensor_sp_loss"),
     ("llama", "tp_plan"),
-    ("qwen3", "tp_plan"),
     ("mixtral", "dtensor"),
     ("gpt2", "dtensor"),
     ("bert", "dtensor"),
