@@ -1,0 +1,104 @@
+"""Injected bugs, and how many of them are refuted, near the place where they were injected: ``make mutants``.
+
+A mutant that is proved must be a true equivalence; the numeric twin decides that with several seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bench.programs import captured
+from bench.tables import print_table
+from rewright.ir.graph import Graph
+from rewright.refine import Verdict, refine
+from rewright.refine.mutants import Mutant, generate, is_equivalent
+
+PROGRAMS = (
+    ("llama", "dtensor", True),
+    ("llama", "dtensor_sp_loss", True),
+    ("qwen3", "dtensor_sp", True),
+    ("decoder", "megatron", True),
+    ("decoder", "megatron_sp", True),
+    ("gpt2", "dtensor", False),
+)
+DEGREE = 2
+NEAR = 2
+"""Operators between the injected bug and the finding that still count as near."""
+
+
+@dataclass
+class Score:
+    """Counts over the mutants of one kind."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+
+    def row(self, name: str) -> list[object]:
+        """One row of the table."""
+        return [name, *(self.counts[key] for key in COLUMNS)]
+
+
+COLUMNS = ("mutants", "refuted", "near", "equivalent", "unknown", "wrongly proved")
+
+
+def judge(sequential: Graph, mutant: Mutant) -> Iterator[str]:
+    """The columns that a mutant counts in."""
+    yield "mutants"
+    verdict = refine(sequential, mutant.program)
+    if verdict.status == "proved":
+        yield "wrongly proved" if is_equivalent(sequential, mutant) is False else "equivalent"
+    elif verdict.status == "unknown":
+        yield "equivalent" if is_equivalent(sequential, mutant) is True else "unknown"
+    else:
+        yield "refuted"
+        if distance(verdict, mutant) <= NEAR:
+            yield "near"
+
+
+def distance(verdict: Verdict, mutant: Mutant) -> int:
+    """Operators between the first finding and the bug, along edges of either direction; large where none is found."""
+    place = verdict.findings[0].distributed if verdict.findings else None
+    if place is None:
+        return 0 if verdict.findings and verdict.findings[0].kind == "collective_mismatch" else 1000
+    best = 1000
+    for rank, start in mutant.positions.items():
+        graph = mutant.program.graphs[rank]
+        goals = {position for position, node in enumerate(graph.nodes) if node.span == place}
+        best = min(best, _steps(graph, start, goals))
+    return best
+
+
+def _steps(graph: Graph, start: int, goals: set[int]) -> int:
+    users = graph.users()
+    reached, frontier = {start}, {start}
+    for steps in range(NEAR + 1):
+        if reached & goals:
+            return steps
+        frontier = {p for at in frontier for p in (*graph.nodes[at].operands, *users[at])} - reached
+        reached |= frontier
+    return NEAR + 1
+
+
+def main(per_kind: int) -> None:
+    """Score all programs and print a table by program and one by kind of bug."""
+    by_kind: dict[str, Score] = {}
+    by_program: dict[str, Score] = {}
+    for name, plan, backward in PROGRAMS:
+        pair = captured(name, plan, "tiny", DEGREE, backward)
+        score = by_program.setdefault(f"{name} {plan}", Score())
+        for mutant in generate(pair.distributed, per_kind=per_kind):
+            found = list(judge(pair.sequential, mutant))
+            score.counts.update(found)
+            by_kind.setdefault(mutant.kind, Score()).counts.update(found)
+    print_table(["program", *COLUMNS], (score.row(name) for name, score in by_program.items()))
+    print()
+    total = Score(sum((score.counts for score in by_kind.values()), Counter()))
+    print_table(["bug", *COLUMNS], [*(by_kind[kind].row(kind) for kind in sorted(by_kind)), total.row("total")])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--per-kind", default=6, type=int, help="mutants of each kind for each program")
+    main(parser.parse_args().per_kind)

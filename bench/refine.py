@@ -1,0 +1,76 @@
+"""Seconds to capture and to prove full-size models by phase, and memory: ``make bench-refine``.
+
+Each program runs in a process of its own, so that the memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+from bench.programs import captured
+from bench.tables import print_table
+from rewright.refine import refine
+
+PROGRAMS = (
+    ("llama", "dtensor", "8b", 8, False),
+    ("llama", "dtensor", "8b", 8, True),
+    ("llama", "dtensor_sp_loss", "8b", 8, True),
+    ("llama", "dtensor", "70b", 8, False),
+    ("llama", "dtensor", "405b", 8, False),
+    ("llama", "dtensor", "405b", 8, True),
+)
+PHASES = ("relate inputs", "lift sequential", "lift ranks", "relate outputs")
+
+
+def measure(name: str, plan: str, size: str, degree: int, backward: bool) -> list[object]:
+    """One row: nodes, seconds by phase, status, and the peak of memory in GB."""
+    pair = captured(name, plan, size, degree, backward)
+    start = time.perf_counter()
+    verdict = refine(pair.sequential, pair.distributed)
+    total = time.perf_counter() - start
+    nodes = verdict.stats.sequential_nodes, verdict.stats.rank_nodes
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return [
+        *(f"{count:,}" for count in nodes),
+        pair.sequential_seconds,
+        pair.distributed_seconds,
+        *(verdict.stats.seconds.get(phase, 0.0) for phase in PHASES),
+        total,
+        verdict.status,
+        peak,
+    ]
+
+
+def in_own_process(arguments: tuple[str, str, str, int, bool]) -> list[object]:
+    """The row of a program, measured by a process of its own."""
+    command = [sys.executable, "-m", "bench.refine", json.dumps(arguments)]
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    name, plan, size, degree, backward = arguments
+    head = [f"{name} {size}", plan, degree, "forward + backward" if backward else "forward"]
+    return [*head, *(json.loads(run.stdout) if run.returncode == 0 else ["failed"])]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(measure(*json.loads(sys.argv[1]))))
+    else:
+        captures = ["capture model s", "capture ranks s"]
+        phases = [f"{phase} s" for phase in PHASES]
+        header = [
+            "model",
+            "plan",
+            "ranks",
+            "program",
+            "nodes",
+            "rank nodes",
+            *captures,
+            *phases,
+            "prove s",
+            "status",
+            "GB",
+        ]
+        print_table(header, (in_own_process(program) for program in PROGRAMS))

@@ -1,0 +1,48 @@
+"""Every model and plan of the zoo at tiny sizes, and whether it is proved: ``make zoo``.
+
+``python -m bench.zoo NAME ..`` takes some models only; ``--degrees 2,4`` chooses degrees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+
+from bench.programs import PAIRS, captured
+from bench.tables import print_table
+from rewright.ir.errors import RewrightError
+from rewright.refine import refine
+
+
+def row(name: str, plan: str, degree: int, backward: bool) -> list[object]:
+    """One row of the table."""
+    head: list[object] = [name, plan, degree, "forward + backward" if backward else "forward"]
+    try:
+        pair = captured(name, plan, "tiny", degree, backward)
+        start = time.perf_counter()
+        verdict = refine(pair.sequential, pair.distributed)
+    except RewrightError as error:
+        return [*head, "error", "", "", "", str(error)]
+    seconds = time.perf_counter() - start
+    capture_seconds = pair.sequential_seconds + pair.distributed_seconds
+    reason = "" if verdict.status == "proved" else verdict.reason
+    return [*head, verdict.status, len(verdict.relation), capture_seconds, seconds, reason]
+
+
+def rows(names: Sequence[str], degrees: Sequence[int]) -> Iterator[list[object]]:
+    """All rows, as they are measured."""
+    for name, plan in PAIRS:
+        if not names or name in names:
+            for degree in degrees:
+                for backward in (False, True):
+                    yield row(name, plan, degree, backward)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--degrees", default="2,3,4,8,16", type=lambda text: [int(part) for part in text.split(",")])
+    options = parser.parse_args()
+    header = ["model", "plan", "degree", "program", "status", "outputs", "capture s", "prove s", "reason"]
+    print_table(header, rows(options.names, options.degrees))
