@@ -31,6 +31,8 @@ class Algebra:
         self.terms = Terms()
         self.filler = Filler(self.terms, self.allowed)
         self.sequential = True
+        self.horizon = 0
+        """Terms with an identity below this one belong to the sequential program."""
         self.known: set[int] = set()
         """Closed folds of the sequential program."""
         self._cases: dict[int, tuple[int, list[Case]] | None] = {}
@@ -235,17 +237,40 @@ class Algebra:
                 return self.add([other], [number])
         many, one = (right, left) if any(a.parts for a in right.addends) else (left, right)
         factor = self.closed(one)
-        products: list[Addend] = []
-        for a in self.solid(many, linear=True):
-            products.append(self._product(a, factor))
-        return self.settle(left.dims, products)
+        sources = self.solid(many, linear=True)
+        result = self.settle(left.dims, [self._product(a, factor) for a in sources])
+        if self.sequential or self.is_familiar(result):
+            return result
+        return self._distributed(left.dims, sources, factor) or result
+
+    def _distributed(self, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+        """The product of a sum as the sum of products, where the sequential program computes it so."""
+        for many, other in ((sources, factor), ((factor,), sources[0] if len(sources) == 1 else None)):
+            if other is None or any(a.parts and self.terms.label(a.term)[0] == "add" for a in many):
+                continue
+            flat = [
+                Addend(a.coefficient * c, term, access, a.parts)
+                for a in many
+                for c, (term, access) in self.terms.expand(a.term, a.access)
+            ]
+            if 1 < len(flat) <= _MOST_OPEN:
+                view = self.settle(dims, [self._product(a, other) for a in flat])
+                if self.is_familiar(view):
+                    return view
+        return None
+
+    def is_familiar(self, view: View) -> bool:
+        """Whether a view is made of terms of the sequential program; a map of an open fold may turn out to be one."""
+        return all(
+            a.term < self.horizon or (a.parts and all(hole != a.term for hole, _ in a.parts)) for a in view.addends
+        )
 
     def _product(self, left: Addend, right: Addend) -> Addend:
         coefficient = left.coefficient * right.coefficient
         if coefficient == 0:
             return Addend(Fraction(0), self.terms.one, ())
         for guarded, other in ((left, right), (right, left)):
-            guard = None if guarded.parts else self.guard_of(guarded)
+            guard = self.guard_of(guarded)
             if guard is not None:
                 return self.guarded(guard[0], guard[1], self._product(guard[2], other))
         term, access = self.terms.multiply([(left.term, left.access), (right.term, right.access)])
@@ -364,12 +389,11 @@ class Algebra:
         """For an addend ``body where value in region``: value, region and body."""
         hole, region = addend.term, addend.parts[0][1] if addend.parts else ()
         label = self.terms.label(hole)
+        inside: Parts = ()
         if label[0] == "ranged":
-            if addend.parts:
-                return None
             hole, own = self.terms.children(hole)[0], label[1]
             assert isinstance(own, tuple)
-            region, label = own, self.terms.label(hole)
+            region, label, inside = own, self.terms.label(hole), addend.parts
         elif len(addend.parts) != 1 or addend.parts[0][0] != hole:
             return None
         if label[0] != "guard" or any(c != 1 for _, c in region):
@@ -377,7 +401,7 @@ class Algebra:
         value, body = self.terms.children(hole)
         accesses = label[1]
         assert isinstance(accesses, tuple)
-        bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access))
+        bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access), inside)
         return (value, compose(accesses[0], addend.access)), region, bare
 
     def guarded(self, value: Operand, region: Region, body: Addend) -> Addend:
@@ -392,6 +416,9 @@ class Algebra:
         if not region:
             return Addend(Fraction(0), self.terms.one, ())
         hole, access = self.terms.guard(value, (body.term, body.access))
+        if body.term == self.terms.one:
+            closed = self.filler.fill(Addend(body.coefficient, hole, access, ((hole, region),)))
+            return Addend(closed.coefficient, closed.term, closed.access)
         if body.parts:
             closed = self.terms.ranged(hole, region)
             return Addend(body.coefficient, closed, access, body.parts)

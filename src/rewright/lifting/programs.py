@@ -44,8 +44,6 @@ class Lifter:
         self.deadline = deadline
         self.values: list[Value] = []
         self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0}
-        self.horizon = 0
-        """Terms with an identity below this one belong to the sequential program."""
         self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
 
@@ -72,7 +70,7 @@ class Lifter:
         self._memo.clear()
         lifted = self._lift(graph, given)
         self.algebra.sequential = False
-        self.horizon = len(self.algebra.terms.graph)
+        self.algebra.horizon = len(self.algebra.terms.graph)
         return lifted
 
     def _lift(self, graph: Graph, given: Mapping[str, Value] | None) -> Lifted:

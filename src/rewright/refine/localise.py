@@ -65,7 +65,7 @@ class Localiser:
 
     def _known(self, addend: Addend) -> bool:
         """An open part of something familiar is familiar: an all-reduce may still complete it."""
-        if addend.term in self._home or addend.term < self._lifter.horizon:
+        if addend.term in self._home or addend.term < self._lifter.algebra.horizon:
             return True
         return self._made_of_familiar(addend.term) if addend.parts else self._positional(addend.term)
 
@@ -74,7 +74,7 @@ class Localiser:
         known = self._composed.get(term)
         if known is None:
             terms = self._lifter.algebra.terms
-            known = term < self._lifter.horizon or terms.label(term)[0] != "ranged"
+            known = term < self._lifter.algebra.horizon or terms.label(term)[0] != "ranged"
             known = known and all(self._made_of_familiar(child) for child in terms.children(term))
             self._composed[term] = known
         return known
