@@ -15,13 +15,14 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit docs zoo mutants bench-refine bench-ir clean
+.PHONY: help demo test check lint types floors unit slow docs zoo mutants bench-refine bench-ir clean
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
 	@echo "make test          everything that a change must pass: check, unit, docs"
 	@echo "make check         ruff, pyright strict, import floors"
 	@echo "make unit          pytest with coverage"
+	@echo "make slow          the tests that take long"
 	@echo "make docs          the documentation, into docs/_build/html"
 	@echo "make zoo           every model and parallelisation, tiny sizes, as a table"
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
@@ -65,7 +66,10 @@ floors: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses $(WORKERS) --cov --cov-report=term
+	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow" --cov --cov-report=term
+
+slow: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses $(WORKERS) -m slow
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html

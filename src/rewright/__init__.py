@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rewright.frontends.files import load as load
     from rewright.frontends.files import save as save
+    from rewright.frontends.ranks import ranks as ranks
     from rewright.frontends.torch import capture as capture
     from rewright.frontends.torch import capture_ranks as capture_ranks
-    from rewright.frontends.ranks import ranks as ranks
     from rewright.refine import refine as refine
 
 __version__ = "0.1.0"

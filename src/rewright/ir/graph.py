@@ -109,9 +109,7 @@ class GraphBuilder:
         return Graph(tuple(self._nodes), dict(self._inputs), dict(self._outputs), self.name)
 
 
-def describe_failure(
-    position: int, op: Operator, operands: Iterable[TensorType], span: SourceSpan, why: str
-) -> str:
+def describe_failure(position: int, op: Operator, operands: Iterable[TensorType], span: SourceSpan, why: str) -> str:
     """One sentence that names node, operator, shapes and source line."""
     shapes = ", ".join(str(t) for t in operands)
     return f"node %{position} {op.name}({shapes}) at {span}: {why}"

@@ -45,9 +45,7 @@ class Mesh:
         """The ranks that differ from this one only along the named axes, in order."""
         own = self.coordinates(rank)
         fixed = [i for i, (name, _) in enumerate(self.axes) if name not in names]
-        return tuple(
-            other for other in range(self.size) if all(self.coordinates(other)[i] == own[i] for i in fixed)
-        )
+        return tuple(other for other in range(self.size) if all(self.coordinates(other)[i] == own[i] for i in fixed))
 
     @staticmethod
     def of(axes: Mapping[str, int]) -> Mesh:

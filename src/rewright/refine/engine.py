@@ -137,7 +137,9 @@ def _check(sequential: Graph, program: RankProgram) -> None:
     for rank, graph in enumerate(program.graphs):
         if set(graph.inputs) != set(reference.inputs):
             odd = sorted(set(graph.inputs) ^ set(reference.inputs))[0]
-            raise RewrightError(f"input {odd!r} exists only on some ranks, rank 0 and rank {rank} differ; give it to all")
+            raise RewrightError(
+                f"input {odd!r} exists only on some ranks, rank 0 and rank {rank} differ; give it to all"
+            )
 
 
 __all__ = ["ContradictoryRelations", "refine"]
