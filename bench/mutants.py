@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from bench.programs import captured
 from bench.tables import print_table
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.refine import Verdict, refine
 from rewright.refine.mutants import Mutant, generate, is_equivalent
@@ -46,7 +47,12 @@ COLUMNS = ("mutants", "refuted", "near", "equivalent", "unknown", "wrongly prove
 def judge(sequential: Graph, mutant: Mutant) -> Iterator[str]:
     """The columns that a mutant counts in."""
     yield "mutants"
-    verdict = refine(sequential, mutant.program)
+    try:
+        verdict = refine(sequential, mutant.program)
+    except RewrightError:
+        # A parameter cut wrongly does not fit its placement any more: refused by name, before anything is proved.
+        yield from ("refuted", "near")
+        return
     if verdict.status == "proved":
         yield "wrongly proved" if is_equivalent(sequential, mutant) is False else "equivalent"
     elif verdict.status == "unknown":

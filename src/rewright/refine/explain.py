@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ir.types import SourceSpan
@@ -123,7 +124,10 @@ def _repair(
     for count, repair in enumerate(candidates(case.program, site)):
         if count >= _MOST_REPAIRS or (deadline is not None and time.monotonic() > deadline):
             return None
-        again = attempt(case.sequential, repair.program, case.relations, case.expected, deadline)
+        try:
+            again = attempt(case.sequential, repair.program, case.relations, case.expected, deadline)
+        except RewrightError:
+            continue
         if again.mismatch or again.out_of_time:
             continue
         if not set(outputs) & set(again.failed) and len(again.failed) < len(proof.failed):
