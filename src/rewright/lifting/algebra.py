@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from rewright.ir.dims import Dim
 from rewright.lifting import regions
 from rewright.lifting.filling import Filler
 from rewright.lifting.index import Access, compose, identity
@@ -13,7 +14,6 @@ from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
-
 
 _MOST_OPEN = 6
 """A sum of more open addends than this closes them, which costs proofs and never soundness."""
@@ -185,13 +185,9 @@ class Algebra:
         if not rest:
             return constant, ONE, None
         (total,) = rest
-        label = self.terms.label(total.term)
-        if label[0] == "add":
-            coefficients = label[1]
-            assert isinstance(coefficients, tuple)
-            if any(c.denominator != 1 for c in coefficients):
-                term, access = self.terms.freeze(total)
-                return constant, ONE, (term, access)
+        is_sum = self.terms.label(total.term)[0] == "add"
+        if is_sum and any(c.denominator != 1 for c in self.terms.coefficients(total.term)):
+            return constant, ONE, self.terms.freeze(total)
         return constant, total.coefficient, (total.term, total.access)
 
     # --- views ---------------------------------------------------------------------------------------------------
@@ -391,16 +387,14 @@ class Algebra:
         label = self.terms.label(hole)
         inside: Parts = ()
         if label[0] == "ranged":
-            hole, own = self.terms.children(hole)[0], label[1]
-            assert isinstance(own, tuple)
-            region, label, inside = own, self.terms.label(hole), addend.parts
+            region, hole = self.terms.region(hole), self.terms.children(hole)[0]
+            label, inside = self.terms.label(hole), addend.parts
         elif len(addend.parts) != 1 or addend.parts[0][0] != hole:
             return None
-        if label[0] != "guard" or any(c != 1 for _, c in region):
+        if label[0] != "guard" or not regions.is_set(region):
             return None
         value, body = self.terms.children(hole)
-        accesses = label[1]
-        assert isinstance(accesses, tuple)
+        accesses = self.terms.accesses(hole)
         bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access), inside)
         return (value, compose(accesses[0], addend.access)), region, bare
 

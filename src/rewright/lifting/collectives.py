@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
+from rewright.ir.dims import divide
 from rewright.ir.operator import Operator
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.reduction import combine
@@ -29,8 +30,6 @@ def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value
 
 def chunk(value: Value, axis: int, parts: int, position: int) -> Value:
     """One of equal slices along an axis."""
-    from rewright.ir.dims import divide
-
     size = divide(value.shape[axis], parts)
     if size is None:
         raise NotAView("uneven chunks")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import cast
 
 from rewright.ir.dims import Dim
-from rewright.lifting.index import Access, compose, identity, rename
+from rewright.lifting.index import Access, compose, identity, rename, used
 from rewright.lifting.regions import End, Range, Region, add, covers, single
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Parts
@@ -28,9 +29,7 @@ class Filler:
         if not addend.parts:
             return addend
         inner = self._fill(addend.term, addend.parts)
-        return Addend(
-            addend.coefficient * inner.coefficient, inner.term, compose(inner.access, addend.access), ()
-        )
+        return Addend(addend.coefficient * inner.coefficient, inner.term, compose(inner.access, addend.access), ())
 
     def _fill(self, term: int, parts: Parts) -> Addend:
         terms = self._terms
@@ -54,8 +53,7 @@ class Filler:
         for child in inner:
             scale *= child.coefficient
         if label[0] == "add":
-            coefficients, accesses = label[1], label[2]
-            assert isinstance(coefficients, tuple) and isinstance(accesses, tuple)
+            coefficients, accesses = terms.coefficients(term), terms.accesses(term)
             total = terms.add(
                 [
                     (c * child.coefficient, child.term, compose(child.access, access))
@@ -63,8 +61,7 @@ class Filler:
                 ]
             )
             return total or Addend(Fraction(0), terms.one, ())
-        accesses = label[-1]
-        assert isinstance(accesses, tuple)
+        accesses = terms.accesses(term)
         operands = [(c.term, compose(c.access, a)) for c, a in zip(inner, accesses, strict=True)]
         rebuilt = self._node(label, operands)
         return Addend(scale, *rebuilt)
@@ -84,25 +81,33 @@ class Filler:
     def _rebuild_ranged(self, term: int, parts: Parts) -> Addend:
         """A closed fold or guard whose body holds an open one."""
         terms = self._terms
-        region, hole = terms.label(term)[1], terms.children(term)[0]
-        assert isinstance(region, tuple)
+        region, hole = terms.region(term), terms.children(term)[0]
         label, children = terms.label(hole), terms.children(hole)
         body = self._fill(children[-1], parts)
         if label[0] == "guard":
-            accesses = label[1]
-            assert isinstance(accesses, tuple)
+            accesses = terms.accesses(hole)
             value: Operand = (children[0], accesses[0])
             new, access = terms.guard(value, (body.term, compose(body.access, accesses[1])))
             return Addend(body.coefficient, terms.ranged(new, region), access)
-        kind, axes = label[1], label[2]
-        assert isinstance(axes, tuple)
-        ranges: dict[int, tuple[Dim, Dim]] = {axis: (0, 0) for axis in axes}
-        folded = terms.fold_over(str(kind), (body.term, body.access), ranges)
+        kind, axes = label[1], cast("tuple[int, ...]", label[2])
+        return self._refold(str(kind), children[0], axes, region, body)
+
+    def _refold(self, kind: str, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
+        """The fold of a body that has taken the place of the term ``old``."""
+        terms = self._terms
+        occurring = used(body.access)
+        if any(axis not in occurring for axis in axes):
+            body = self._repeated(kind, axes, region, body)
+        if not occurring & set(axes):
+            positions = {axis: k for k, axis in enumerate(a for a in range(terms.arity[old]) if a not in axes)}
+            return Addend(body.coefficient, body.term, tuple(rename(i, positions) for i in body.access))
+        ranges: dict[int, tuple[Dim, Dim]] = {axis: (0, 0) for axis in axes if axis in occurring}
+        folded = terms.fold_over(kind, (body.term, body.access), ranges)
         shifts = [(axes.index(var), folded.box[k][0]) for k, var in enumerate(folded.order)]
         moved: Region = tuple(
             (tuple(_shift(box[k], offset) for k, offset in shifts), coefficient) for box, coefficient in region
         )
-        left = [axis for axis in range(terms.arity[children[0]]) if axis not in axes]
+        left = [axis for axis in range(terms.arity[old]) if axis not in axes]
         positions = {axis: k for k, axis in enumerate(left)}
         return Addend(
             body.coefficient,
@@ -110,10 +115,26 @@ class Filler:
             tuple(rename(i, positions) for i in folded.access),
         )
 
+    def _repeated(self, kind: str, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
+        """The body times the lengths of the axes on which it does not depend any more."""
+        box = single(region)
+        assert kind == "sum" and box is not None
+        occurring = used(body.access)
+        coefficient, operand = body.coefficient, (body.term, body.access)
+        for axis, (low, high) in zip(axes, box, strict=True):
+            if axis in occurring:
+                continue
+            assert low is not None and high is not None
+            length = high - low
+            if isinstance(length, int):
+                coefficient *= length
+            else:
+                operand = self._terms.multiply([operand, (self._terms.size(length), ())])
+        return Addend(coefficient, *operand)
+
     def _close(self, hole: int, region: Region) -> Addend:
         terms = self._terms
-        label, children = terms.label(hole), terms.children(hole)
-        if label[0] == "guard":
+        if terms.label(hole)[0] == "guard":
             body = self.unguarded(hole, region)
             if body is not None:
                 return body
@@ -127,8 +148,7 @@ class Filler:
         if single(region) == ((None, None),) or (
             allowed is not None and all(covers(region, box) for box, _ in allowed)
         ):
-            accesses = terms.label(hole)[1]
-            assert isinstance(accesses, tuple)
+            accesses = terms.accesses(hole)
             access: Access = accesses[1]
             return Addend(ONE, body, access)
         return None

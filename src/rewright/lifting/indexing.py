@@ -27,6 +27,7 @@ from rewright.lifting.value import (
     refine,
     reshape,
     slice_axis,
+    transpose,
     variables_of,
     with_digits,
 )
@@ -207,8 +208,6 @@ def _implied(algebra: Algebra, index: View, value: Operand, region: Region, size
 def broadcast_view(view: View, shape: Shape, dimensions: Sequence[int]) -> View:
     """Spread a view over more axes, which may be permuted."""
     order = sorted(range(len(dimensions)), key=lambda k: dimensions[k])
-    from rewright.lifting.value import transpose
-
     spread = broadcast(transpose(view, order), shape, [dimensions[k] for k in order])
     assert isinstance(spread, View)
     return spread

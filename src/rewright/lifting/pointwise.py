@@ -69,18 +69,14 @@ def reciprocal(algebra: Algebra, view: View) -> View:
     factors: list[Operand] = [(addend.term, addend.access)]
     label = terms.label(addend.term)
     if label[:2] == ("apply", "multiply"):
-        inner = label[2]
-        assert isinstance(inner, tuple)
-        children = zip(terms.children(addend.term), inner, strict=True)
+        children = zip(terms.children(addend.term), terms.accesses(addend.term), strict=True)
         factors = [(child, compose(access, addend.access)) for child, access in children]
     inverted = [terms.apply("reciprocal", [factor]) for factor in factors]
     term, access = terms.multiply(inverted)
     return View(view.dims, (Addend(1 / addend.coefficient, term, access),))
 
 
-def _reciprocal_square_root(
-    algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]
-) -> View:
+def _reciprocal_square_root(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     return reciprocal(algebra, function(algebra, "sqrt", views))
 
 
@@ -98,8 +94,7 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     for factor, (term, access) in terms.expand(addend.term, addend.access):
         power = factor * addend.coefficient
         if terms.label(term)[:2] == ("apply", "log") and power in (ONE, MINUS_ONE):
-            inner = terms.label(term)[2]
-            assert isinstance(inner, tuple)
+            inner = terms.accesses(term)
             base = View(views[0].dims, (Addend(ONE, terms.children(term)[0], compose(inner[0], access)),))
             base = base if power == ONE else reciprocal(algebra, base)
             result = base if result is None else algebra.multiply(result, base)
@@ -117,7 +112,9 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
 def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     exponent = algebra.as_constant(views[1])
     base = views[0]
-    if exponent is None or not types[0].dtype.is_float:
+    if not types[0].dtype.is_float:
+        return function(algebra, "integer_power", views)
+    if exponent is None:
         return function(algebra, op.name, views)
     if exponent.denominator == 1 and 1 <= exponent <= 4:
         result = base
@@ -194,7 +191,7 @@ def _predicate(algebra: Algebra, view: View) -> tuple[Operand, Region] | None:
 
 def _not(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if types[0].dtype is not DType.BOOL:
-        return function(algebra, op.name, views)
+        return function(algebra, "not_unsigned" if types[0].dtype is DType.U8 else "bitwise_not", views)
     number = algebra.as_constant(views[0])
     if number is not None:
         return algebra.constant(views[0].dims, 1 - number)

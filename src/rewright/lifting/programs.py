@@ -96,7 +96,9 @@ class Lifter:
         """Lift one node that its program computes alone."""
         node = lifted.graph.nodes[position]
         operands = tuple(lifted.values[p] for p in node.operands)
-        key = (op, operands) if not isinstance(op, (ops.Constant, ops.Iota)) else (op, node.type)
+        # Equal numbers of different dtypes are one value, but an operator may treat them differently.
+        kinds = tuple(lifted.graph.nodes[p].type.dtype for p in node.operands)
+        key = (op, operands, kinds) if not isinstance(op, (ops.Constant, ops.Iota)) else (op, node.type)
         found = self._memo.get(key)
         if found is not None:
             self.steps["shared"] += 1
@@ -150,9 +152,7 @@ class Lifter:
             sources = {target: source for source, target in op.pairs}
             zero = self.algebra.zero
             return [
-                values[members.index(sources[rank])]
-                if rank in sources
-                else zero(tuple((n,) for n in values[k].shape))
+                values[members.index(sources[rank])] if rank in sources else zero(tuple((n,) for n in values[k].shape))
                 for k, rank in enumerate(members)
             ]
         return meet(self.algebra, operators, values)

@@ -151,9 +151,7 @@ def split_alike(values: Sequence[Value]) -> tuple[int, list[list[Value]]] | None
     bounds = [*sorted(cuts), total]
     if len(bounds) > 130:
         raise NotAView("too many pieces")
-    rows = [
-        [slice_axis(v, axis, low, high) for v in values] for low, high in zip(bounds, bounds[1:], strict=False)
-    ]
+    rows = [[slice_axis(v, axis, low, high) for v in values] for low, high in zip(bounds, bounds[1:], strict=False)]
     return axis, rows
 
 

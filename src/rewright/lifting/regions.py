@@ -32,7 +32,7 @@ def scale(region: Region, factor: Fraction) -> Region:
 
 def add(regions: Iterable[Region]) -> Region:
     """The sum of regions, overlaps counted with their multiplicity, in canonical form."""
-    pieces = [item for region in regions for item in region]
+    pieces = [item for region in regions for item in region if not _is_empty(item[0])]
     return _canonical(_disjoint(pieces))
 
 
@@ -44,6 +44,11 @@ def union(regions: Iterable[Region]) -> Region:
 def single(region: Region) -> Box | None:
     """The box of a region that is one box with coefficient one, else None."""
     return region[0][0] if len(region) == 1 and region[0][1] == 1 else None
+
+
+def is_set(region: Region) -> bool:
+    """Whether no point is counted other than once."""
+    return all(coefficient == 1 for _, coefficient in region)
 
 
 def covers(region: Region, wanted: Box) -> bool:
@@ -62,6 +67,10 @@ def _below(left: End, right: End, *, upper: bool) -> bool | None:
     if left is None or right is None:
         return (right is None) if upper else (left is None)
     return at_most(left, right)
+
+
+def _is_empty(box: Box) -> bool:
+    return any(low is not None and high is not None and at_most(high, low) is True for low, high in box)
 
 
 def _intersect(left: Box, right: Box) -> Box | None:

@@ -20,25 +20,21 @@ _TRANSPARENT = ("apply", "add", "take", "ranged")
 def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int = _DEPTH) -> Addend:
     """The operand where the integer ``value`` lies in ``region``; equal to it there, and nowhere else in general."""
     term, access = operand
-    if depth == 0 or value[0] not in terms.inside[term]:
+    if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
         return Addend(ONE, term, access)
     label, children = terms.label(term), terms.children(term)
     if label[0] not in _TRANSPARENT:
         return Addend(ONE, term, access)
     if label[0] == "ranged":
         return _decide(terms, operand, value, region, depth)
-    accesses = label[-1]
-    assert isinstance(accesses, tuple)
+    accesses = terms.accesses(term)
     inner = [
         simplify(terms, (child, compose(a, access)), value, region, depth - 1)
         for child, a in zip(children, accesses, strict=True)
     ]
     if label[0] == "add":
-        coefficients = label[1]
-        assert isinstance(coefficients, tuple)
-        total = terms.add(
-            [(c * a.coefficient, a.term, a.access) for c, a in zip(coefficients, inner, strict=True)]
-        )
+        coefficients = terms.coefficients(term)
+        total = terms.add([(c * a.coefficient, a.term, a.access) for c, a in zip(coefficients, inner, strict=True)])
         return total or Addend(Fraction(0), terms.one, ())
     if label[0] == "take":
         read = take(terms, inner[0], inner[1:])
@@ -68,26 +64,29 @@ def atoms(terms: Terms, operand: Operand, value: Operand, region: Region) -> lis
 
 def _tests(terms: Terms, operand: Operand, value: Operand, depth: int) -> set[Region]:
     term, access = operand
-    if depth == 0 or value[0] not in terms.inside[term]:
+    if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
         return set()
     label, children = terms.label(term), terms.children(term)
     if label[0] == "ranged":
         hole = children[0]
         if terms.label(hole)[0] != "guard":
             return set()
-        accesses, own = terms.label(hole)[1], label[1]
-        assert isinstance(accesses, tuple) and isinstance(own, tuple)
+        accesses, own = terms.accesses(hole), terms.region(term)
         tested, body = terms.children(hole)
         found = _tests(terms, (body, compose(accesses[1], access)), value, depth - 1)
-        return found | {own} if (tested, compose(accesses[0], access)) == value else found
+        return found | {own} if (tested, compose(accesses[0], access)) == value and regions.is_set(own) else found
     if label[0] not in _TRANSPARENT:
         return set()
-    accesses = label[-1]
-    assert isinstance(accesses, tuple)
+    accesses = terms.accesses(term)
     found = set[Region]()
     for child, inner in zip(children, accesses, strict=True):
         found |= _tests(terms, (child, compose(inner, access)), value, depth - 1)
     return found
+
+
+def _at_data(access: Access) -> bool:
+    """Whether an access reads at the values of index operands, whose numbers mean nothing in any other term."""
+    return any(v < 0 for _, strides in access for v, _ in strides)
 
 
 def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int) -> Addend:
@@ -98,9 +97,8 @@ def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, dept
     if label[0] != "guard":
         return Addend(ONE, term, access)
     inner_value, body = terms.children(hole)
-    accesses, own = label[1], terms.label(term)[1]
-    assert isinstance(accesses, tuple) and isinstance(own, tuple)
-    if (inner_value, compose(accesses[0], access)) != value:
+    accesses, own = terms.accesses(hole), terms.region(term)
+    if (inner_value, compose(accesses[0], access)) != value or not regions.is_set(own):
         return Addend(ONE, term, access)
     common = regions.intersect(own, region)
     if not common:
@@ -140,14 +138,11 @@ def _read(terms: Terms, data: Addend, operands: list[Operand]) -> list[Addend]:
         return [data]
     label = terms.label(data.term)
     if label[0] == "add":
-        coefficients, accesses = label[1], label[2]
-        assert isinstance(coefficients, tuple) and isinstance(accesses, tuple)
+        coefficients, accesses = terms.coefficients(data.term), terms.accesses(data.term)
         found: list[Addend] = []
         for c, child, inner in zip(coefficients, terms.children(data.term), accesses, strict=True):
             parts = tuple((hole, region) for hole, region in data.parts if hole in terms.open[child])
-            found += _read(
-                terms, Addend(data.coefficient * c, child, compose(inner, data.access), parts), operands
-            )
+            found += _read(terms, Addend(data.coefficient * c, child, compose(inner, data.access), parts), operands)
         return found
     access = data.access
     for position, number in enumerate(bound, start=1):

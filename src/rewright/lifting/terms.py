@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from math import isfinite
+from typing import NamedTuple, cast
 
 from rewright.egraph import EGraph
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.index import Access, Index, compose, identity, magnitude, rename, split_constant
-from rewright.lifting.regions import Box, Region, single
+from rewright.lifting.regions import Box, Region, is_set, single
 from rewright.lifting.value import Addend, Parts
 
 ONE = Fraction(1)
@@ -28,7 +29,7 @@ _LONGEST = 24
 
 
 class Folded(NamedTuple):
-    """A fold over variables: its term, the box in the body's frame, how the rest is read, the variables in box order."""
+    """A fold over variables: its term, box (in the body's frame), the access of the rest, variables in box order."""
 
     hole: int
     box: Box
@@ -57,26 +58,37 @@ class Terms:
         term = self.graph.add(label, children)
         if term not in self.arity:
             self.arity[term] = arity
-            holes: frozenset[int] = frozenset().union(*(self.open[c] for c in children))
+            holes: frozenset[int] = frozenset[int]().union(*(self.open[c] for c in children))
             if label[0] in ("fold", "guard"):
                 holes |= {term}
             elif label[0] == "ranged":
                 holes -= {children[0]}
             self.open[term] = holes
-            tested: frozenset[int] = frozenset().union(*(self.inside[c] for c in children))
+            tested: frozenset[int] = frozenset[int]().union(*(self.inside[c] for c in children))
             self.inside[term] = tested | {children[0]} if label[0] == "guard" else tested
-            if label[0] == "number" and label[1] != 1:
+            if (
+                (label[0] == "number" and label[1] != 1)
+                or (label[0] == "table" and not _all_finite(label[2]))
+                or (not self.infinite.isdisjoint(children) and not (label[0] == "apply" and label[1] in _FINITE))
+            ):
                 self.infinite.add(term)
-            elif label[0] != "opaque" and not (label[0] == "apply" and label[1] in _FINITE):
-                if any(c in self.infinite for c in children):
-                    self.infinite.add(term)
         return term
 
     def label(self, term: int) -> tuple[object, ...]:
         """The label of a term's first node."""
-        label = self.graph.node(term)[0]
-        assert isinstance(label, tuple)
-        return label
+        return cast("tuple[object, ...]", self.graph.node(term)[0])
+
+    def accesses(self, term: int) -> tuple[Access, ...]:
+        """Where a node reads each of its children."""
+        return cast("tuple[Access, ...]", self.label(term)[-1])
+
+    def coefficients(self, term: int) -> tuple[Fraction, ...]:
+        """The coefficients of a sum."""
+        return cast("tuple[Fraction, ...]", self.label(term)[1])
+
+    def region(self, term: int) -> Region:
+        """The region of a ranged fold or guard."""
+        return cast("Region", self.label(term)[1])
 
     def children(self, term: int) -> tuple[int, ...]:
         """The terms that a term reads."""
@@ -119,9 +131,8 @@ class Terms:
                 continue
             label = self.label(term)
             if label[:2] == ("apply", "multiply") and len(factors) + len(self.children(term)) <= _LONGEST:
-                inner = label[2]
-                assert isinstance(inner, tuple)
-                factors.extend((c, compose(a, access)) for c, a in zip(self.children(term), inner, strict=True))
+                inner = zip(self.children(term), self.accesses(term), strict=True)
+                factors.extend((child, compose(a, access)) for child, a in inner)
             else:
                 factors.append((term, access))
         if not factors:
@@ -130,14 +141,15 @@ class Terms:
 
     def add(self, addends: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
         """The flat sum with its leading coefficient moved outwards; None where it is zero."""
-        total: dict[Operand, Fraction] = {}
+        total: dict[tuple[Operand, bool], Fraction] = {}
         for coefficient, term, access in addends:
             for factor, operand in self.summands(term, access):
-                before = total.get(operand)
-                total[operand] = coefficient * factor if before is None else before + coefficient * factor
-                if before is not None and term in self.infinite:
-                    total[operand] = self._infinite_sum(total, operand, before, coefficient * factor)
-        items = sorted(((o, c) for o, c in total.items() if c), key=lambda item: operand_key(item[0]))
+                number = coefficient * factor
+                # An infinity minus itself is no number: what may be infinite keeps positive and negative apart.
+                key = operand, number < 0 and operand[0] in self.infinite
+                total[key] = total.get(key, Fraction(0)) + number
+        kept = [(operand, negative, c) for (operand, negative), c in total.items() if c]
+        items = [(operand, c) for operand, _, c in sorted(kept, key=lambda item: (operand_key(item[0]), item[1]))]
         if not items:
             return None
         if len(items) == 1:
@@ -147,14 +159,6 @@ class Terms:
         coefficients = tuple(c / leading for _, c in items)
         term, access = self.make(("add", coefficients), [o for o, _ in items])
         return Addend(leading, term, access)
-
-    def _infinite_sum(
-        self, total: dict[Operand, Fraction], operand: Operand, before: Fraction, factor: Fraction
-    ) -> Fraction:
-        """An infinity plus itself is itself; minus itself it is not a number, which is remembered as an addend."""
-        if before * factor < 0:
-            total[self.number(float("nan")), ()] = ONE
-        return before
 
     def summands(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
         """The addends of a sum that is no anchor, else the term alone."""
@@ -167,11 +171,9 @@ class Terms:
         label = self.label(term)
         if label[0] != "add":
             return [(ONE, (term, access))]
-        coefficients, inner = label[1], label[2]
-        assert isinstance(coefficients, tuple) and isinstance(inner, tuple)
         return [
             (c, (child, compose(a, access)))
-            for c, child, a in zip(coefficients, self.children(term), inner, strict=True)
+            for c, child, a in zip(self.coefficients(term), self.children(term), self.accesses(term), strict=True)
         ]
 
     def freeze(self, addend: Addend) -> Operand:
@@ -188,9 +190,7 @@ class Terms:
         """The family of sums (or maxima, ..) of a term over ranges of some axes that are not yet given."""
         return self._add(("fold", kind, axes), (body,), self.arity[body] - len(axes))
 
-    def fold_over(
-        self, kind: str, operand: Operand, ranges: Mapping[int, tuple[Dim, Dim]]
-    ) -> Folded:
+    def fold_over(self, kind: str, operand: Operand, ranges: Mapping[int, tuple[Dim, Dim]]) -> Folded:
         """Fold an operand over some of its variables.
 
         Every variable of ``ranges`` must occur in the operand's access.
@@ -237,8 +237,9 @@ class Terms:
         frame = Frame()
         accesses = tuple(tuple(frame.place(index) for index in access) for _, access in operands)
         order = list(frame.shift)
-        windows = tuple((order.index(v), frame.shift[v], n) for v, n in bound.items() if v in frame.shift)
-        inner = {position for position, _, _ in windows}
+        # One that does not occur keeps its place: a repeated row is not a repeated column.
+        windows = tuple((order.index(v), frame.shift[v], n) if v in frame.shift else None for v, n in bound.items())
+        inner = {window[0] for window in windows if window is not None}
         label = ("opaque", key, own, windows, accesses)
         term = self._add(label, tuple(t for t, _ in operands), len(order) - len(inner) + own)
         outer = [(frame.shift[v], ((v, 1),)) for k, v in enumerate(order) if k not in inner]
@@ -269,9 +270,8 @@ class Terms:
             label = self.label(child)
             hole = self.children(child)[0] if label[0] == "ranged" else None
             if hole is not None and self.label(hole)[0] == "guard" and self.children(hole)[0] == value:
-                region = label[1]
-                assert isinstance(region, tuple)
-                if region not in found:
+                region = self.region(child)
+                if region not in found and is_set(region):
                     found.append(region)
         return found
 
@@ -285,16 +285,13 @@ class Terms:
         value, body = (*self.children(hole), -1)[:2] if inner[0] == "guard" else (-1, -1)
         if inner[0] != "guard" or body != self.one:
             return None
-        region, accesses = label[1], inner[1]
-        assert isinstance(region, tuple) and isinstance(accesses, tuple)
-        return (value, accesses[0]), region
+        region = self.region(term)
+        return ((value, self.accesses(hole)[0]), region) if is_set(region) else None
 
     def box(self, term: int) -> object:
         """The single box of a ranged term, else None."""
         label = self.label(term)
-        region = label[1] if label[0] == "ranged" else ()
-        assert isinstance(region, tuple)
-        return single(region)
+        return single(self.region(term)) if label[0] == "ranged" else None
 
     def parts_kind(self, parts: Parts) -> str:
         """The reduction of the folds in ``parts``: sum unless one of them is another."""
@@ -303,6 +300,10 @@ class Terms:
             if label[0] == "fold" and label[1] != "sum":
                 return str(label[1])
         return "sum"
+
+
+def _all_finite(values: object) -> bool:
+    return isinstance(values, tuple) and all(isfinite(v) for v in cast("tuple[float, ...]", values))
 
 
 def _lone_axes(access: Access, variables: Container[int]) -> list[int] | None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from rewright import ops
 from rewright.ir.dims import product
 from rewright.ir.operator import Operator
-from rewright.ir.types import TensorType
+from rewright.ir.types import DType, TensorType
 from rewright.lifting.algebra import Algebra, align
 from rewright.lifting.index import identity
 from rewright.lifting.indexing import gather, opaque, scatter_sum
@@ -47,7 +47,7 @@ def transfer(
             return tidy(_apply(algebra, op, whole, types, result))
         except NotAView:
             pass
-    return unknown(algebra, op, whole, result)
+    return unknown(algebra, op, whole, types, result)
 
 
 def tidy(value: Value) -> Value:
@@ -77,9 +77,13 @@ def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: 
     return pointwise(algebra, op, align([v for v in values if isinstance(v, View)]), types)
 
 
-def unknown(algebra: Algebra, op: Operator, views: Sequence[View], result: TensorType) -> View:
+def unknown(
+    algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType], result: TensorType
+) -> View:
     """The operator as an opaque function of its whole operands, apart from the axes it treats one by one."""
-    return coalesce(opaque(algebra, op, views, result, _roles(op, views)))
+    # Equal numbers of different dtypes are one value, but an operator may treat them differently.
+    key = (op, tuple("float" if t.dtype.is_float else t.dtype.value for t in types))
+    return coalesce(opaque(algebra, key, views, result, _roles(op, views)))
 
 
 def as_view(algebra: Algebra, value: Value) -> View:
@@ -89,13 +93,12 @@ def as_view(algebra: Algebra, value: Value) -> View:
     axis, rank = value.axis, len(value.shape)
     parts = [as_view(algebra, part) for part in value.parts]
     keep: Mapping[int, int] = {a: a for a in range(rank) if a != axis}
-    from rewright.ir.types import DType
-
     joined = TensorType(value.shape, DType.F32)
     try:
         return opaque(algebra, ("concatenate", axis), parts, joined, [keep] * len(parts))
     except NotAView:
-        return opaque(algebra, ("concatenate", axis), parts, joined, [{}] * len(parts))
+        nothing: Mapping[int, int] = {}
+        return opaque(algebra, ("concatenate", axis), parts, joined, [nothing] * len(parts))
 
 
 def _roles(op: Operator, views: Sequence[View]) -> list[Mapping[int, int]]:
@@ -132,7 +135,7 @@ def _constant(
 
 def _progression(values: Sequence[float | int | bool]) -> tuple[Fraction, Fraction] | None:
     """Start and step of an arithmetic progression of whole numbers."""
-    if any(v != v or v in (float("inf"), float("-inf")) or v != int(v) for v in values):
+    if len(values) < 2 or any(v != v or v in (float("inf"), float("-inf")) or v != int(v) for v in values):
         return None
     step = int(values[1]) - int(values[0])
     if all(int(b) - int(a) == step for a, b in zip(values, values[1:], strict=False)):
@@ -267,9 +270,7 @@ def _scatter(
     if op.kind != "sum":
         raise NotAView("scatter " + op.kind)
     base, indices, updates = values
-    added = scatter_sum(
-        algebra, op, result.shape, as_view(algebra, indices), as_view(algebra, updates)
-    )
+    added = scatter_sum(algebra, op, result.shape, as_view(algebra, indices), as_view(algebra, updates))
     return combine(algebra, "sum", [base, added])
 
 

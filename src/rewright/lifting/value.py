@@ -197,9 +197,8 @@ def _mergeable(access: Access, outer: int, inner: int, inner_size: Dim) -> bool:
     """Whether outer*inner_size + inner is what the access reads wherever either variable occurs."""
     for _, terms in access:
         strides = dict(terms)
-        if outer in strides or inner in strides:
-            if strides.get(outer, 0) != strides.get(inner, 0) * inner_size:
-                return False
+        if strides.get(outer, 0) != strides.get(inner, 0) * inner_size:
+            return False
     return True
 
 
@@ -269,7 +268,7 @@ def _reshape_pieces(value: Pieces, shape: Shape) -> Value:
     outer: Dim = 1
     for axis, size in enumerate(shape):
         inner = product(shape[axis + 1 :])
-        if outer == before and divide(after, inner) is not None or (outer == before and divide(inner, after) is not None):
+        if outer == before and (divide(after, inner) is not None or divide(inner, after) is not None):
             parts: list[Value] = []
             for part in value.parts:
                 length = divide(part.shape[value.axis] * after, inner)
@@ -302,8 +301,7 @@ def transpose(value: Value, permutation: Sequence[int]) -> Value:
     return View(
         tuple(value.dims[axis] for axis in permutation),
         tuple(
-            Addend(a.coefficient, a.term, tuple(rename(i, positions) for i in a.access), a.parts)
-            for a in value.addends
+            Addend(a.coefficient, a.term, tuple(rename(i, positions) for i in a.access), a.parts) for a in value.addends
         ),
     )
 

@@ -42,7 +42,7 @@ def findings(case: Case, proof: Proof, twin: TwinResult, deadline: float | None)
         places.setdefault((first.span, first.operator), (first, []))[1].append(output)
     found: list[Finding] = []
     ordered = sorted(places.values(), key=lambda item: item[0].position)
-    for parting, outputs in ordered[:_shown(ordered)]:
+    for parting, outputs in ordered[: _shown(ordered)]:
         found.append(_finding(case, proof, parting, localiser.origin(parting), outputs, twin, deadline))
     explained = {name for _, outputs in places.values() for name in outputs}
     for name in proof.failed:

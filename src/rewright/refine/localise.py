@@ -123,9 +123,7 @@ class Localiser:
     def _parting(self, rank: int, lifted: Lifted, position: int) -> Parting:
         node = lifted.graph.nodes[position]
         partial = tuple(p for p in node.operands if self._is_partial(lifted, p))
-        return Parting(
-            rank, position, node.span, self._counterpart(lifted, position), node.op.name, partial
-        )
+        return Parting(rank, position, node.span, self._counterpart(lifted, position), node.op.name, partial)
 
     def _counterpart(self, lifted: Lifted, position: int) -> SourceSpan:
         """The sequential node with the same operator that reads what this node's operands are parts of."""
