@@ -86,17 +86,18 @@ def _failed(
     found = findings(case, proof, twin, deadline)
     stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
-    first = proof.failed[0]
     if status == "refuted":
-        reason = f"{_counted(proof)} wrong, {first} first: {twin.reason}"
+        reason = f"{_counted(proof, 'wrong')}: {twin.reason}"
     else:
-        reason = f"{_counted(proof)} not related, {first} first; {twin.reason}"
+        reason = f"{_counted(proof, 'not related')}; {twin.reason}"
     return Verdict(status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason)
 
 
-def _counted(proof: Proof) -> str:
+def _counted(proof: Proof, what: str) -> str:
     failed, count = len(proof.failed), len(proof.relations)
-    return "the output is" if count == 1 else f"{failed} of {count} outputs {'is' if failed == 1 else 'are'}"
+    if failed == 1:
+        return f"the output {proof.failed[0]} is {what}"
+    return f"{failed} of {count} outputs are {what}, {proof.failed[0]} first"
 
 
 def _run_twin(case: Case, proof: Proof) -> TwinResult:

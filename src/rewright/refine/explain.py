@@ -83,8 +83,10 @@ def _finding(
     message = f"{outputs[0]}{more}: rank {parting.rank} computes {parting.operator} at {parting.span} from "
     if origin is not None:
         message += f"the sum at {origin.span}, which is not yet reduced over the ranks"
-    elif partial:
+    elif parting.partial:
         message += "a sum that is not yet reduced over the ranks"
+    elif partial:
+        message = f"{outputs[0]}{more}: the sum at {parting.span} is never reduced over the ranks"
     else:
         message += "tensors that are right, and its result is not"
     shown = origin or parting

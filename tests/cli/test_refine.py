@@ -1,0 +1,203 @@
+"""`rewright refine`, `capture` and `show` on a small layer, from the files of a user to the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rewright.cli.main import run
+from rewright.frontends.files import load, save
+from rewright.ir.placement import RankProgram
+from rewright.refine.verdict import Evidence, Verdict
+from tests.programs import mlp
+
+pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
+
+MODEL = """
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self, inner, group=None):
+        super().__init__()
+        self.up, self.down = nn.Linear(4, inner, bias=False), nn.Linear(inner, 4, bias=False)
+        self.group = group
+
+    def forward(self, x):
+        y = self.down(torch.relu(self.up(x)))
+        if self.group is not None:
+            dist.all_reduce(y, group=self.group)
+        return y
+
+
+def sequential():
+    return Layer(8), (torch.zeros(3, 4),)
+
+
+def parallel(mesh):
+    return Layer(8 // mesh.size(), mesh.get_group()), (torch.zeros(3, 4),)
+
+
+def forgotten(mesh):
+    return Layer(8 // mesh.size()), (torch.zeros(3, 4),)
+
+
+def on_some_ranks(mesh):
+    return Layer(8 // mesh.size(), mesh.get_group() if mesh.get_rank() else None), (torch.zeros(3, 4),)
+
+
+def failing(mesh):
+    raise ValueError("no such plan")
+
+
+def reading():
+    return (lambda x: x + 1 if x.sum() > 0 else x), (torch.zeros(3),)
+
+
+def downloading():
+    import urllib.request
+
+    urllib.request.urlopen("http://weights.example/model.bin")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "relations.toml").write_text(
+        '[relations]\n"up.weight" = "Shard(0)"\n[expect]\noutput = "Replicate()"\n'
+    )
+    return tmp_path
+
+
+def test_a_proof_has_status_zero(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "refine",
+        "model.py:sequential",
+        "model.py:parallel",
+        "--mesh",
+        "tp=2",
+        "--relations",
+        "relations.toml",
+    ]
+    assert run(arguments) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("PROVED")
+    assert printed.err == ""
+
+
+def test_a_bug_has_status_one_and_a_repair(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "refine",
+        "model.py:sequential",
+        "model.py:forgotten",
+        "--mesh",
+        "tp=2",
+        "--relations",
+        "relations.toml",
+    ]
+    assert run([*arguments, "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["status"] == "refuted"
+    [finding] = report["findings"]
+    assert finding["kind"] == "missing_reduction"
+    assert finding["distributed"]["text"] == "y = self.down(torch.relu(self.up(x)))"
+    assert finding["suggestion"] == f"insert all_reduce over tp after model.py:{finding['distributed']['line']}"
+    assert finding["counterexample"]["sizes"]["x"] == [3, 4]
+    assert "capture" in report["stats"]["seconds"]
+
+
+def test_what_is_not_known_has_status_two(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rewright.refine.refine", lambda *_, **__: Verdict("unknown", Evidence.TESTED, reason="no law"))
+    assert run(["refine", "model.py:sequential", "model.py:parallel", "--mesh", "tp=2"]) == 2
+    assert capsys.readouterr().out.startswith("UNKNOWN  no law")
+
+
+def test_saved_programs_are_compared_and_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["capture", "model.py:sequential", "-o", "one.rwt"]) == 0
+    assert run(["capture", "model.py:parallel", "--mesh", "tp=2", "-o", "ranks.json.gz"]) == 0
+    assert "ranks.json.gz: 2 ranks (tp=2)" in capsys.readouterr().err
+    assert run(["refine", "one.rwt", "ranks.json.gz"]) == 0
+    capsys.readouterr()
+    assert run(["show", "ranks.json.gz"]) == 0
+    assert capsys.readouterr().out.count("all_reduce") == 2
+
+
+def test_one_file_for_each_rank(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sequential, program = mlp(2)
+    save(sequential, "one.json")
+    for rank, graph in enumerate(program.graphs):
+        save(graph, f"rank{rank}.json")
+    assert run(["refine", "one.json", "rank0.json", "rank1.json", "--mesh", "tp=2"]) == 0
+    assert run(["refine", "one.json", "rank0.json", "rank1.json", "--mesh", "tp=4"]) == 3
+    assert "2 rank graphs for a mesh tp=4 of 4 ranks" in capsys.readouterr().err
+
+
+def test_gradients_are_captured_on_request(folder: Path) -> None:
+    source = "\n\ndef loss():\n    return (lambda x: x.square().sum()), (torch.zeros(3, requires_grad=True),)\n"
+    (folder / "model.py").write_text(MODEL + source)
+    assert run(["capture", "model.py:loss", "--backward", "-o", "loss.json"]) == 0
+    program = load("loss.json")
+    assert not isinstance(program, RankProgram)
+    assert list(program.outputs) == ["loss", "grad:x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["refine", "model.py:sequential", "model.py:parallel"], "give the mesh, for example --mesh tp=8"),
+        (["refine", "model.py:sequential", "model.py:paralel", "--mesh", "tp=2"], "did you mean 'parallel'?"),
+        (["refine", "model.py:sequential", "model.py:failing", "--mesh", "tp=2"], "ValueError: no such plan"),
+        (["refine", "model.py:reading", "model.py:parallel", "--mesh", "tp=2"], "reads a tensor's value"),
+        (["refine", "model.py:downloading", "model.py:parallel", "--mesh", "tp=2"], "download"),
+        (["capture", "model.py:failing", "--mesh", "tp=2", "-o", "out.json"], "ValueError: no such plan"),
+        (["capture", "model.py:parallel", "--mesh", "tp=2", "-o", "out.rwt"], "save them as .json"),
+        (["refine", "model.py:sequential", "model.py:parallel", "--mesh", "tp=3"], "placement"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_three(
+    folder: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
+    assert run(arguments) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == before
+
+
+def test_a_relation_for_a_tensor_that_does_not_exist(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "relations.toml").write_text('[relations]\n"up.wieght" = "Shard(0)"\n')
+    arguments = [
+        "refine",
+        "model.py:sequential",
+        "model.py:parallel",
+        "--mesh",
+        "tp=2",
+        "--relations",
+        "relations.toml",
+    ]
+    assert run(arguments) == 3
+    assert "relations.toml: no input of the sequential program is named 'up.wieght'; did you mean 'up.weight'?" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_collective_that_only_some_ranks_reach_is_refuted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["refine", "model.py:sequential", "model.py:on_some_ranks", "--mesh", "tp=2"]) == 1
+    assert "all_reduce" in capsys.readouterr().out
+
+
+def test_colour_and_progress_only_for_terminals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["capture", "model.py:sequential", "-o", "one.json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "\x1b" not in printed.err
