@@ -86,9 +86,10 @@ def gather(algebra: Algebra, op: ops.Gather, data: View, indices: View, result: 
     if algebra.sequential:
         for part, axis in zip(parts, op.start_index_map, strict=True):
             assume_in_range(algebra, part, data.shape[axis] - op.slice_sizes[axis] + 1)
-    read = with_digits(source, tuple(dims), replacements)
-    sources = algebra.solid(read, linear=True)
-    return algebra.settle(read.dims, [b for a in sources for b in take(algebra.terms, a, index_addends)])
+    # Addends are joined first: the numbers of index operands mean nothing inside of a sum.
+    joined = View(source.dims, algebra.solid(source, linear=True))
+    read = with_digits(joined, tuple(dims), replacements)
+    return algebra.settle(read.dims, [b for a in read.addends for b in take(algebra.terms, a, index_addends)])
 
 
 def _index(
