@@ -95,7 +95,7 @@ class Algebra:
     def _affine(self, addends: Sequence[tuple[Fraction, int, Access]]) -> tuple[Addend, ...]:
         """The closed sum; constants stay apart, or move into the offset of an index."""
         one = self.terms.one
-        flat = [(c * f, *operand) for c, t, a in addends for f, operand in self.terms.summands(t, a)]
+        flat = [(c * f, *operand) for c, t, a in addends if c for f, operand in self.terms.summands(t, a)]
         constant = sum((c for c, t, _ in flat if t == one), start=Fraction(0))
         rest = [item for item in flat if item[1] != one]
         if constant:

@@ -9,7 +9,7 @@ from rewright import ops
 from rewright.ir.dims import Dim, Shape
 from rewright.ir.types import TensorType
 from rewright.lifting import regions
-from rewright.lifting.algebra import Algebra
+from rewright.lifting.algebra import Algebra, align
 from rewright.lifting.index import Index, identity
 from rewright.lifting.pointwise import integer_test
 from rewright.lifting.reduction import reduce
@@ -165,21 +165,24 @@ def scatter_sum(algebra: Algebra, op: ops.Scatter, shape: Shape, indices: View, 
         raise NotAView("a scatter of windows at moving positions")
     sizes = (*shape, *(updates.shape[a] for a in summed))
     wide = broadcast_view(updates, sizes, [place[a] for a in range(len(updates.dims))])
-    digits = wide.dims
-    result: list[Addend] = []
+    bodies = [View(wide.dims, ())]
     for addend in wide.addends:
-        body = View(digits, (addend,))
+        body = View(wide.dims, (addend,))
         for part, axis in zip(parts, op.scatter_dims_to_operand_dims, strict=True):
             spread = broadcast_view(part, sizes, [place[scatter_axes[k]] for k in range(len(part.dims))])
             body = _where_index(algebra, spread, axis, shape[axis], body)
-        result.extend(body.addends)
-        digits = body.dims
-    return reduce(algebra, "sum", View(digits, tuple(result)), range(len(shape), len(sizes)))
+        bodies.append(body)
+    total = algebra.add(align(bodies), [ONE] * len(bodies))
+    return reduce(algebra, "sum", total, range(len(shape), len(sizes)))
 
 
 def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View) -> View:
     """The body where the index equals the position along an axis."""
-    (addend,) = body.addends
+    if not body.addends:
+        return body
+    if len(body.addends) > 1:
+        raise NotAView("a scatter of a sum")
+    addend = body.addends[0]
     guard = algebra.guard_of(addend)
     if guard is not None:
         value, region, bare = guard
