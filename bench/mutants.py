@@ -6,8 +6,9 @@ A mutant that is proved must be a true equivalence; the numeric twin decides tha
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bench.programs import captured
@@ -87,24 +88,35 @@ def _steps(graph: Graph, start: int, goals: set[int]) -> int:
     return NEAR + 1
 
 
-def main(per_kind: int) -> None:
-    """Score all programs and print a table by program and one by kind of bug."""
-    by_kind: dict[str, Score] = {}
-    by_program: dict[str, Score] = {}
+def scored(names: Sequence[str], per_kind: int, by_kind: dict[str, Score]) -> Iterator[list[object]]:
+    """One row for each program, as it is done; the scores by kind of bug grow on the way."""
     for name, plan, backward in PROGRAMS:
+        if names and name not in names:
+            continue
         pair = captured(name, plan, "tiny", DEGREE, backward)
-        score = by_program.setdefault(f"{name} {plan}", Score())
+        score = Score()
         for mutant in generate(pair.distributed, per_kind=per_kind):
             found = list(judge(pair.sequential, mutant))
             score.counts.update(found)
             by_kind.setdefault(mutant.kind, Score()).counts.update(found)
-    print_table(["program", *COLUMNS], (score.row(name) for name, score in by_program.items()))
+            if "wrongly proved" in found:
+                print(f"wrongly proved: {name} {plan}: {mutant.description} at {mutant.site}", file=sys.stderr)
+        yield score.row(f"{name} {plan}")
+
+
+def main(names: Sequence[str], per_kind: int) -> int:
+    """Score programs and print a table by program and one by kind of bug; 1 where a wrong program was proved."""
+    by_kind: dict[str, Score] = {}
+    print_table(["program", *COLUMNS], scored(names, per_kind, by_kind))
     print()
     total = Score(sum((score.counts for score in by_kind.values()), Counter()))
     print_table(["bug", *COLUMNS], [*(by_kind[kind].row(kind) for kind in sorted(by_kind)), total.row("total")])
+    return 1 if total.counts["wrongly proved"] else 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--per-kind", default=6, type=int, help="mutants of each kind for each program")
-    main(parser.parse_args().per_kind)
+    parser.add_argument("names", nargs="*", help="programs to score; all of them by default")
+    parser.add_argument("--per-kind", default=4, type=int, help="mutants of each kind for each program")
+    options = parser.parse_args()
+    sys.exit(main(options.names, options.per_kind))

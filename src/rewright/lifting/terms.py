@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
+from operator import itemgetter
 from typing import NamedTuple, cast
 
 from rewright.egraph import EGraph
@@ -115,7 +116,7 @@ class Terms:
 
     def apply(self, function: str, operands: Sequence[Operand]) -> Operand:
         """A scalar function of the operands; a function of one operand keeps that operand's axes."""
-        ordered = sorted(operands, key=operand_key) if function in COMMUTATIVE else list(operands)
+        ordered = in_order(operands) if function in COMMUTATIVE else list(operands)
         wide = [k for k, (term, _) in enumerate(ordered) if self.arity[term]]
         if len(wide) == 1:
             term, access = ordered[wide[0]]
@@ -355,6 +356,12 @@ class Frame:
     def access(self) -> Access:
         """Where the original variables read the framed term."""
         return tuple((shift, ((var, 1),)) for var, shift in self.shift.items())
+
+
+def in_order(operands: Sequence[Operand]) -> list[Operand]:
+    """Operands in the order of their terms; reads of one term are ordered by what they read."""
+    distinct = len({term for term, _ in operands}) == len(operands)
+    return sorted(operands, key=itemgetter(0) if distinct else operand_key)
 
 
 def operand_key(operand: Operand) -> tuple[int, str]:

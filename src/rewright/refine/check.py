@@ -65,7 +65,7 @@ def attempt(
     for name in sequential.outputs:
         _relate(proof, name, program, expected.get(name))
     seconds["relate outputs"] = time.perf_counter() - started
-    proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions]
+    proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
     return proof
 
 
@@ -100,6 +100,12 @@ def _relation(name: str, found: Placement, mesh: Mesh, expected: Placement | Non
 
 def _text(placement: Placement | None) -> str | None:
     return None if placement is None else str(placement)
+
+
+def _captured(sequential: Graph, program: RankProgram) -> list[str]:
+    """What the captures assumed of sizes and options, said once."""
+    found = [graph.metadata.get("assumptions", "") for graph in (sequential, *program.graphs)]
+    return list(dict.fromkeys(text for line in found for text in line.split("; ") if text))
 
 
 def _facts(lifter: Lifter) -> list[str]:
