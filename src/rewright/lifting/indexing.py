@@ -178,11 +178,11 @@ def scatter_sum(algebra: Algebra, op: ops.Scatter, shape: Shape, indices: View, 
 
 def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View) -> View:
     """The body where the index equals the position along an axis."""
-    if not body.addends:
+    addend = next(iter(body.addends), None)
+    if addend is None:
         return body
     if len(body.addends) > 1:
         raise NotAView("a scatter of a sum")
-    addend = body.addends[0]
     guard = algebra.guard_of(addend)
     if guard is not None:
         value, region, bare = guard
