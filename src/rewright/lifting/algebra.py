@@ -14,6 +14,7 @@ from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
+from rewright.lifting.windows import Window, contains, dense, hull, read_by
 
 _MOST_OPEN = 6
 """A sum of more open addends than this closes them, which costs proofs and never soundness."""
@@ -37,11 +38,39 @@ class Algebra:
         """Closed folds of the sequential program."""
         self._cases: dict[int, tuple[int, list[Case]] | None] = {}
         self.facts: dict[int, Region] = {}
-        """For an integer term, the set its values lie in wherever the sequential program is defined."""
+        """For an integer term, the set its values lie in wherever the sequential program is defined and reads them."""
+        self.looked_up: dict[int, list[Window]] = {}
+        """For a term with a fact, the windows in which it holds."""
+        self.tests: dict[int, list[Window | None]] = {}
+        """For an integer term, the windows in which its values are tested; None for one that is not known."""
 
     def allowed(self, term: int) -> Region | None:
         """The set that an integer term's values lie in, where it is known."""
         return self.facts.get(term)
+
+    def learn(self, operand: Operand, lengths: Sequence[Dim], allowed: Region) -> None:
+        """Record the set that the values read lie in; not for a term that was tested outside of what is read."""
+        term, access = operand
+        window = hull(access, lengths)
+        if window is None or not dense(access, lengths):
+            return
+        if term in self.facts:
+            if self.facts[term] == allowed:
+                self.looked_up[term].append(window)
+        elif all(other is not None and contains(window, other) for other in self.tests.get(term, ())):
+            self.facts[term] = allowed
+            self.looked_up[term] = [window]
+
+    def tested(self, operand: Operand, lengths: Sequence[Dim]) -> Operand:
+        """The integer operand of a test, under a name of its own where elements are read of which no fact speaks."""
+        windows = [(term, hull(access, lengths)) for term, access in read_by(self.terms, operand)]
+        for term, window in windows:
+            known = self.looked_up.get(term)
+            if known is not None and not (window is not None and any(contains(w, window) for w in known)):
+                return self.terms.apply("identity", [operand])
+        for term, window in windows:
+            self.tests.setdefault(term, []).append(window)
+        return operand
 
     # --- addends -------------------------------------------------------------------------------------------------
     def part(self, coefficient: Fraction, hole: int, region: Region, access: Access) -> Addend:
@@ -305,7 +334,9 @@ class Algebra:
             return None
         (sign, (index,)), (low, _) = positions[0], point[0]
         constant, strides = index
-        if len(strides) != 1 or strides[0][1] != 1 or point[0][1] != (low or 0) + 1 or low is None:
+        if len(strides) != 1 or strides[0][1] != 1 or not 0 <= strides[0][0] < len(lengths):
+            return None
+        if point[0][1] != (low or 0) + 1 or low is None:
             return None
         length = lengths[strides[0][0]]
         if not isinstance(constant, int) or not isinstance(length, int) or not isinstance(low, int):

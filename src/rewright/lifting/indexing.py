@@ -107,14 +107,15 @@ def assume_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     constant, scale, term = algebra.integer(index)
     if term is None or not isinstance(size, int):
         return
+    lengths = [n for digits in index.dims for n in digits]
     if algebra.terms.inside[term[0]]:
-        _assume_masked(algebra, addend, wanted)
+        _assume_masked(algebra, addend, wanted, index)
     direct = regions.preimage(wanted, scale, constant)
     if direct is not None and _whole(algebra, term):
-        algebra.facts.setdefault(term[0], direct)
+        algebra.learn(term, lengths, direct)
 
 
-def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region) -> None:
+def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View) -> None:
     """``select(t in S, t + c, k)`` in range says that t is outside of S, or t + c in range."""
     tested = algebra.terms.inside[addend.term]
     for value in tested:
@@ -126,7 +127,7 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region) -> None:
             allowed: list[Region] = []
             for part in (inner, outside):
                 simple = simplify(algebra.terms, (addend.term, addend.access), operand, part)
-                view = View(((1,),), (Addend(addend.coefficient * simple.coefficient, simple.term, simple.access),))
+                view = View(index.dims, (Addend(addend.coefficient * simple.coefficient, simple.term, simple.access),))
                 constant, scale, term = algebra.integer(view)
                 if term is None:
                     if any(_holds(constant, low, high) for ((low, high),), _ in wanted):
@@ -136,7 +137,7 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region) -> None:
                 else:
                     break
             else:
-                algebra.facts.setdefault(value, regions.add(allowed))
+                algebra.learn(operand, [n for digits in index.dims for n in digits], regions.add(allowed))
 
 
 def _holds(value: Fraction, low: object, high: object) -> bool:

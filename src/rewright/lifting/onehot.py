@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from rewright.ir.dims import Dim
@@ -14,7 +15,9 @@ from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, View
 
 
-def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim) -> list[Addend] | None:
+def collapse(
+    algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: Sequence[Dim]
+) -> list[Addend] | None:
     """``sum over v in [0, length) of [t = v] * body(v)`` as ``body(t) where t in [0, length)``, else None."""
     guard = algebra.guard_of(addend)
     if guard is None or not isinstance(length, int):
@@ -35,7 +38,8 @@ def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim) -> list[Ad
     index = algebra.closed(View((), tuple(position)))
     replaced = tuple(_at_index(i, var) for i in body.access)
     read = take(algebra.terms, Addend(body.coefficient, body.term, replaced, body.parts), [index])
-    return [algebra.guarded(term, window, a) for a in read]
+    tested = algebra.tested(term, lengths)
+    return [algebra.guarded(tested, window, a) for a in read]
 
 
 def _at_index(index: tuple[Dim, tuple[tuple[int, Dim], ...]], var: int) -> tuple[Dim, tuple[tuple[int, Dim], ...]]:

@@ -167,6 +167,7 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     if term is None:
         holds = any(_inside(constant, low, high) for ((low, high),), _ in wanted)
         return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
+    term = algebra.tested(term, [n for digits in view.dims for n in digits])
     region = regions.preimage(wanted, scale, constant)
     if region is None:
         return function(algebra, "test " + repr(wanted), [view])

@@ -68,6 +68,8 @@ class Lifter:
         """
         self._lift(integer_part(graph), given)
         self._memo.clear()
+        # What was tested on the way is lifted again, with all the facts.
+        self.algebra.tests.clear()
         lifted = self._lift(graph, given)
         self.algebra.sequential = False
         self.algebra.horizon = len(self.algebra.terms.graph)

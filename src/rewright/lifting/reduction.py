@@ -42,6 +42,7 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Va
     folded = {v: n for axis in axes for v, n in zip(names[axis], value.dims[axis], strict=True)}
     kept = [axis for axis in range(len(names)) if axis not in axes]
     positions = {v: k for k, v in enumerate(v for axis in kept for v in names[axis])}
+    lengths = [n for digits in value.dims for n in digits]
     addends: list[Addend] = []
     if kind == "sum":
         sources = algebra.solid(value, linear=True)
@@ -50,20 +51,22 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Va
     else:
         sources = (Addend(Fraction(0), algebra.terms.one, ()),)
     for a in sources:
-        for done in _folds(algebra, kind, a, folded):
+        for done in _folds(algebra, kind, a, folded, lengths):
             access = tuple(rename(i, positions) for i in done.access)
             addends.append(Addend(done.coefficient, done.term, access, done.parts))
     return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
 
 
-def _folds(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim]) -> list[Addend]:
+def _folds(
+    algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim]
+) -> list[Addend]:
     """The fold of one addend, indicators of a position resolved first."""
     if kind == "sum":
         for var, length in folded.items():
-            found = collapse(algebra, addend, var, length)
+            found = collapse(algebra, addend, var, length, lengths)
             if found is not None:
                 rest = {v: n for v, n in folded.items() if v != var}
-                return [b for a in found for b in (_folds(algebra, kind, a, rest) if rest else [a])]
+                return [b for a in found for b in (_folds(algebra, kind, a, rest, lengths) if rest else [a])]
     return [_fold(algebra, kind, addend, folded)]
 
 
