@@ -17,7 +17,8 @@ from rewright.refine.repairs import Repair, candidates
 from rewright.refine.twin.twin import TwinResult
 from rewright.refine.verdict import Finding, OutputRelation
 
-_MOST_REPAIRS = 40
+_MOST_REPAIRS = 20
+"""Candidates that are proved at one place; each costs about as much as the check itself."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,14 @@ def findings(case: Case, proof: Proof, twin: TwinResult, deadline: float | None)
         places.setdefault((first.span, first.operator), (first, []))[1].append(output)
     found: list[Finding] = []
     ordered = sorted(places.values(), key=lambda item: item[0].position)
-    for parting, outputs in ordered[: _shown(ordered)]:
-        found.append(_finding(case, proof, parting, localiser.origin(parting), outputs, twin, deadline))
+    for number, (parting, outputs) in enumerate(ordered[: _shown(ordered)]):
+        origin = localiser.origin(parting)
+        sites = [place for place in (origin, parting) if place is not None]
+        # Later findings mostly follow from the first: a repair that mends it is what there is to tell.
+        tried = sites if number == 0 and twin.agrees is False else []
+        repairs = (_repair(case, proof, place, outputs, deadline) for place in tried)
+        repair = next((repair for repair in repairs if repair is not None), None)
+        found.append(_finding(proof, parting, origin, outputs, twin, repair))
     explained = {name for _, outputs in places.values() for name in outputs}
     for name in proof.failed:
         if name not in explained:
@@ -62,17 +69,13 @@ def _by_importance(failed: Sequence[str]) -> list[str]:
 
 
 def _finding(
-    case: Case,
     proof: Proof,
     parting: Parting,
     origin: Parting | None,
     outputs: Sequence[str],
     twin: TwinResult,
-    deadline: float | None,
+    repair: Repair | None,
 ) -> Finding:
-    places = [parting] if origin is None else [origin, parting]
-    repairs = (_repair(case, proof, place, outputs, deadline) for place in places if twin.agrees is False)
-    repair = next((found for found in repairs if found is not None), None)
     relation = proof.relations[outputs[0]]
     partial = bool(parting.partial) or "Partial" in relation.placement
     kind = "missing_reduction" if partial else "wrong_value"
