@@ -38,7 +38,7 @@ def add(regions: Iterable[Region]) -> Region:
 
 def union(regions: Iterable[Region]) -> Region:
     """The union of regions for an idempotent fold such as the maximum: overlaps count once."""
-    return tuple((box, ONE) for box, _ in add(regions))
+    return _canonical([(box, ONE) for box, _ in add(regions)])
 
 
 def single(region: Region) -> Box | None:
