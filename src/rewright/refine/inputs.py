@@ -104,7 +104,7 @@ def _partial(
     lifter.algebra.known.add(total)
     for rank in range(len(program.graphs)):
         own = program.mesh.group(rank, placement.partial).index(rank)
-        value = View(dims, (Addend(ONE, addends, ((own, ()), *axes)),))
+        value = View(dims, (Addend(ONE, hole, axes, ((hole, whole(((own, own + 1),))),)),))
         _assign(program, found, rank, name, _window(lifter, value, placement, rank, name))
 
 
@@ -118,5 +118,5 @@ def _check_names(sequential: Graph, placements: Mapping[str, Placement], equatio
 
 
 def _similar(name: str, names: Mapping[str, int]) -> str:
-    close = get_close_matches(name, names, n=1)
+    close = [] if name in names else get_close_matches(name, names, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
