@@ -105,7 +105,7 @@ class Lifter:
         if found is not None:
             self.steps["shared"] += 1
             return found
-        if self.deadline is not None and not len(self.values) % 64 and time.monotonic() > self.deadline:
+        if self.deadline is not None and not self.steps["lifted"] % 64 and time.monotonic() > self.deadline:
             raise BudgetExceeded
         self.steps["lifted"] += 1
         types = [lifted.graph.nodes[p].type for p in node.operands]

@@ -123,6 +123,8 @@ def _plain(graphs: Sequence[Graph]) -> RankProgram:
 
 
 def _check(sequential: Graph, program: RankProgram) -> None:
+    if not program.graphs:
+        raise RewrightError("no program of any rank was given; give one graph for each rank")
     if len(program.graphs) != program.mesh.size:
         raise RewrightError(
             f"the mesh has {program.mesh.size} ranks and {len(program.graphs)} programs were given; give one each"

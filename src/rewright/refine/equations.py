@@ -208,7 +208,7 @@ class _Reader:
         rank = len(parts[0].shape)
         axis = (axis or 0) + (rank if (axis or 0) < 0 else 0)
         rest = {(*p.shape[:axis], *p.shape[axis + 1 :]) for p in parts}
-        if len(rest) != 1 or any(len(p.shape) != rank for p in parts) or axis >= rank:
+        if len(rest) != 1 or any(len(p.shape) != rank for p in parts) or not 0 <= axis < rank:
             raise self._wrong(f"joins shapes {[p.shape for p in parts]} along axis {axis}")
         return _Joined(axis, parts)
 
