@@ -1,0 +1,69 @@
+"""Where relations and expectations come from: the caller, the capture, the shapes, the parameter of a gradient."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.placement import place
+from rewright.refine.relations import by_shape, input_relations, output_expectations
+from tests.programs import mlp, sequence_parallel_norm
+
+
+def test_the_capture_knows_placements() -> None:
+    sequential, program = mlp(2)
+    known = input_relations(sequential, program, None)
+    assert known.placements == program.inputs
+    assert known.equations == known.assumptions == ()
+
+
+def test_the_caller_comes_first_by_name_or_pattern() -> None:
+    sequential, program = mlp(2)
+    known = input_relations(sequential, program, {"*.bias": "Replicate()", "x": ["Shard(1)"]})
+    assert str(known.placements["up.bias"]) == str(known.placements["down.bias"]) == "Replicate()"
+    assert known.placements["x"] == place((3, 4), program.mesh, ("Shard(1)",))
+    assert str(known.placements["up.weight"]) == "Shard(1)"
+
+
+def test_an_equation_takes_the_place_of_a_placement() -> None:
+    sequential, program = mlp(2)
+    text = "concat([up.weight@0, up.weight@1], axis=1)"
+    known = input_relations(sequential, program, {"up.weight": text})
+    assert "up.weight" not in known.placements
+    assert [(e.name, e.text) for e in known.equations] == [("up.weight", text)]
+
+
+def test_what_nobody_tells_is_read_off_the_shapes_and_said() -> None:
+    sequential, program = mlp(2)
+    silent = replace(program, inputs={})
+    known = input_relations(sequential, silent, None)
+    assert {n: str(p) for n, p in known.placements.items()} == {n: str(p) for n, p in program.inputs.items()}
+    (assumption,) = known.assumptions
+    assert assumption.startswith("relations of 5 inputs were inferred from their shapes: x is Replicate()")
+    assert by_shape((9, 9), "x", program) is None
+
+
+def test_a_gradient_is_expected_where_its_parameter_is() -> None:
+    sequential, program = sequence_parallel_norm(2)
+    expected = output_expectations(sequential, replace(program, outputs={}), None)
+    assert {name: str(p) for name, p in expected.items()} == {"grad:norm.weight": "Replicate()"}
+    expected = output_expectations(sequential, program, {"grad:*": "Shard(0)"})
+    assert str(expected["grad:norm.weight"]) == "Shard(0)"
+
+
+def test_names_that_do_not_occur() -> None:
+    sequential, program = mlp(2)
+    with pytest.raises(RewrightError, match="relation 'w' matches no input"):
+        input_relations(sequential, program, {"w": "Replicate()"})
+    with pytest.raises(RewrightError, match="expectation 'y' matches no output"):
+        output_expectations(sequential, program, {"y": "Replicate()"})
+
+
+@pytest.mark.parametrize("text", ["Sharded(0)", "Shard(7)", "Shard", "Partial(mean)", ""])
+def test_texts_that_are_no_placement(text: str) -> None:
+    sequential, program = mlp(2)
+    with pytest.raises(RewrightError) as caught:
+        input_relations(sequential, program, {"x": text})
+    assert "\n" not in str(caught.value)
