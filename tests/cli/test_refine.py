@@ -149,6 +149,13 @@ def test_gradients_are_captured_on_request(folder: Path) -> None:
     assert list(program.outputs) == ["loss", "grad:x"]
 
 
+def test_symbolic_sizes_are_proved_for_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["model.py:parallel", "--mesh", "tp=2", "--symbolic", "x=batch,_"]
+    assert run(["refine", "model.py:sequential", *arguments]) == 0
+    assert run(["capture", "model.py:sequential", "--symbolic", "x=batch,_", "-o", "one.rwt"]) == 0
+    assert "tensor<[batch]x4xf32>" in (folder / "one.rwt").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -15,6 +15,7 @@ from rewright.cli.meshes import parse_mesh
 from rewright.cli.programs import Source, check_target
 from rewright.cli.progress import Progress
 from rewright.cli.relations import Relations, check_names, read_relations
+from rewright.cli.symbols import parse_symbols
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
@@ -25,6 +26,10 @@ STATUS = {"proved": 0, "refuted": 1, "unknown": 2}
 
 Mesh = Annotated[str | None, typer.Option(metavar="AXES", help="Mesh of ranks: tp=8, or dp=2,tp=4.")]
 Backward = Annotated[bool, typer.Option("--backward", help="Capture the gradients of the loss too.")]
+Symbolic = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=SIZES", help="Keep sizes of an argument as symbols: input_ids=batch,sequence."),
+]
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Capture ranks in this many processes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")]
 
@@ -35,6 +40,7 @@ def refine(
     mesh: Mesh = None,
     relations: Annotated[Path | None, typer.Option(metavar="TOML", help="Relations of inputs and outputs.")] = None,
     backward: Backward = False,
+    symbolic: Symbolic = None,
     jobs: Jobs = 1,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     as_json: Json = False,
@@ -47,7 +53,7 @@ def refine(
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
     given = read_relations(relations) if relations is not None else Relations()
     progress = Progress()
-    source = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress, jobs)
+    source = options(progress, mesh, backward, symbolic, jobs)
     left = source.sequential(sequential)
     right = source.distributed(distributed)
     if relations is not None:
@@ -63,6 +69,7 @@ def capture(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A .json file, or .rwt for text.")],
     mesh: Mesh = None,
     backward: Backward = False,
+    symbolic: Symbolic = None,
     jobs: Jobs = 1,
 ) -> int:
     """Save a program, or with a mesh those of all ranks."""
@@ -72,7 +79,7 @@ def capture(
     check_target(output)
     extension_of(output)
     progress = Progress()
-    program = Source(parse_mesh(mesh) if mesh is not None else None, backward, progress, jobs).capture(function)
+    program = options(progress, mesh, backward, symbolic, jobs).capture(function)
     save(program, output)
     Console(stderr=True).print(f"{output}: {describe(program)}", soft_wrap=True, highlight=False, markup=False)
     return 0
@@ -82,7 +89,7 @@ def show(file: Annotated[str, typer.Argument(help="A file saved by rewright capt
     """Print a saved program as text."""
     from rewright.frontends.files import text_form
 
-    program = Source(None, False, Progress()).file(file)
+    program = Source(Progress()).file(file)
     sys.stdout.write(text_form(program))
     return 0
 
@@ -95,6 +102,12 @@ def demo(as_json: Json = False) -> int:
     from rewright.cli.demo import run_demo
 
     return run_demo(as_json)
+
+
+def options(progress: Progress, mesh: str | None, backward: bool, symbolic: list[str] | None, jobs: int) -> Source:
+    """How to get at programs, from the options of the command line; raises RewrightError."""
+    axes = parse_mesh(mesh) if mesh is not None else None
+    return Source(progress, axes, backward, parse_symbols(symbolic or []) or None, jobs)
 
 
 def prove(left: Graph, right: RankProgram, given: Relations, budget: float | None, progress: Progress) -> Verdict:

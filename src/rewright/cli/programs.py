@@ -18,11 +18,12 @@ Program = Graph | RankProgram
 
 @dataclass(frozen=True)
 class Source:
-    """How to get at programs: the mesh, whether gradients are wanted, where progress goes, and how many processes."""
+    """How to get at programs: where progress goes, the mesh, whether gradients are wanted, symbols, processes."""
 
-    mesh: dict[str, int] | None
-    backward: bool
     progress: Progress
+    mesh: dict[str, int] | None = None
+    backward: bool = False
+    symbols: dict[str, dict[int, str]] | None = None
     jobs: int = 1
 
     def sequential(self, text: str) -> Graph:
@@ -69,7 +70,7 @@ class Source:
         with self.progress.phase("capture", f"capturing {text}"), one_line_errors(function.path, "capturing"):
             with without_network():
                 module, args, kwargs = function()
-            return frontend.capture(module, args, kwargs, backward=self.backward)
+            return frontend.capture(module, args, kwargs, backward=self.backward, dynamic=self.symbols)
 
     def _capture_ranks(self, text: str) -> RankProgram:
         if self.mesh is None:
@@ -79,7 +80,8 @@ class Source:
             self.progress.phase("capture", f"capturing {text} on {self.mesh}"),
             one_line_errors(function.path, "capturing"),
         ):
-            return _torch_frontend().capture_ranks(function, mesh=self.mesh, backward=self.backward, jobs=self.jobs)
+            capture_ranks = _torch_frontend().capture_ranks
+            return capture_ranks(function, mesh=self.mesh, backward=self.backward, dynamic=self.symbols, jobs=self.jobs)
 
 
 def _torch_frontend() -> Any:
