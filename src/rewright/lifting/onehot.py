@@ -15,9 +15,7 @@ from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, View
 
 
-def collapse(
-    algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: Sequence[Dim]
-) -> list[Addend] | None:
+def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: Sequence[Dim]) -> list[Addend] | None:
     """``sum over v in [0, length) of [t = v] * body(v)`` as ``body(t) where t in [0, length)``, else None."""
     guard = algebra.guard_of(addend)
     if guard is None or not isinstance(length, int):

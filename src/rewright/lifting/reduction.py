@@ -57,9 +57,7 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Va
     return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
 
 
-def _folds(
-    algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim]
-) -> list[Addend]:
+def _folds(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim]) -> list[Addend]:
     """The fold of one addend, indicators of a position resolved first."""
     if kind == "sum":
         for var, length in folded.items():
