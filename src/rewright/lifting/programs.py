@@ -15,10 +15,11 @@ from rewright.ir.types import TensorType
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.collectives import meet
 from rewright.lifting.index import identity
+from rewright.lifting.indexing import opaque
 from rewright.lifting.integers import integer_part
 from rewright.lifting.terms import ONE
-from rewright.lifting.transfer import tidy, transfer
-from rewright.lifting.value import Addend, Pieces, Value, View, concatenate, slice_axis
+from rewright.lifting.transfer import as_view, tidy, transfer
+from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, concatenate, slice_axis
 
 _LAYOUT = (ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim, ops.Convert, ops.Concatenate)
 _ADDITIVE = (ops.Add, ops.Subtract)
@@ -141,7 +142,12 @@ class Lifter:
         operands = [lifted[rank].values[node.operands[0]] for (rank, _), node in zip(step.nodes, nodes, strict=True)]
         values = [self.values[v] for v in operands]
         members = [rank for rank, _ in step.nodes]
-        for k, result in enumerate(self._exchange(nodes[0].op, [n.op for n in nodes], values, members)):
+        operators = [node.op for node in nodes]
+        try:
+            results = self._exchange(nodes[0].op, operators, values, members)
+        except NotAView:
+            results = self._unknown(operators, values, [node.type for node in nodes])
+        for k, result in enumerate(results):
             rank, position = step.nodes[k]
             lifted[rank].values[position] = self.intern(tidy(result))
 
@@ -158,6 +164,15 @@ class Lifter:
                 for k, rank in enumerate(members)
             ]
         return meet(self.algebra, operators, values)
+
+    def _unknown(
+        self, operators: Sequence[Operator], values: Sequence[Value], types: Sequence[TensorType]
+    ) -> list[Value]:
+        """A collective on values without common digits: for every member a function of all operands."""
+        views = [as_view(self.algebra, value) for value in values]
+        keys = [(tuple(operators), member) for member in range(len(types))]
+        whole: list[Mapping[int, int]] = [{} for _ in views]
+        return [opaque(self.algebra, key, views, kind, whole) for key, kind in zip(keys, types, strict=True)]
 
     def window(self, value: Value, placement: Placement, rank: int) -> Value:
         """What a rank holds of a global value under a placement that is not partial."""
