@@ -244,3 +244,15 @@ def _numbers(rank: int | None) -> list[tuple[str, object, object]]:
     from tests.programs import I64
 
     return [(name, F32 if rank is None else I64, I64) for name in ("x", "y")]
+
+
+def test_addends_laid_out_in_ways_that_do_not_fit() -> None:
+    """Two transposed matrices of different shapes, flattened and added: there is no common view, and no crash."""
+
+    def program(build: Builder, rank: int | None) -> None:
+        inputs = [build.tensor("x", (4, 6)), build.tensor("y", (6, 4))]
+        flat = [build.add(ops.Reshape((24,)), build.add(ops.Transpose((1, 0)), v)) for v in inputs]
+        build.output("output", build.add(ops.Add(), *flat) if rank is None else build.all_reduce(flat[rank], 2))
+
+    pair = pair_of(2, program, {"x": ((4, 6), "Replicate()"), "y": ((6, 4), "Replicate()")})
+    assert refine(*pair).status == "unknown"
