@@ -256,3 +256,22 @@ def test_addends_laid_out_in_ways_that_do_not_fit() -> None:
 
     pair = pair_of(2, program, {"x": ((4, 6), "Replicate()"), "y": ((6, 4), "Replicate()")})
     assert refine(*pair).status == "unknown"
+
+
+def test_a_look_up_out_of_range_before_the_mask_is_not_proved() -> None:
+    """``select(own, table[ids - start], 0)`` has the right values where it has any: it reads outside of the shard."""
+    sequential, program = vocabulary_embedding(2)
+    graphs: list[Graph] = []
+    for graph in program.graphs:
+        look_up = next(p for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Gather))
+        masked = graph.nodes[look_up].operands[1]
+        while not isinstance(graph.nodes[masked].op, ops.Select):
+            masked = graph.nodes[masked].operands[0]
+        local = graph.nodes[masked].operands[2]
+        nodes = [
+            replace(node, operands=tuple(local if p == masked else p for p in node.operands)) for node in graph.nodes
+        ]
+        graphs.append(replace(graph, nodes=tuple(nodes)))
+    verdict = refine(sequential, replace(program, graphs=tuple(graphs)))
+    assert verdict.status == "refuted"
+    assert "out of range" in verdict.reason or "fails" in verdict.reason

@@ -34,6 +34,8 @@ class Algebra:
         self.sequential = True
         self.horizon = 0
         """Terms with an identity below this one belong to the sequential program."""
+        self.unchecked: set[str] = set()
+        """Inputs that ranks look up with, where nothing shows that the look-up stays in range."""
         self.known: set[int] = set()
         """Closed folds of the sequential program."""
         self._cases: dict[int, tuple[int, list[Case]] | None] = {}

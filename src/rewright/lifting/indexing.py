@@ -86,6 +86,9 @@ def gather(algebra: Algebra, op: ops.Gather, data: View, indices: View, result: 
     if algebra.sequential:
         for part, axis in zip(parts, op.start_index_map, strict=True):
             assume_in_range(algebra, part, data.shape[axis] - op.slice_sizes[axis] + 1)
+    else:
+        for part, axis in zip(parts, op.start_index_map, strict=True):
+            require_in_range(algebra, part, data.shape[axis] - op.slice_sizes[axis] + 1)
     # Addends are joined first: the numbers of index operands mean nothing inside of a sum.
     joined = View(source.dims, algebra.solid(source, linear=True))
     read = with_digits(joined, tuple(dims), replacements)
@@ -113,6 +116,47 @@ def assume_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     direct = regions.preimage(wanted, scale, constant)
     if direct is not None and _whole(algebra, term):
         algebra.learn(term, lengths, direct)
+
+
+def require_in_range(algebra: Algebra, index: View, size: Dim) -> None:
+    """A rank's look-up must be defined wherever the sequential program is; raises NotAView where it is not.
+
+    What cannot be decided is remembered, so that the verdict says it among its assumptions.
+    """
+    holds = _stays_in_range(algebra, index, size)
+    if holds is False:
+        raise NotAView("a look-up out of range")
+    if holds is None:
+        algebra.unchecked.update(name for a in index.addends for name in algebra.terms.inputs(a.term))
+
+
+def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:
+    constant, scale, term = algebra.integer(index)
+    if not isinstance(size, int):
+        return None
+    if term is None:
+        return 0 <= constant < size
+    lengths = [n for digits in index.dims for n in digits]
+    if term[0] == algebra.terms.index:
+        possible = _positions(term, lengths)
+    else:
+        possible = algebra.possible(algebra.tested(term, lengths)[0], regions.EVERYTHING)
+    inside = regions.preimage(regions.intervals(0, size), scale, constant)
+    if possible is None or possible == regions.EVERYTHING or inside is None:
+        return None
+    return regions.intersect(possible, inside) == possible
+
+
+def _positions(term: Operand, lengths: Sequence[Dim]) -> Region | None:
+    """The positions that a window of the index covers; None where sizes are symbols or strides turn back."""
+    low, strides = term[1][0]
+    high = low
+    for var, stride in strides:
+        length = lengths[var]
+        if not isinstance(stride, int) or stride < 0 or not isinstance(length, int):
+            return None
+        high = high + stride * (length - 1)
+    return regions.intervals(low, high + 1) if isinstance(low, int) and isinstance(high, int) else None
 
 
 def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View) -> None:

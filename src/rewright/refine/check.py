@@ -117,6 +117,9 @@ def _facts(lifter: Lifter) -> list[str]:
         what = " and ".join(names) if terms.label(term)[0] == "input" else f"an index made of {', '.join(names)}"
         sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)
         found.append(f"the values of {what} lie in {sets}, or the sequential program reads out of range")
+    if lifter.algebra.unchecked:
+        names = ", ".join(sorted(lifter.algebra.unchecked))
+        found.append(f"look-ups of the ranks at indices made of {names} stay in range")
     return list(dict.fromkeys(found))
 
 
