@@ -45,7 +45,7 @@ def refine(
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
     known = input_relations(sequential, program, relations)
-    expected = output_expectations(sequential, program, expect)
+    expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
     proof = attempt(sequential, program, known, expected, deadline)
     stats = Stats(
         len(sequential),
