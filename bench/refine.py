@@ -23,7 +23,7 @@ PROGRAMS = (
     ("llama", "dtensor", "405b", 8, False),
     ("llama", "dtensor", "405b", 8, True),
 )
-PHASES = ("relate inputs", "lift sequential", "lift ranks", "relate outputs")
+PHASES = ("relate inputs", "walk graphs", "lift sequential", "lift ranks", "relate outputs")
 
 
 def measure(name: str, plan: str, size: str, degree: int, backward: bool) -> list[object]:

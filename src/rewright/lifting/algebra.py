@@ -46,13 +46,22 @@ class Algebra:
         self.tests: dict[int, list[Window | None]] = {}
         """For an integer term, the windows in which its values are tested; None for one that is not known."""
 
+    def forget(self) -> None:
+        """Compute everything anew from here on."""
+        self.filler.forget()
+        self._cases.clear()
+
     def allowed(self, term: int) -> Region | None:
         """The set that an integer term's values lie in, where it is known."""
-        return self.facts.get(term)
+        found = self.facts.get(term)
+        if found is not None:
+            self.terms.pin(term)
+        return found
 
     def learn(self, operand: Operand, lengths: Sequence[Dim], allowed: Region) -> None:
         """Record the set that the values read lie in; not for a term that was tested outside of what is read."""
         term, access = operand
+        self.terms.pin(term)
         window = hull(access, lengths)
         if window is None or not dense(access, lengths):
             return
@@ -68,9 +77,12 @@ class Algebra:
         windows = [(term, hull(access, lengths)) for term, access in read_by(self.terms, operand)]
         for term, window in windows:
             known = self.looked_up.get(term)
+            if known is not None:
+                self.terms.pin(term)
             if known is not None and not (window is not None and any(contains(w, window) for w in known)):
                 return self.terms.apply("identity", [operand])
         for term, window in windows:
+            self.terms.pin(term)
             self.tests.setdefault(term, []).append(window)
         return operand
 
@@ -85,12 +97,13 @@ class Algebra:
             return self.filler.fill(addend)
         if self.sequential:
             closed = self.filler.fill(addend)
-            self.known.update(self.terms.ranged(hole, region) for hole, region in addend.parts)
+            for hole, region in addend.parts:
+                self.terms.mark(self.known, self.terms.ranged(hole, region))
             return closed
         return addend
 
     def _is_known(self, hole: int, region: Region) -> bool:
-        closed = self.terms.graph.lookup(("ranged", region), (hole,))
+        closed = self.terms.closed(hole, region)
         if closed is not None and closed in self.known:
             return True
         return self.terms.label(hole)[0] == "guard" and self.filler.unguarded(hole, region) is not None
@@ -216,7 +229,7 @@ class Algebra:
         if not rest:
             return constant, ONE, None
         (total,) = rest
-        is_sum = self.terms.label(total.term)[0] == "add"
+        is_sum = self.terms.see(total.term)[0] == "add"
         if is_sum and any(c.denominator != 1 for c in self.terms.coefficients(total.term)):
             return constant, ONE, self.terms.freeze(total)
         return constant, total.coefficient, (total.term, total.access)
@@ -381,7 +394,7 @@ class Algebra:
 
     def possible(self, value: int, region: Region) -> Region:
         """The part of a set that the value can lie in."""
-        allowed = self.facts.get(value)
+        allowed = self.allowed(value)
         if allowed is None:
             allowed = self._derived(value)
         return region if allowed is None else regions.intersect(region, allowed)

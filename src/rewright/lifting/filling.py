@@ -24,6 +24,10 @@ class Filler:
         self._allowed = allowed
         self._memo: dict[tuple[int, Parts], Addend] = {}
 
+    def forget(self) -> None:
+        """Rebuild every term anew from here on."""
+        self._memo.clear()
+
     def fill(self, addend: Addend) -> Addend:
         """The addend with the regions of its parts written into its term."""
         if not addend.parts:

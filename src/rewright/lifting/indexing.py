@@ -127,6 +127,8 @@ def require_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     if holds is False:
         raise NotAView("a look-up out of range")
     if holds is None:
+        for a in index.addends:
+            algebra.terms.pin(a.term)
         algebra.unchecked.update(name for a in index.addends for name in algebra.terms.inputs(a.term))
 
 
@@ -163,6 +165,7 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View
     """``select(t in S, t + c, k)`` in range says that t is outside of S, or t + c in range."""
     tested = algebra.terms.inside[addend.term]
     for value in tested:
+        algebra.terms.pin(value)
         if value in algebra.facts:
             continue
         operand: Operand = (value, identity(algebra.terms.arity[value]))

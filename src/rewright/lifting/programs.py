@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from rewright import ops
-from rewright.interp.meetings import Meeting, match_collectives
+from rewright.interp.meetings import Meeting, Schedule, Step, match_collectives
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
@@ -17,12 +17,19 @@ from rewright.lifting.collectives import meet
 from rewright.lifting.index import identity
 from rewright.lifting.indexing import opaque
 from rewright.lifting.integers import integer_part
+from rewright.lifting.reuse import Reuse
+from rewright.lifting.stream import Stream, repeats, stream
 from rewright.lifting.terms import ONE
+from rewright.lifting.trace import Trace
 from rewright.lifting.transfer import as_view, tidy, transfer
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, concatenate, slice_axis
 
 _LAYOUT = (ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim, ops.Convert, ops.Concatenate)
 _ADDITIVE = (ops.Add, ops.Subtract)
+
+
+UNKNOWN = -1
+"""Stands for the value of a node inside of a stretch that was not lifted by itself."""
 
 
 class BudgetExceeded(Exception):
@@ -38,13 +45,20 @@ class Lifted:
 
 
 class Lifter:
-    """Lifts programs over one store of terms; equal operators on equal values are computed once."""
+    """Lifts programs over one store of terms; equal operators on equal values are computed once.
 
-    def __init__(self, deadline: float | None = None) -> None:
+    With ``reuse``, stretches that repeat are lifted once where that is right for all of them; nodes inside of the
+    others then have no value of their own.
+    """
+
+    def __init__(self, deadline: float | None = None, *, reuse: bool = False) -> None:
         self.algebra = Algebra()
         self.deadline = deadline
+        self.reuse = reuse
         self.values: list[Value] = []
-        self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0}
+        self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0, "reused": 0}
+        self.walking = 0.0
+        """Seconds spent on the order of nodes and on what repeats, without lifting any."""
         self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
 
@@ -67,32 +81,57 @@ class Lifter:
         The integer part goes first: a guard such as ``label != ignore_index`` stands before the look-up that tells
         which labels exist, and guards are kept within what their values can be.
         """
-        self._lift(integer_part(graph), given)
+        self._alone(integer_part(graph), given or {})
         self._memo.clear()
         # What was tested on the way is lifted again, with all the facts.
         self.algebra.tests.clear()
-        lifted = self._lift(graph, given)
+        lifted = self._alone(graph, given or {})
         self.algebra.sequential = False
         self.algebra.horizon = len(self.algebra.terms.graph)
         return lifted
 
-    def _lift(self, graph: Graph, given: Mapping[str, Value] | None) -> Lifted:
-        algebra = self.algebra
-        algebra.sequential = True
-        lifted = Lifted(graph)
-        anchored = _anchored(graph)
-        names = {position: name for name, position in graph.inputs.items()}
-        for position, node in enumerate(graph.nodes):
-            if isinstance(node.op, ops.Input):
-                name = names.get(position, node.op.label)
-                value = (given or {}).get(name) or self.input(name, node.type)
-                lifted.values.append(self.intern(value))
-                continue
-            lifted.values.append(self.node(node.op, lifted, position))
-            if position in anchored:
-                value = self.values[lifted.values[-1]]
-                if isinstance(value, View):
-                    algebra.terms.anchors.update(a.term for a in value.addends)
+    def _alone(self, graph: Graph, given: Mapping[str, Value]) -> Lifted:
+        self.algebra.sequential = True
+        inputs = {
+            node.op.label: given.get(name) or self.input(name, node.type)
+            for name, position in graph.inputs.items()
+            if isinstance((node := graph.nodes[position]).op, ops.Input)
+        }
+        steps: Schedule = [Step(0, position) for position in range(len(graph.nodes))]
+        return self._run([graph], [inputs], steps, [_anchored(graph)])[0]
+
+    def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
+        """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
+        started = time.perf_counter()
+        steps = match_collectives(graphs)
+        self.walking += time.perf_counter() - started
+        return self._run(graphs, inputs, steps, [frozenset() for _ in graphs])
+
+    def _run(
+        self,
+        graphs: Sequence[Graph],
+        inputs: Sequence[Mapping[str, Value]],
+        steps: Schedule,
+        anchored: Sequence[Set[int]],
+    ) -> list[Lifted]:
+        lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes)) for graph in graphs]
+        run = Run(self, lifted, inputs, anchored)
+        if not self.reuse:
+            for step in steps:
+                run.step(step)
+            return lifted
+        started = time.perf_counter()
+        entries = stream(graphs, steps)
+        found = repeats(entries)
+        self.walking += time.perf_counter() - started
+        position = 0
+        for repeat in found:
+            run.stretch(entries, position, repeat.start)
+            reuse = Reuse(self, run, entries, repeat.length)
+            for start in range(repeat.start, repeat.stop, repeat.length):
+                reuse.stretch(start)
+            position = repeat.stop
+        run.stretch(entries, position, len(entries))
         return lifted
 
     def node(self, op: Operator, lifted: Lifted, position: int) -> int:
@@ -106,8 +145,8 @@ class Lifter:
         if found is not None:
             self.steps["shared"] += 1
             return found
-        if self.deadline is not None and not self.steps["lifted"] % 64 and time.monotonic() > self.deadline:
-            raise BudgetExceeded
+        if not self.steps["lifted"] % 64:
+            self.check_budget()
         self.steps["lifted"] += 1
         types = [lifted.graph.nodes[p].type for p in node.operands]
         value = transfer(self.algebra, op, [self.values[v] for v in operands], types, node.type)
@@ -115,24 +154,25 @@ class Lifter:
         result = self._memo[key] = self.intern(value)
         return result
 
-    def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
-        """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
-        lifted = [Lifted(graph, [-1] * len(graph.nodes)) for graph in graphs]
-        for step in match_collectives(graphs):
-            if isinstance(step, Meeting):
-                self._meeting(step, lifted)
-                continue
-            own = lifted[step.rank]
-            node = own.graph.nodes[step.position]
-            if isinstance(node.op, ops.Input):
-                own.values[step.position] = self.intern(inputs[step.rank][node.op.label])
-            elif isinstance(node.op, ops.Send):
-                own.values[step.position] = own.values[node.operands[0]]
-            else:
-                own.values[step.position] = self.node(node.op, own, step.position)
-        return lifted
+    def check_budget(self) -> None:
+        """Raise BudgetExceeded after the deadline."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise BudgetExceeded
 
-    def _meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> None:
+    def traced(self, work: Callable[[], None]) -> Trace:
+        """Do some lifting as if nothing had been lifted before, and note all that it reads and makes."""
+        trace = self.algebra.terms.trace = Trace()
+        before, self._memo = self._memo, {}
+        self.algebra.forget()
+        try:
+            work()
+        finally:
+            self.algebra.terms.trace = None
+            self._memo = before | self._memo
+        return trace
+
+    def meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> None:
+        """Lift one collective on all its members."""
         self.steps["collectives"] += 1
         nodes = [lifted[rank].graph.nodes[position] for rank, position in step.nodes]
         if isinstance(nodes[-1].op, ops.Recv):
@@ -180,6 +220,49 @@ class Lifter:
             parts = [slice_axis(value, axis, start, start + length) for start, length in runs]
             value = concatenate(parts, axis) if parts else slice_axis(value, axis, 0, 0)
         return value
+
+
+class Run:
+    """Lifting the nodes of some programs, one step of a schedule after the other."""
+
+    def __init__(
+        self,
+        lifter: Lifter,
+        lifted: Sequence[Lifted],
+        inputs: Sequence[Mapping[str, Value]],
+        anchored: Sequence[Set[int]],
+    ) -> None:
+        self.lifter = lifter
+        self.lifted = lifted
+        self._inputs = inputs
+        self._anchored = anchored
+
+    def stretch(self, entries: Stream, start: int, stop: int) -> None:
+        """Lift the steps of a stretch of the stream."""
+        for step in entries.steps[start:stop]:
+            if step is not None:
+                self.step(step)
+
+    def step(self, step: Step | Meeting) -> None:
+        """Lift one step."""
+        if isinstance(step, Meeting):
+            self.lifter.meeting(step, self.lifted)
+            return
+        own = self.lifted[step.rank]
+        op = own.graph.nodes[step.position].op
+        if isinstance(op, ops.Input):
+            own.values[step.position] = self.lifter.intern(self._inputs[step.rank][op.label])
+        elif isinstance(op, ops.Send):
+            own.values[step.position] = own.values[own.graph.nodes[step.position].operands[0]]
+        else:
+            own.values[step.position] = self.lifter.node(op, own, step.position)
+            if step.position in self._anchored[step.rank]:
+                self._anchor(self.lifter.values[own.values[step.position]])
+
+    def _anchor(self, value: Value) -> None:
+        terms = self.lifter.algebra.terms
+        for a in value.addends if isinstance(value, View) else ():
+            terms.mark(terms.anchors, a.term)
 
 
 def _anchored(graph: Graph) -> set[int]:

@@ -17,6 +17,7 @@ from rewright.egraph import EGraph
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.index import Access, Index, compose, identity, magnitude, rename, split_constant
 from rewright.lifting.regions import Box, Region, is_set, single
+from rewright.lifting.trace import Trace
 from rewright.lifting.value import Addend, Parts
 
 ONE = Fraction(1)
@@ -38,11 +39,28 @@ class Folded(NamedTuple):
     order: tuple[int, ...]
 
 
+class Label:
+    """The contents of a node but for its children, stored once: equal labels are one object."""
+
+    __slots__ = ("arity", "content")
+
+    def __init__(self, content: tuple[object, ...], arity: int) -> None:
+        self.content = content
+        self.arity = arity
+
+
 class Terms:
-    """Hash-consed terms over shared inputs; ``find`` identities of the e-graph name them."""
+    """Hash-consed terms over shared inputs; ``find`` identities of the e-graph name them.
+
+    ``label`` tells what kind a term is. A conclusion from what it is *not* must hold for every term; whoever uses what
+    it is reads it on with ``children``, ``accesses``, ``coefficients`` or ``region``, or calls ``see``: those readings
+    are what a trace keeps, and what must be the same wherever the trace is used again.
+    """
 
     def __init__(self) -> None:
         self.graph = EGraph()
+        self.trace: Trace | None = None
+        self._labels: dict[tuple[object, ...], Label] = {}
         self.arity: dict[int, int] = {}
         self.open: dict[int, frozenset[int]] = {}
         """The folds and guards inside a term that have no range yet."""
@@ -55,45 +73,88 @@ class Terms:
         self.one = self._add(("number", 1), (), 0)
         self.index = self._add(("index",), (), 1)
 
-    def _add(self, label: tuple[object, ...], children: tuple[int, ...], arity: int) -> int:
+    def _add(self, content: tuple[object, ...], children: tuple[int, ...], arity: int) -> int:
+        label = self._labels.get((*content, arity))
+        if label is None:
+            label = self._labels[(*content, arity)] = Label(content, arity)
+        term = self.place(label, children)
+        if self.trace is not None:
+            self.trace.made(term, label, children)
+        return term
+
+    def place(self, label: Label, children: tuple[int, ...]) -> int:
+        """The term of a label and children."""
         term = self.graph.add(label, children)
         if term not in self.arity:
-            self.arity[term] = arity
-            holes: frozenset[int] = frozenset[int]().union(*(self.open[c] for c in children))
-            if label[0] in ("fold", "guard"):
-                holes |= {term}
-            elif label[0] == "ranged":
-                holes -= {children[0]}
-            self.open[term] = holes
-            tested: frozenset[int] = frozenset[int]().union(*(self.inside[c] for c in children))
-            self.inside[term] = tested | {children[0]} if label[0] == "guard" else tested
-            if (
-                (label[0] == "number" and label[1] != 1)
-                or (label[0] == "table" and not _all_finite(label[2]))
-                or (not self.infinite.isdisjoint(children) and not (label[0] == "apply" and label[1] in _FINITE))
-            ):
-                self.infinite.add(term)
+            self._describe(term, label, children)
         return term
+
+    def _describe(self, term: int, label: Label, children: tuple[int, ...]) -> None:
+        """Derive what is known of a new term."""
+        content = label.content
+        self.arity[term] = label.arity
+        holes: frozenset[int] = frozenset[int]().union(*(self.open[c] for c in children))
+        if content[0] in ("fold", "guard"):
+            holes |= {term}
+        elif content[0] == "ranged":
+            holes -= {children[0]}
+        self.open[term] = holes
+        tested: frozenset[int] = frozenset[int]().union(*(self.inside[c] for c in children))
+        self.inside[term] = tested | {children[0]} if content[0] == "guard" else tested
+        if (
+            (content[0] == "number" and content[1] != 1)
+            or (content[0] == "table" and not _all_finite(content[2]))
+            or (not self.infinite.isdisjoint(children) and not (content[0] == "apply" and content[1] in _FINITE))
+        ):
+            self.infinite.add(term)
 
     def label(self, term: int) -> tuple[object, ...]:
         """The label of a term's first node."""
-        return cast("tuple[object, ...]", self.graph.node(term)[0])
+        return self.node_label(term).content
+
+    def node_label(self, term: int) -> Label:
+        """The same as the object that all nodes of that label share."""
+        return cast("Label", self.graph.node(term)[0])
+
+    def see(self, term: int) -> tuple[object, ...]:
+        """The label of a term, to use what it says."""
+        if self.trace is not None:
+            self.trace.seen(term)
+        return self.node_label(term).content
+
+    def pin(self, term: int) -> None:
+        """Note that what is concluded holds of this term by itself, whatever its structure."""
+        if self.trace is not None:
+            self.trace.pinned.add(term)
+
+    def mark(self, marked: set[int], term: int) -> None:
+        """Put a term in a set."""
+        marked.add(term)
+        if self.trace is not None:
+            self.trace.marks.append((marked, term))
 
     def accesses(self, term: int) -> tuple[Access, ...]:
         """Where a node reads each of its children."""
-        return cast("tuple[Access, ...]", self.label(term)[-1])
+        return cast("tuple[Access, ...]", self.see(term)[-1])
 
     def coefficients(self, term: int) -> tuple[Fraction, ...]:
         """The coefficients of a sum."""
-        return cast("tuple[Fraction, ...]", self.label(term)[1])
+        return cast("tuple[Fraction, ...]", self.see(term)[1])
 
     def region(self, term: int) -> Region:
         """The region of a ranged fold or guard."""
-        return cast("Region", self.label(term)[1])
+        return cast("Region", self.see(term)[1])
 
     def children(self, term: int) -> tuple[int, ...]:
         """The terms that a term reads."""
+        if self.trace is not None:
+            self.trace.seen(term)
         return self.graph.node(term)[1]
+
+    def closed(self, hole: int, region: Region) -> int | None:
+        """The term of a fold or guard with its range if it exists."""
+        label = self._labels.get(("ranged", region, self.arity[hole]))
+        return None if label is None else self.graph.lookup(label, (hole,))
 
     def input(self, name: str, rank: int) -> int:
         """A program input."""
@@ -163,7 +224,7 @@ class Terms:
 
     def summands(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
         """The addends of a sum that is no anchor, else the term alone."""
-        if term in self.anchors or len(self.children(term)) > _LONGEST:
+        if term in self.anchors or self.label(term)[0] != "add" or len(self.children(term)) > _LONGEST:
             return [(ONE, (term, access))]
         return self.expand(term, access)
 
@@ -258,7 +319,7 @@ class Terms:
             here = stack.pop()
             if self.label(here)[0] == "input":
                 found.add(str(self.label(here)[1]))
-            for child in self.children(here):
+            for child in self.graph.node(here)[1]:
                 if child not in seen:
                     seen.add(child)
                     stack.append(child)
@@ -297,7 +358,7 @@ class Terms:
     def parts_kind(self, parts: Parts) -> str:
         """The reduction of the folds in ``parts``: sum unless one of them is another."""
         for hole, _ in parts:
-            label = self.label(hole)
+            label = self.see(hole)
             if label[0] == "fold" and label[1] != "sum":
                 return str(label[1])
         return "sum"

@@ -65,7 +65,7 @@ def read_by(terms: Terms, operand: Operand) -> list[Operand]:
     found = [operand]
     seen = {operand}
     for term, access in found:
-        label = terms.label(term)
+        label = terms.see(term)
         if label[0] == "ranged":
             inner = [(terms.children(term)[0], access)]
         elif label[0] in _TRANSPARENT:

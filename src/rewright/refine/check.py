@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rewright.interp.agreement import CollectiveMismatch
@@ -43,18 +44,32 @@ def attempt(
     deadline: float | None = None,
 ) -> Proof:
     """Lift both programs and relate every output; raises RewrightError for relations that do not fit."""
+    proof = _lift(sequential, program, relations, expected, deadline, reuse=True)
+    if proof.failed and proof.lifter.steps["reused"]:
+        # Whoever explains the failure needs the value of every node, and a layer lifted by itself may still relate.
+        return _lift(sequential, program, relations, expected, deadline, reuse=False)
+    return proof
+
+
+def _lift(
+    sequential: Graph,
+    program: RankProgram,
+    relations: Relations,
+    expected: Mapping[str, Placement],
+    deadline: float | None,
+    *,
+    reuse: bool,
+) -> Proof:
     started = time.perf_counter()
-    lifter = Lifter(deadline)
+    lifter = Lifter(deadline, reuse=reuse)
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
     proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
     try:
-        started = time.perf_counter()
-        proof.sequential = lifter.sequential(sequential, inputs.sequential)
-        seconds["lift sequential"] = time.perf_counter() - started
-        started = time.perf_counter()
-        proof.ranks = lifter.ranks(program.graphs, inputs.ranks)
-        seconds["lift ranks"] = time.perf_counter() - started
+        with _timed(proof, "lift sequential"):
+            proof.sequential = lifter.sequential(sequential, inputs.sequential)
+        with _timed(proof, "lift ranks"):
+            proof.ranks = lifter.ranks(program.graphs, inputs.ranks)
     except BudgetExceeded:
         proof.out_of_time = True
         return proof
@@ -67,6 +82,18 @@ def attempt(
     seconds["relate outputs"] = time.perf_counter() - started
     proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
     return proof
+
+
+@contextmanager
+def _timed(proof: Proof, phase: str) -> Generator[None]:
+    """Count the seconds of a phase, those of walking the graphs apart."""
+    started, walked = time.perf_counter(), proof.lifter.walking
+    try:
+        yield
+    finally:
+        walking = proof.lifter.walking - walked
+        proof.seconds["walk graphs"] = proof.seconds.get("walk graphs", 0.0) + walking
+        proof.seconds[phase] = time.perf_counter() - started - walking
 
 
 def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement | None) -> None:

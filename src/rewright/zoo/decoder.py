@@ -5,13 +5,14 @@ Activations are (sequence, batch, width), as in Megatron-LM, so that sequence pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from rewright.ir.errors import CaptureError
+from rewright.zoo.families import split_size
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,14 @@ def decoder_config(size: str, degree: int) -> DecoderConfig:
 
     Raises CaptureError for a size that does not exist.
     """
-    if size == "tiny":
-        return DecoderConfig(
-            width=16 * degree, inner=24 * degree, heads=2 * degree, shared_heads=degree, sequence=4 * degree
-        )
-    if size not in DECODERS:
-        raise CaptureError(f"the decoder has no size {size!r}; the sizes are tiny, {', '.join(DECODERS)}")
-    return DECODERS[size]
+    shape, layers = split_size(size)
+    if shape != "tiny" and shape not in DECODERS:
+        raise CaptureError(f"the decoder has no size {shape!r}; the sizes are tiny, {', '.join(DECODERS)}")
+    tiny = DecoderConfig(
+        width=16 * degree, inner=24 * degree, heads=2 * degree, shared_heads=degree, sequence=4 * degree
+    )
+    config = tiny if shape == "tiny" else DECODERS[shape]
+    return config if layers is None else replace(config, layers=layers)
 
 
 class Norm(nn.Module):

@@ -38,16 +38,32 @@ class Family:
 
         Raises CaptureError for a size that the family does not have.
         """
-        if size == "tiny":
-            return {**self.common, **tiny(self.name, degree)}
-        if size not in self.sizes:
-            raise CaptureError(f"{self.name} has no size {size!r}; the sizes are tiny, {', '.join(self.sizes)}")
-        return {**self.common, **self.sizes[size]}
+        shape, layers = split_size(size)
+        if shape != "tiny" and shape not in self.sizes:
+            raise CaptureError(f"{self.name} has no size {shape!r}; the sizes are tiny, {', '.join(self.sizes)}")
+        values = {**self.common, **(tiny(self.name, degree) if shape == "tiny" else self.sizes[shape])}
+        if layers is not None:
+            values["n_layer" if "n_layer" in values else "num_hidden_layers"] = layers
+        return values
 
     def sequence(self, size: str, degree: int) -> int:
         """A sequence length that sequence parallelism of that degree can split."""
-        longest = 16 if size == "tiny" else int(self.sizes[size].get("example_sequence", 8192))
+        shape, _ = split_size(size)
+        longest = 16 if shape == "tiny" else int(self.sizes[shape].get("example_sequence", 8192))
         return math.ceil(longest / degree) * degree
+
+
+def split_size(size: str) -> tuple[str, int | None]:
+    """``405b/4`` is the shape ``405b`` with 4 layers; without a number the shape has its own count.
+
+    Raises CaptureError for a count that is no positive number.
+    """
+    shape, slash, layers = size.partition("/")
+    if not slash:
+        return shape, None
+    if not layers.isdecimal() or int(layers) < 1:
+        raise CaptureError(f"{size!r} asks for {layers!r} layers; write a positive number, such as {shape}/4")
+    return shape, int(layers)
 
 
 def tiny(name: str, degree: int) -> dict[str, Any]:

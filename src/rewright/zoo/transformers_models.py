@@ -13,7 +13,7 @@ from torch import nn
 
 from rewright.ir.errors import CaptureError
 from rewright.zoo.experts import dense_experts
-from rewright.zoo.families import Family
+from rewright.zoo.families import Family, split_size
 
 EXPERTS = "rewright_dense"
 
@@ -45,10 +45,11 @@ def build_model(family: Family, size: str, degree: int, *, train: bool, tied: bo
 
 def example_inputs(family: Family, size: str, degree: int, *, labels: bool) -> dict[str, torch.Tensor]:
     """Keyword arguments of the model's forward, on the meta device; with labels it returns a loss."""
-    batch = 2 if size == "tiny" else 1
+    tiny = split_size(size)[0] == "tiny"
+    batch = 2 if tiny else 1
     with torch.device("meta"):
         if family.kind == "image":
-            side = 16 if size == "tiny" else 224
+            side = 16 if tiny else 224
             found = {"pixel_values": torch.zeros(batch, 3, side, side)}
             return found | ({"labels": torch.zeros(batch, dtype=torch.long)} if labels else {})
         tokens = torch.zeros(batch, family.sequence(size, degree), dtype=torch.long)

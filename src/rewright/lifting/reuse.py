@@ -1,0 +1,114 @@
+"""Stretches of programs that repeat: layers are lifted once, and their result instantiated for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rewright.lifting.stream import Stream, mismatches
+from rewright.lifting.trace import Instance, NotReusable, Template, Trace
+
+if TYPE_CHECKING:
+    from rewright.lifting.programs import Lifter, Run
+
+_MOST_TEMPLATES = 4
+"""Layers that alternate have as many templates; more kinds are lifted each by itself."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A stretch that was lifted by itself: where it starts, what it reads from outside, and its steps.
+
+    A reading is an offset into the operands of the stretch and the number of the value that it reads.
+    """
+
+    start: int
+    readings: tuple[tuple[int, int], ...]
+    template: Template
+
+
+class Reuse:
+    """The stretches of one repeat: lifted like an earlier one where that is right, else by themselves."""
+
+    def __init__(self, lifter: Lifter, run: Run, entries: Stream, length: int) -> None:
+        self._lifter = lifter
+        self._run = run
+        self._entries = entries
+        self._length = length
+        self._sources: list[_Source] = []
+
+    def stretch(self, start: int) -> None:
+        """Lift the stretch that starts at an entry."""
+        self._lifter.check_budget()
+        if any(self._like(source, start) for source in reversed(self._sources)):
+            self._lifter.steps["reused"] += self._length
+            return
+        stop = start + self._length
+        if len(self._sources) == _MOST_TEMPLATES:
+            self._run.stretch(self._entries, start, stop)
+            return
+        trace = self._lifter.traced(lambda: self._run.stretch(self._entries, start, stop))
+        source = self._source(start, trace)
+        if source is not None:
+            self._sources.append(source)
+
+    def _source(self, start: int, trace: Trace) -> _Source | None:
+        entries, lifter = self._entries, self._lifter
+        read = entries.operands[entries.first[start] : entries.first[start + self._length]]
+        numbers: dict[int, int] = {}
+        readings: list[tuple[int, int]] = []
+        for offset in np.flatnonzero((read < start) | entries.inputs[read]).tolist():
+            value = self._value(int(read[offset]))
+            readings.append((offset, numbers.setdefault(value, len(numbers))))
+        inside = {self._value(entry) for entry in range(start, start + self._length) if not entries.inputs[entry]}
+        algebra, values = lifter.algebra, lifter.values
+        try:
+            template = Template(
+                algebra.terms,
+                trace,
+                [values[v] for v in numbers],
+                [values[v] for v in inside],
+                algebra.facts.keys(),
+            )
+        except NotReusable:
+            return None
+        return _Source(start, tuple(readings), template)
+
+    def _value(self, entry: int) -> int:
+        program, position = self._entries.places[entry]
+        return self._run.lifted[program].values[position]
+
+    def _like(self, source: _Source, start: int) -> bool:
+        """Lift a stretch as an earlier one was; False where that would not be right."""
+        entries, length = self._entries, self._length
+        if len(mismatches(entries, source.start, start, length)):
+            return False
+        for entry in (np.flatnonzero(entries.inputs[start : start + length]) + start).tolist():
+            self._run.stretch(entries, entry, entry + 1)
+        read = entries.operands[entries.first[start] : entries.first[start + length]]
+        operands: dict[int, int] = {}
+        for offset, number in source.readings:
+            value = self._value(int(read[offset]))
+            if operands.setdefault(number, value) != value:
+                return False
+        values = self._lifter.values
+        instance = source.template.apply([values[operands[number]] for number in range(len(operands))])
+        if instance is None:
+            return False
+        self._keep(source, start, instance)
+        return True
+
+    def _keep(self, source: _Source, start: int, instance: Instance) -> None:
+        """The values that something outside of the stretch reads."""
+        entries, lifter = self._entries, self._lifter
+        stop = start + self._length
+        kept = (entries.last_use[start:stop] >= stop) & ~entries.inputs[start:stop]
+        done: dict[int, int] = {}
+        for offset in np.flatnonzero(kept).tolist():
+            before = self._value(source.start + offset)
+            if before not in done:
+                done[before] = lifter.intern(instance.value(lifter.values[before]))
+            program, position = entries.places[start + offset]
+            self._run.lifted[program].values[position] = done[before]

@@ -1,0 +1,200 @@
+"""The nodes of one or many programs as one stream, and the stretches of it that repeat one another.
+
+A stretch that repeats is found by its operators alone; whether it may be lifted like the first one is decided
+by what lifting the first one used (see ``trace``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rewright import ops
+from rewright.interp.meetings import Meeting, Schedule, Step
+from rewright.ir.graph import Graph, Node
+
+Integers = npt.NDArray[np.int64]
+
+_WINDOW = 12
+"""Operators that must repeat before a distance between stretches is tried."""
+_MOST_DISTANCES = 40
+_NOTHING = -1
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Every node of every program once, operands before the nodes that read them.
+
+    A meeting is one entry for each of its members, one behind the other.
+    """
+
+    steps: tuple[Step | Meeting | None, ...]
+    """The step that an entry starts; None for the members of a meeting but the first."""
+    kinds: Integers
+    """Equal for entries of equal operators on equal types in the same program."""
+    places: tuple[tuple[int, int], ...]
+    """For every entry its program and its position there."""
+    operands: Integers
+    """The entries that entries read, one behind the other; -1 for what is read from no entry."""
+    first: Integers
+    """For every entry where its operands start."""
+    last_use: Integers
+    """For every entry the last one that reads it; beyond the end for an output."""
+    inputs: npt.NDArray[np.bool_]
+    """Which entries are inputs of their program."""
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+def stream(graphs: Sequence[Graph], schedule: Schedule) -> Stream:
+    """The nodes of the programs in the order of a schedule."""
+    steps: list[Step | Meeting | None] = []
+    names: dict[object, int] = {}
+    kinds: list[int] = []
+    inputs: list[bool] = []
+    places: list[tuple[int, int]] = []
+    where = [np.full(len(graph.nodes), _NOTHING, np.int64) for graph in graphs]
+    operands: list[int] = []
+    first: list[int] = []
+    for step in schedule:
+        for head, sources, (rank, position), kind in _entries(graphs, step):
+            where[rank][position] = len(steps)
+            steps.append(head)
+            places.append((rank, position))
+            first.append(len(operands))
+            operands.extend(int(where[r][p]) for r, p in sources)
+            kinds.append(names.setdefault(kind, len(names)))
+            inputs.append(isinstance(graphs[rank].nodes[position].op, ops.Input))
+    first.append(len(operands))
+    flat, starts = np.array(operands, np.int64), np.array(first, np.int64)
+    return Stream(
+        steps=tuple(steps),
+        kinds=np.array(kinds, np.int64),
+        places=tuple(places),
+        operands=flat,
+        first=starts,
+        last_use=_last_use(graphs, where, flat, starts),
+        inputs=np.array(inputs, np.bool_),
+    )
+
+
+_Place = tuple[int, int]
+_Entry = tuple[Step | Meeting | None, list[_Place], _Place, object]
+
+
+def _entries(graphs: Sequence[Graph], step: Step | Meeting) -> list[_Entry]:
+    """The entries of a step: what starts there, the places it reads, its own place, and its kind."""
+    if isinstance(step, Step):
+        node = graphs[step.rank].nodes[step.position]
+        kind = _kind(graphs[step.rank], node, step.rank)
+        return [(step, [(step.rank, p) for p in node.operands], (step.rank, step.position), kind)]
+    last_rank, last_position = step.nodes[-1]
+    if isinstance(graphs[last_rank].nodes[last_position].op, ops.Recv):
+        node = graphs[last_rank].nodes[last_position]
+        return [(step, [step.nodes[0]], step.nodes[-1], _kind(graphs[last_rank], node, last_rank))]
+    found: list[_Entry] = []
+    for number, (rank, position) in enumerate(step.nodes):
+        node = graphs[rank].nodes[position]
+        kind = (_kind(graphs[rank], node, rank), number, len(step.nodes))
+        found.append((step if not number else None, [(rank, p) for p in node.operands], (rank, position), kind))
+    return found
+
+
+def _kind(graph: Graph, node: Node, rank: int) -> object:
+    if isinstance(node.op, ops.Input):
+        return rank, node.type
+    return rank, node.op, node.type, tuple(graph.nodes[p].type.dtype for p in node.operands)
+
+
+def _last_use(graphs: Sequence[Graph], where: Sequence[Integers], flat: Integers, starts: Integers) -> Integers:
+    count = len(starts) - 1
+    last = np.full(count, _NOTHING, np.int64)
+    readers = np.repeat(np.arange(count), np.diff(starts))
+    read = flat >= 0
+    np.maximum.at(last, flat[read], readers[read])
+    for graph, places in zip(graphs, where, strict=True):
+        for position in graph.outputs.values():
+            last[places[position]] = count
+    return last
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """``count`` stretches of ``length`` entries, one behind the other, with the same operators."""
+
+    start: int
+    length: int
+    count: int
+
+    @property
+    def stop(self) -> int:
+        """The entry behind the last stretch."""
+        return self.start + self.length * self.count
+
+
+def repeats(entries: Stream) -> list[Repeat]:
+    """Stretches that follow one another with equal operators, those that save most chosen first, in order."""
+    found: list[Repeat] = []
+    for distance in _distances(entries.kinds):
+        found += _at_distance(entries, distance)
+    found.sort(key=lambda r: (-(r.count - 1) * r.length, r.length))
+    chosen: list[Repeat] = []
+    for repeat in found:
+        if all(repeat.stop <= other.start or other.stop <= repeat.start for other in chosen):
+            chosen.append(repeat)
+    return sorted(chosen, key=lambda r: r.start)
+
+
+def _distances(kinds: Integers) -> list[int]:
+    """The most frequent distances between a run of operators and its next occurrence."""
+    if len(kinds) < 2 * _WINDOW:
+        return []
+    windows = np.lib.stride_tricks.sliding_window_view(kinds, _WINDOW)
+    factors = np.array([pow(1_000_003, k, 1 << 61) for k in range(_WINDOW)], np.uint64)
+    hashes = (windows.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)
+    order = np.argsort(hashes, kind="stable")
+    same = hashes[order][1:] == hashes[order][:-1]
+    gaps = np.diff(order)[same]
+    values, counts = np.unique(gaps[gaps >= _WINDOW], return_counts=True)
+    best = np.argsort(-counts * values, kind="stable")[:_MOST_DISTANCES]
+    return [int(values[k]) for k in best]
+
+
+def _at_distance(entries: Stream, distance: int) -> list[Repeat]:
+    equal = entries.kinds[:-distance] == entries.kinds[distance:]
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], equal.view(np.int8), [0]))))
+    found: list[Repeat] = []
+    for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        start = _aligned(entries, start, stop, distance)
+        count = (stop - start) // distance + 1
+        if start + distance <= stop:
+            found.append(Repeat(start, distance, count))
+    return found
+
+
+def _aligned(entries: Stream, start: int, stop: int, distance: int) -> int:
+    """The first entry from which the next stretch reads as the first one does, and which cuts no meeting."""
+    while start + distance <= stop:
+        odd = mismatches(entries, start, start + distance, distance)
+        if not len(odd):
+            break
+        start += int(odd[-1]) + 1
+    while start < len(entries) and entries.steps[start] is None:
+        start += 1
+    return start
+
+
+def mismatches(entries: Stream, source: int, target: int, length: int) -> Integers:
+    """The offsets at which one stretch reads from inside of itself and the other does not, or elsewhere."""
+    first = entries.first
+    mine = entries.operands[first[source] : first[source + length]] - source
+    other = entries.operands[first[target] : first[target + length]] - target
+    if len(mine) != len(other):
+        return np.arange(length)
+    different = (mine != other) & ((mine >= 0) | (other >= 0))
+    readers = np.repeat(np.arange(length), np.diff(first[source : source + length + 1]))
+    return readers[different]
