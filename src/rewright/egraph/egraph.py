@@ -40,7 +40,8 @@ class EGraph:
         self._parent: list[int] = []
         self._nodes: list[ENode] = []
         self._table: dict[ENode, int] = {}
-        self._users: dict[int, list[int]] = {}
+        # Kept from the first union on: a graph that only shares nodes needs neither.
+        self._users: dict[int, list[int]] | None = None
         self._members: dict[int, list[int]] = {}
         self._edges: dict[int, list[tuple[int, Justification]]] = {}
         self._dirty: list[int] = []
@@ -50,17 +51,16 @@ class EGraph:
 
     def add(self, label: Label, children: tuple[int, ...] = ()) -> int:
         """The class of a node, new if it was not seen."""
-        node = (label, tuple(self.find(c) for c in children)) if children else (label, ())
+        node = (label, children if self._users is None else tuple(self.find(c) for c in children))
         found = self._table.get(node)
         if found is not None:
-            return self.find(found)
+            return found if self._users is None else self.find(found)
         identity = len(self._nodes)
         self._nodes.append(node)
         self._parent.append(identity)
         self._table[node] = identity
-        self._members[identity] = [identity]
-        for child in dict.fromkeys(node[1]):
-            self._users.setdefault(child, []).append(identity)
+        if self._users is not None:
+            _register(self._users, identity, node[1])
         return identity
 
     def lookup(self, label: Label, children: tuple[int, ...] = ()) -> int | None:
@@ -82,7 +82,8 @@ class EGraph:
 
     def nodes(self, identity: int) -> Iterator[ENode]:
         """All nodes of a class."""
-        for member in self._members[self.find(identity)]:
+        root = self.find(identity)
+        for member in self._members.get(root, (root,)):
             yield self._nodes[member]
 
     def union(self, left: int, right: int, why: Justification) -> bool:
@@ -90,18 +91,22 @@ class EGraph:
         a, b = self.find(left), self.find(right)
         if a == b:
             return False
+        if self._users is None:
+            self._users = {}
+            for identity, (_, children) in enumerate(self._nodes):
+                _register(self._users, identity, children)
         self._edges.setdefault(left, []).append((right, why))
         self._edges.setdefault(right, []).append((left, why))
         keep, gone = (a, b) if a < b else (b, a)
         self._parent[gone] = keep
-        self._members[keep].extend(self._members.pop(gone))
+        self._members.setdefault(keep, [keep]).extend(self._members.pop(gone, (gone,)))
         self._dirty.append(keep)
         self._users.setdefault(keep, []).extend(self._users.pop(gone, []))
         return True
 
     def rebuild(self) -> None:
         """Restore congruence: nodes with equal labels and equal children become one class."""
-        while self._dirty:
+        while self._dirty and self._users is not None:
             todo, self._dirty = self._dirty, []
             for identity in dict.fromkeys(self.find(i) for i in todo):
                 for user in dict.fromkeys(self._users.get(identity, ())):
@@ -137,3 +142,8 @@ class EGraph:
             path.append(Equation(before, here, why))
             here = before
         return path[::-1]
+
+
+def _register(users: dict[int, list[int]], identity: int, children: tuple[int, ...]) -> None:
+    for child in dict.fromkeys(children):
+        users.setdefault(child, []).append(identity)

@@ -90,15 +90,16 @@ class _Matcher:
             node = nodes[position]
             if pending and any(operand in pending for operand in node.operands):
                 return
-            if isinstance(node.op, COLLECTIVES):
+            kind = type(node.op)
+            if kind in COLLECTIVES:
                 self._arrive(rank, position)
                 return
             self.next[rank] = position + 1
-            if isinstance(node.op, ops.Recv):
+            if kind is ops.Recv and isinstance(node.op, ops.Recv):
                 self._post((node.op.source, rank, node.op.tag), rank, position)
                 continue
             self.schedule.append(Step(rank, position))
-            if isinstance(node.op, ops.Send):
+            if kind is ops.Send and isinstance(node.op, ops.Send):
                 self._send((rank, node.op.destination, node.op.tag), position)
 
     def _arrive(self, rank: int, position: int) -> None:

@@ -22,6 +22,8 @@ class DType(Enum):
     U8 = "ui8"
     BOOL = "i1"
 
+    __hash__ = object.__hash__  # every member is one object
+
     @property
     def is_float(self) -> bool:
         """Whether values are reals (rounded in execution, exact in proofs)."""

@@ -102,13 +102,14 @@ class Reuse:
 
     def _keep(self, source: _Source, start: int, instance: Instance) -> None:
         """The values that something outside of the stretch reads."""
-        entries, lifter = self._entries, self._lifter
+        entries, lifter, lifted = self._entries, self._lifter, self._run.lifted
         stop = start + self._length
         kept = (entries.last_use[start:stop] >= stop) & ~entries.inputs[start:stop]
-        done: dict[int, int] = {}
+        new: dict[int, int] = {}
         for offset in np.flatnonzero(kept).tolist():
             before = self._value(source.start + offset)
-            if before not in done:
-                done[before] = lifter.intern(instance.value(lifter.values[before]))
+            value = new.get(before)
+            if value is None:
+                value = new[before] = lifter.intern(instance.value(lifter.values[before]))
             program, position = entries.places[start + offset]
-            self._run.lifted[program].values[position] = done[before]
+            lifted[program].values[position] = value

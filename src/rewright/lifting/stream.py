@@ -68,7 +68,7 @@ def stream(graphs: Sequence[Graph], schedule: Schedule) -> Stream:
             first.append(len(operands))
             operands.extend(int(where[r][p]) for r, p in sources)
             kinds.append(names.setdefault(kind, len(names)))
-            inputs.append(isinstance(graphs[rank].nodes[position].op, ops.Input))
+            inputs.append(type(graphs[rank].nodes[position].op) is ops.Input)
     first.append(len(operands))
     flat, starts = np.array(operands, np.int64), np.array(first, np.int64)
     return Stream(
@@ -93,7 +93,7 @@ def _entries(graphs: Sequence[Graph], step: Step | Meeting) -> list[_Entry]:
         kind = _kind(graphs[step.rank], node, step.rank)
         return [(step, [(step.rank, p) for p in node.operands], (step.rank, step.position), kind)]
     last_rank, last_position = step.nodes[-1]
-    if isinstance(graphs[last_rank].nodes[last_position].op, ops.Recv):
+    if type(graphs[last_rank].nodes[last_position].op) is ops.Recv:
         node = graphs[last_rank].nodes[last_position]
         return [(step, [step.nodes[0]], step.nodes[-1], _kind(graphs[last_rank], node, last_rank))]
     found: list[_Entry] = []
@@ -105,7 +105,8 @@ def _entries(graphs: Sequence[Graph], step: Step | Meeting) -> list[_Entry]:
 
 
 def _kind(graph: Graph, node: Node, rank: int) -> object:
-    if isinstance(node.op, ops.Input):
+    # Exact types: operators are abstract classes, for which isinstance is slow.
+    if type(node.op) is ops.Input:
         return rank, node.type
     return rank, node.op, node.type, tuple(graph.nodes[p].type.dtype for p in node.operands)
 

@@ -93,20 +93,23 @@ class Terms:
         """Derive what is known of a new term."""
         content = label.content
         self.arity[term] = label.arity
-        holes: frozenset[int] = frozenset[int]().union(*(self.open[c] for c in children))
+        holes = _union([self.open[c] for c in children])
         if content[0] in ("fold", "guard"):
             holes |= {term}
         elif content[0] == "ranged":
             holes -= {children[0]}
         self.open[term] = holes
-        tested: frozenset[int] = frozenset[int]().union(*(self.inside[c] for c in children))
+        tested = _union([self.inside[c] for c in children])
         self.inside[term] = tested | {children[0]} if content[0] == "guard" else tested
-        if (
-            (content[0] == "number" and content[1] != 1)
-            or (content[0] == "table" and not _all_finite(content[2]))
-            or (not self.infinite.isdisjoint(children) and not (content[0] == "apply" and content[1] in _FINITE))
-        ):
+        number, table = content[0] == "number", content[0] == "table"
+        endless = (number and content[1] != 1) or (table and not _all_finite(content[2]))
+        if endless or self._spreads_infinity(label, children):
             self.infinite.add(term)
+
+    def _spreads_infinity(self, label: Label, children: tuple[int, ...]) -> bool:
+        if self.infinite.isdisjoint(children):
+            return False
+        return not (label.content[0] == "apply" and label.content[1] in _FINITE)
 
     def label(self, term: int) -> tuple[object, ...]:
         """The label of a term's first node."""
@@ -362,6 +365,12 @@ class Terms:
             if label[0] == "fold" and label[1] != "sum":
                 return str(label[1])
         return "sum"
+
+
+def _union(sets: Sequence[frozenset[int]]) -> frozenset[int]:
+    """The union, as one of the sets where that is possible: most terms have what their operands have."""
+    largest = max(sets, key=len, default=frozenset[int]())
+    return largest if all(s <= largest for s in sets) else largest.union(*sets)
 
 
 def _all_finite(values: object) -> bool:

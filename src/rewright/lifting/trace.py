@@ -51,14 +51,8 @@ class NotReusable(Exception):
     """A trace that came by a term which neither its operands nor its own steps explain."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """Make a term over others, or check that one has the structure that was used; terms by their local number."""
-
-    own: int
-    label: Label
-    children: tuple[int, ...]
-    made: bool
+_Event = tuple[int, "Label", tuple[int, ...], bool]
+"""A term, its label, its children, and whether it is made, else checked to have that structure; terms are numbers."""
 
 
 class Template:
@@ -87,6 +81,7 @@ class Template:
         for value in results:
             for term in terms_of(value):
                 self._number(term)
+        self._names = list(self._numbers)
 
     def _number(self, term: int) -> int:
         """The local number of a term; one that stands for itself everywhere gets a new one."""
@@ -103,7 +98,7 @@ class Template:
         if label is not None:
             numbers = tuple(self._number(c) for c in children)
             own = self._numbers.setdefault(term, len(self._numbers))
-            return _Event(own, label, numbers, True)
+            return own, label, numbers, True
         own = self._number(term)
         if term in self._fixed:
             self._known.update(terms.graph.node(term)[1])
@@ -113,7 +108,7 @@ class Template:
             if child not in self._numbers:
                 self._numbers[child] = len(self._numbers)
                 self._before.add(child)
-        return _Event(own, kind, tuple(self._numbers[c] for c in children), False)
+        return own, kind, tuple(self._numbers[c] for c in children), False
 
     def apply(self, operands: Sequence[Value]) -> Instance | None:
         """Make the terms of the trace over other operands; None where they are not alike in all that was used."""
@@ -166,21 +161,19 @@ class Template:
         return True
 
     def _follow(self, image: list[int]) -> bool:
-        terms, graph = self._terms, self._terms.graph
-        names = list(self._numbers)
-        for event in self._events:
-            own = event.own
-            if event.made:
-                children = tuple([image[c] for c in event.children])
-                new = terms.place(event.label, children)
-                if image[own] not in (new, _UNSET):
-                    return False
-                image[own] = new
+        place, node, names = self._terms.place, self._terms.graph.node, self._names
+        for own, label, numbers, made in self._events:
+            if made:
+                new = place(label, tuple([image[c] for c in numbers]))
+                if image[own] != new:
+                    if image[own] != _UNSET:
+                        return False
+                    image[own] = new
                 continue
-            label, children = graph.node(image[own])
-            if label is not event.label:
+            there, children = node(image[own])
+            if there is not label:
                 return False
-            for number, child in zip(event.children, children, strict=True):
+            for number, child in zip(numbers, children, strict=True):
                 if not self._bind(image, names[number], child):
                     return False
         return True
