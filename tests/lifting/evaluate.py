@@ -78,6 +78,15 @@ _FOLDS: dict[str, Callable[[Array], Array]] = {
 }
 
 
+def joined(parts: Sequence[Array], value: Pieces) -> Array:
+    """Parts along the rows of an axis."""
+    outer, before = int(str(value.outer)), parts[0].shape[: value.axis]
+    after = parts[0].shape[value.axis + 1 :]
+    rows = [part.reshape((*before, outer, part.shape[value.axis] // outer, *after)) for part in parts]
+    along = sum(part.shape[value.axis] for part in parts)
+    return np.concatenate(rows, axis=value.axis + 1).reshape((*before, along, *after))
+
+
 class Meaning:
     """The numbers that terms and values stand for, given the arrays of the program inputs."""
 
@@ -91,7 +100,7 @@ class Meaning:
         """The tensor that a value describes."""
         with np.errstate(all="ignore"):
             if isinstance(value, Pieces):
-                return np.concatenate([self.value(part) for part in value.parts], axis=value.axis)
+                return joined([self.value(part) for part in value.parts], value)
             return self._view(value)
 
     def _view(self, view: View) -> Array:

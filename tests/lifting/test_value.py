@@ -13,22 +13,9 @@ from numpy.typing import NDArray
 
 from rewright.ir.dims import symbol
 from rewright.lifting.index import Access, compose, substitute
+from rewright.lifting.layout import broadcast, concatenate, reshape, reverse_axis, slice_axis, tidy, transpose
 from rewright.lifting.terms import ONE, Terms
-from rewright.lifting.value import (
-    Addend,
-    NotAView,
-    Pieces,
-    Value,
-    View,
-    broadcast,
-    coalesce,
-    common_digits,
-    concatenate,
-    reshape,
-    reverse_axis,
-    slice_axis,
-    transpose,
-)
+from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce, common_digits
 from tests.lifting.evaluate import Meaning
 
 Array = NDArray[np.float64]
@@ -47,10 +34,6 @@ class Leaves:
 
     def array_of(self, value: Value) -> Array:
         return Meaning(self.terms, {"x": self.array}).value(value)
-
-
-def tidied(value: Value) -> Value:
-    return coalesce(value) if isinstance(value, View) else Pieces(value.axis, tuple(map(tidied, value.parts)))
 
 
 def factors(random: Random, size: int) -> tuple[int, ...]:
@@ -74,7 +57,7 @@ def step(random: Random, value: Value, array: Array) -> tuple[Value, Array]:
         axes = [a for a in range(len(shape)) if a != new]
         return broadcast(value, shape, axes), np.broadcast_to(np.expand_dims(array, new), shape)
     if not array.ndim or kind == "tidy":
-        return tidied(value), array
+        return tidy(value), array
     if kind == "transpose":
         order = random.sample(range(array.ndim), array.ndim)
         return transpose(value, order), array.transpose(order)

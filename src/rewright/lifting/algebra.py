@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 
 from rewright.ir.dims import Dim
 from rewright.lifting import regions
 from rewright.lifting.filling import Filler
-from rewright.lifting.index import Access, compose, identity
+from rewright.lifting.index import Access, Index, compose, identity, magnitude, rename, used
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify
 from rewright.lifting.terms import ONE, Operand, Terms
@@ -18,6 +19,10 @@ from rewright.lifting.windows import Window, contains, dense, hull, read_by
 
 _MOST_OPEN = 6
 """A sum of more open addends than this closes them, which costs proofs and never soundness."""
+
+
+_MOST_PLACES = 2
+"""Addends that are read at more single indices are not looked for among the sequential program's."""
 
 
 class Algebra:
@@ -145,6 +150,8 @@ class Algebra:
         if constant:
             rest, constant = self._absorb(*self._opposite(rest, constant))
         total = self.terms.add(rest)
+        if total is not None and not self.sequential and total.term >= self.horizon and len(rest) > 1:
+            total = self._generalised(rest) or total
         if total is None:
             return (Addend(constant, one, ()),) if constant else ()
         return (total, Addend(constant, one, ())) if constant else (total,)
@@ -177,6 +184,24 @@ class Algebra:
                 moved = (coefficient, term, ((low + int(offset), strides),))
                 return [*items[:k], moved, *items[k + 1 :]], Fraction(0)
         return items, constant
+
+    def _generalised(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
+        """A sum at one index of some axis as the sequential program's sum over all of that axis, read there."""
+        fresh = 1 + max((v for _, _, access in items for v in used(access)), default=0)
+        places = [[k for k, (_, strides) in enumerate(access) if not strides] for _, _, access in items]
+        for chosen in product(*places) if all(len(p) <= _MOST_PLACES for p in places) else ():
+            (value, *others) = {access[k][0] for (_, _, access), k in zip(items, chosen, strict=True)}
+            if others:
+                continue
+            spread = [
+                (c, term, (*access[:k], (0, ((fresh, 1),)), *access[k + 1 :]))
+                for (c, term, access), k in zip(items, chosen, strict=True)
+            ]
+            total = self.terms.add(spread)
+            if total is not None and total.term < self.horizon:
+                there: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(total.access)}
+                return replace(total, access=compose(total.access, there | {fresh: (value, ())}))
+        return None
 
     def solid(self, view: View, *, linear: bool) -> tuple[Addend, ...]:
         """The view as few addends: one closed one and, under a linear map, one that still has open parts."""
@@ -281,7 +306,22 @@ class Algebra:
         result = self.settle(left.dims, [self._product(a, factor) for a in sources])
         if self.sequential or self.is_familiar(result):
             return result
-        return self._distributed(left.dims, sources, factor) or result
+        return self._identified(left.dims, sources, factor) or self._distributed(left.dims, sources, factor) or result
+
+    def _identified(self, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+        """The product with an index of one value read otherwise: any way is right, one may be the sequential program's.
+
+        Where a rank holds one head, the head of one factor may be an axis and that of the other a part of some axis.
+        """
+        lengths = [n for digits in dims for n in digits]
+        single = {v for v, n in enumerate(lengths) if n == 1}
+        if not single:
+            return None
+        for many, one in _readings(sources, factor, lengths, single):
+            view = self.settle(dims, [self._product(a, one) for a in many])
+            if self.is_familiar(view):
+                return view
+        return None
 
     def _distributed(self, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
         """The product of a sum as the sum of products, where the sequential program computes it so."""
@@ -463,6 +503,51 @@ class Algebra:
             closed = self.terms.ranged(hole, region)
             return Addend(body.coefficient, closed, access, body.parts)
         return self.part(body.coefficient, hole, region, access)
+
+
+def _readings(
+    sources: Sequence[Addend], factor: Addend, lengths: Sequence[Dim], single: Set[int]
+) -> Iterator[tuple[Sequence[Addend], Addend]]:
+    """Ways to read indices of one value in a product: of either side renamed, left out or added."""
+    for left, right in product(_loosened(sources, single), _loosened((factor,), single)):
+        yield left, right[0]
+        for one in _relinked(right[0], lengths, single):
+            yield left, one
+        if len(left) == 1:
+            for one in _relinked(left[0], lengths, single):
+                yield (one,), right[0]
+                for other in _relinked(right[0], lengths, single & used(one.access)):
+                    yield (one,), other
+
+
+def _loosened(addends: Sequence[Addend], single: Set[int]) -> list[Sequence[Addend]]:
+    """Addends as they are, and with an index of one value left out where it stands beside others."""
+    free = [
+        replace(
+            a,
+            access=tuple(
+                (low, strides if len(strides) == 1 else tuple((v, s) for v, s in strides if v not in single))
+                for low, strides in a.access
+            ),
+        )
+        for a in addends
+    ]
+    return [addends] if free == list(addends) else [addends, free]
+
+
+def _relinked(addend: Addend, lengths: Sequence[Dim], single: Set[int]) -> Iterator[Addend]:
+    """An addend with its own indices of one value renamed, or others added as the outermost of some index."""
+    access = addend.access
+    mine = single & used(access)
+    for old, new in product(sorted(mine), sorted(single - mine)):
+        yield replace(addend, access=tuple(rename(i, {v: new if v == old else v for v, _ in i[1]}) for i in access))
+    for new in sorted(single - mine):
+        for place, (low, strides) in enumerate(access):
+            reach: Dim = 1
+            for v, stride in strides:
+                reach = max(reach, stride * lengths[v], key=magnitude) if v >= 0 else reach
+            longer = (low, tuple(sorted((*strides, (new, reach)))))
+            yield replace(addend, access=(*access[:place], longer, *access[place + 1 :]))
 
 
 def align(views: Sequence[View]) -> list[View]:

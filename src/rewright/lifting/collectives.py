@@ -8,8 +8,9 @@ from rewright import ops
 from rewright.ir.dims import divide
 from rewright.ir.operator import Operator
 from rewright.lifting.algebra import Algebra
+from rewright.lifting.layout import concatenate, slice_axis
 from rewright.lifting.reduction import combine
-from rewright.lifting.value import NotAView, Value, concatenate, slice_axis
+from rewright.lifting.value import NotAView, Value
 
 
 def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value]) -> list[Value]:

@@ -52,7 +52,7 @@ def substitute(index: Index, replacements: Sequence[Index] | Mapping[int, Index]
     return build(constant, strides)
 
 
-def compose(outer: Access, inner: Access) -> Access:
+def compose(outer: Access, inner: Sequence[Index] | Mapping[int, Index]) -> Access:
     """Read at ``outer`` what is itself a view with access ``outer``'s variables given by ``inner``."""
     return tuple(substitute(index, inner) for index in outer)
 

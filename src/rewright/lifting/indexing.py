@@ -10,7 +10,8 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.types import TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra, align
-from rewright.lifting.index import Index, identity
+from rewright.lifting.index import Index
+from rewright.lifting.layout import broadcast, reshape, slice_axis, transpose
 from rewright.lifting.pointwise import integer_test
 from rewright.lifting.reduction import reduce
 from rewright.lifting.regions import Region
@@ -22,12 +23,8 @@ from rewright.lifting.value import (
     NotAView,
     Value,
     View,
-    broadcast,
     common_digits,
     refine,
-    reshape,
-    slice_axis,
-    transpose,
     variables_of,
     with_digits,
 )
@@ -168,7 +165,9 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View
         algebra.terms.pin(value)
         if value in algebra.facts:
             continue
-        operand: Operand = (value, identity(algebra.terms.arity[value]))
+        if algebra.terms.arity[value] != len(addend.access):
+            continue
+        operand: Operand = (value, addend.access)
         for inner in algebra.terms.tests(addend.term, value):
             outside = regions.complement(inner)
             allowed: list[Region] = []

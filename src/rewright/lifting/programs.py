@@ -17,12 +17,13 @@ from rewright.lifting.collectives import meet
 from rewright.lifting.index import identity
 from rewright.lifting.indexing import opaque
 from rewright.lifting.integers import integer_part
+from rewright.lifting.layout import concatenate, slice_axis, tidy
 from rewright.lifting.reuse import Reuse
 from rewright.lifting.stream import Stream, repeats, stream
 from rewright.lifting.terms import ONE
 from rewright.lifting.trace import Trace
-from rewright.lifting.transfer import as_view, tidy, transfer
-from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, concatenate, slice_axis
+from rewright.lifting.transfer import as_view, transfer
+from rewright.lifting.value import Addend, NotAView, Pieces, Value, View
 
 _LAYOUT = (ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim, ops.Convert, ops.Concatenate)
 _ADDITIVE = (ops.Add, ops.Subtract)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 from rewright import ops
-from rewright.ir.dims import Dim, SizeExpr
+from rewright.ir.dims import Dim, SizeExpr, divide
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra, align
-from rewright.lifting.index import Index, rename, used
+from rewright.lifting.index import Access, Index, rename, used
+from rewright.lifting.layout import assemble, lengthwise, slice_rows
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
-from rewright.lifting.terms import ONE
+from rewright.lifting.terms import ONE, Folded, Operand
 from rewright.lifting.value import (
     Addend,
     Digits,
@@ -21,9 +24,7 @@ from rewright.lifting.value import (
     Value,
     View,
     common_digits,
-    concatenate,
     refine,
-    slice_axis,
     variables_of,
     with_digits,
 )
@@ -37,7 +38,7 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Va
         parts = [reduce(algebra, kind, part, axes) for part in value.parts]
         if value.axis in axes:
             return combine(algebra, kind, parts)
-        return concatenate(parts, value.axis - sum(1 for a in axes if a < value.axis))
+        return assemble(parts, value.axis - sum(1 for a in axes if a < value.axis), value.outer)
     names = variables_of(value.dims)
     folded = {v: n for axis in axes for v, n in zip(names[axis], value.dims[axis], strict=True)}
     kept = [axis for axis in range(len(names)) if axis not in axes]
@@ -52,7 +53,7 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Va
         sources = (Addend(Fraction(0), algebra.terms.one, ()),)
     for a in sources:
         for done in _folds(algebra, kind, a, folded, lengths):
-            access = tuple(rename(i, positions) for i in done.access)
+            access = tuple(rename(i, positions) for i in _at_zero(done.access, folded))
             addends.append(Addend(done.coefficient, done.term, access, done.parts))
     return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
 
@@ -65,10 +66,10 @@ def _folds(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], 
             if found is not None:
                 rest = {v: n for v, n in folded.items() if v != var}
                 return [b for a in found for b in (_folds(algebra, kind, a, rest, lengths) if rest else [a])]
-    return [_fold(algebra, kind, addend, folded)]
+    return [_fold(algebra, kind, addend, folded, lengths)]
 
 
-def _fold(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim]) -> Addend:
+def _fold(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim]) -> Addend:
     occurring = used(addend.access)
     coefficient = addend.coefficient
     term, access = addend.term, addend.access
@@ -82,21 +83,45 @@ def _fold(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim]) -
         else:
             coefficient = coefficient * length
     ranges: dict[int, tuple[Dim, Dim]] = {v: (0, n) for v, n in folded.items() if v in occurring}
-    if not ranges:
-        return Addend(coefficient, term, access, addend.parts)
-    fold = algebra.terms.fold_over(kind, (term, access), ranges)
-    region = regions.whole(fold.box)
+    found = _family(algebra, kind, (term, access), ranges, [v for v in sorted(occurring) if lengths[v] == 1])
+    if not isinstance(found, Folded):
+        return Addend(coefficient, *found, addend.parts)
+    fold, region = found, regions.whole(found.box)
     if addend.parts or kind == "product":
         return Addend(coefficient, algebra.terms.ranged(fold.hole, region), fold.access, addend.parts)
     return algebra.part(coefficient, fold.hole, region, fold.access)
+
+
+def _family(
+    algebra: Algebra, kind: str, operand: Operand, ranges: Mapping[int, tuple[Dim, Dim]], single: Sequence[int]
+) -> Folded | Operand:
+    """The fold over variables, those of one value left alone.
+
+    They take part where the sequential program folds over them: a rank may hold one head of a sum over heads.
+    """
+    rest = {v: r for v, r in ranges.items() if v not in single}
+    if not algebra.sequential:
+        for count in range(len(single), 0, -1):
+            for kept in combinations(single, count):
+                fold = algebra.terms.fold_over(kind, operand, {**dict.fromkeys(kept, (0, 1)), **rest})
+                if fold.hole < algebra.horizon:
+                    return fold
+    if not rest:
+        return operand
+    term, access = operand
+    beside = tuple(_at_zero((i,), single)[0] if any(v in rest for v, _ in i[1]) else i for i in access)
+    return algebra.terms.fold_over(kind, (term, beside), rest)
+
+
+def _at_zero(access: Access, variables: Container[int]) -> Access:
+    return tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in access)
 
 
 def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
     """The elementwise reduction of several values of one shape, as an all-reduce computes it."""
     cut = split_alike(values)
     if cut is not None:
-        axis, rows = cut
-        return concatenate([combine(algebra, kind, row) for row in rows], axis)
+        return cut.joined([combine(algebra, kind, row) for row in cut.rows])
     views = align([v for v in values if isinstance(v, View)])
     if kind == "sum":
         return algebra.add(views, [ONE] * len(views))
@@ -131,29 +156,44 @@ def _united(algebra: Algebra, kind: str, views: Sequence[View]) -> View | None:
     return View(views[0].dims, (algebra.part(ONE, first.term, regions.union(found), first.access),))
 
 
-def split_alike(values: Sequence[Value]) -> tuple[int, list[list[Value]]] | None:
+@dataclass(frozen=True)
+class Cut:
+    """Values cut at the same places: one row of values for each part."""
+
+    axis: int
+    outer: Dim
+    rows: list[list[Value]]
+
+    def joined(self, results: Sequence[Value]) -> Value:
+        """One value from a result for each part."""
+        return assemble(results, self.axis, self.outer)
+
+
+def split_alike(values: Sequence[Value]) -> Cut | None:
     """Cut all values where any of them is in pieces; None where all are single windows."""
     pieces = next((v for v in values if isinstance(v, Pieces)), None)
     if pieces is None:
         return None
-    axis = pieces.axis
+    axis, outer = pieces.axis, pieces.outer
     cuts: set[int] = set()
     for v in values:
-        if isinstance(v, Pieces) and v.axis == axis:
+        if isinstance(v, Pieces) and (v.axis, v.outer) == (axis, outer):
             position = 0
             for part in v.parts:
                 cuts.add(position)
-                size = part.shape[axis]
-                if not isinstance(size, int):
-                    raise NotAView("pieces of symbolic size")
-                position += size
-    total = pieces.shape[axis]
-    assert isinstance(total, int)
-    bounds = [*sorted(cuts), total]
+                position += _row_length(part, axis, outer)
+    bounds = [*sorted(cuts), _row_length(pieces, axis, outer)]
     if len(bounds) > 130:
         raise NotAView("too many pieces")
-    rows = [[slice_axis(v, axis, low, high) for v in values] for low, high in zip(bounds, bounds[1:], strict=False)]
-    return axis, rows
+    pairs = list(zip(bounds, bounds[1:], strict=False))
+    return Cut(axis, outer, [[slice_rows(v, pieces, axis, low, high) for v in values] for low, high in pairs])
+
+
+def _row_length(value: Value, axis: int, outer: Dim) -> int:
+    length = divide(value.shape[axis], outer)
+    if not isinstance(length, int):
+        raise NotAView("pieces of symbolic size")
+    return length
 
 
 def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value) -> Value:
@@ -161,13 +201,21 @@ def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value)
     roles = DotRoles(op, len(left.shape), len(right.shape))
     for side, value in ((0, left), (1, right)):
         if isinstance(value, Pieces):
-            return _dot_pieces(algebra, op, roles, (left, right), side, value.axis)
+            return _dot_pieces(algebra, op, roles, (left, right), side, value)
     assert isinstance(left, View) and isinstance(right, View)
     dims = roles.digits(left, right)
     a = _spread(left, roles.left, dims)
     b = _spread(right, roles.right, dims)
     product = algebra.multiply(a, b)
-    return reduce(algebra, "sum", product, range(roles.result_rank, len(dims)))
+    if not algebra.sequential and not algebra.is_familiar(product) and (_at_one_place(a) or _at_one_place(b)):
+        # A rank that holds one head may have no axis for it where the sequential program sums over heads.
+        longer = algebra.multiply(*(View((*dims, (1,)), v.addends) for v in (a, b)))
+        product = longer if algebra.is_familiar(longer) else product
+    return reduce(algebra, "sum", product, range(roles.result_rank, len(product.dims)))
+
+
+def _at_one_place(view: View) -> bool:
+    return any(not strides for a in view.addends for _, strides in a.access)
 
 
 class DotRoles:
@@ -207,21 +255,17 @@ def _spread(view: View, roles: dict[int, int], dims: tuple[Digits, ...]) -> View
 
 
 def _dot_pieces(
-    algebra: Algebra, op: ops.DotGeneral, roles: DotRoles, values: tuple[Value, Value], side: int, axis: int
+    algebra: Algebra, op: ops.DotGeneral, roles: DotRoles, values: tuple[Value, Value], side: int, mine: Pieces
 ) -> Value:
+    axis, outer = mine.axis, mine.outer
     role = (roles.left, roles.right)[side][axis]
     shared = {r: a for a, r in (roles.right, roles.left)[side].items()}
-    other_axis = shared.get(role)
-    mine, other = values[side], values[1 - side]
-    assert isinstance(mine, Pieces)
+    other_axis, other = shared.get(role), values[1 - side]
     results: list[Value] = []
-    start: Dim = 0
-    for part in mine.parts:
-        size = part.shape[axis]
-        cut = other if other_axis is None else slice_axis(other, other_axis, start, start + size)
+    for part, start, length in lengthwise(mine):
+        cut = other if other_axis is None else slice_rows(other, mine, other_axis, start, start + length)
         pair = (part, cut) if side == 0 else (cut, part)
         results.append(dot_general(algebra, op, *pair))
-        start = start + size
     if role >= roles.result_rank:
         return combine(algebra, "sum", results)
-    return concatenate(results, role)
+    return assemble(results, role, outer)

@@ -189,7 +189,7 @@ class Instance:
     def value(self, value: Value) -> Value:
         """A value of the trace over the new terms."""
         if isinstance(value, Pieces):
-            return Pieces(value.axis, tuple(self.value(part) for part in value.parts))
+            return Pieces(value.axis, value.outer, tuple(self.value(part) for part in value.parts))
         numbers, image = self.numbers, self.image
         return View(
             value.dims,
@@ -223,7 +223,7 @@ def alike(left: Value, right: Value) -> bool:
         return (
             isinstance(left, Pieces)
             and isinstance(right, Pieces)
-            and left.axis == right.axis
+            and (left.axis, left.outer) == (right.axis, right.outer)
             and len(left.parts) == len(right.parts)
             and all(alike(a, b) for a, b in zip(left.parts, right.parts, strict=True))
         )

@@ -6,29 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from rewright import ops
-from rewright.ir.dims import product
+from rewright.ir.dims import Shape, divide, product
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.algebra import Algebra, align
 from rewright.lifting.index import identity
 from rewright.lifting.indexing import gather, opaque, scatter_sum
-from rewright.lifting.pointwise import pointwise
-from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
-from rewright.lifting.terms import ONE
-from rewright.lifting.value import (
-    Addend,
-    NotAView,
-    Pieces,
-    Value,
-    View,
+from rewright.lifting.layout import (
+    assemble,
     broadcast,
-    coalesce,
     concatenate,
+    lengthwise,
     reshape,
     reverse_axis,
     slice_axis,
+    slice_rows,
+    tidy,
     transpose,
 )
+from rewright.lifting.pointwise import pointwise
+from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
+from rewright.lifting.terms import ONE
+from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce
 
 Rule = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]
 
@@ -50,13 +49,6 @@ def transfer(
     return unknown(algebra, op, whole, types, result)
 
 
-def tidy(value: Value) -> Value:
-    """Neighbouring digits merged, in every piece."""
-    if isinstance(value, Pieces):
-        return Pieces(value.axis, tuple(tidy(part) for part in value.parts))
-    return coalesce(value)
-
-
 def _apply(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
@@ -72,8 +64,7 @@ def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: 
     """An elementwise operator, piece by piece where an operand is in pieces."""
     cut = split_alike(values)
     if cut is not None:
-        axis, rows = cut
-        return concatenate([tidy(elementwise(algebra, op, row, types)) for row in rows], axis)
+        return cut.joined([tidy(elementwise(algebra, op, row, types)) for row in cut.rows])
     return pointwise(algebra, op, align([v for v in values if isinstance(v, View)]), types)
 
 
@@ -91,6 +82,11 @@ def as_view(algebra: Algebra, value: Value) -> View:
     if isinstance(value, View):
         return value
     axis, rank = value.axis, len(value.shape)
+    if value.outer != 1:
+        length = divide(value.shape[axis], value.outer)
+        assert length is not None
+        shape = (*value.shape[:axis], value.outer, length, *value.shape[axis + 1 :])
+        return as_view(algebra, reshape(as_view(algebra, reshape(value, shape)), value.shape))
     parts = [as_view(algebra, part) for part in value.parts]
     keep: Mapping[int, int] = {a: a for a in range(rank) if a != axis}
     joined = TensorType(value.shape, DType.F32)
@@ -249,18 +245,19 @@ def _gather_pieces(
 ) -> Value:
     """Gather piece by piece along an axis of the indices, else from the pieces as one term."""
     data, indices = values
-    batching = op.operand_batching_dims or op.start_indices_batching_dims
-    if isinstance(indices, Pieces) and indices.axis != op.index_vector_dim and not batching:
-        axes = [a for a in range(len(types[1].shape)) if a != op.index_vector_dim]
-        batch = [a for a in range(result.rank) if a not in op.offset_dims]
-        out = batch[axes.index(indices.axis)]
-        parts: list[Value] = []
-        for part in indices.parts:
-            shape = (*result.shape[:out], part.shape[indices.axis], *result.shape[out + 1 :])
-            row = (data, part)
-            parts.append(_gather(algebra, op, row, types, result.with_shape(shape)))
-        return concatenate(parts, out)
-    return gather(algebra, op, as_view(algebra, data), as_view(algebra, indices), result.shape)
+    if not isinstance(indices, Pieces) or indices.axis == op.index_vector_dim:
+        return gather(algebra, op, as_view(algebra, data), as_view(algebra, indices), result.shape)
+    axes = [a for a in range(len(indices.shape)) if a != op.index_vector_dim]
+    out = [a for a in range(result.rank) if a not in op.offset_dims][axes.index(indices.axis)]
+    parts: list[Value] = []
+    for part, start, length in lengthwise(indices):
+        rows = data
+        if indices.axis in op.start_indices_batching_dims:
+            axis = op.operand_batching_dims[op.start_indices_batching_dims.index(indices.axis)]
+            rows = slice_rows(data, indices, axis, start, start + length)
+        shape = (*result.shape[:out], part.shape[indices.axis], *result.shape[out + 1 :])
+        parts.append(_gather(algebra, op, (rows, part), types, result.with_shape(shape)))
+    return assemble(parts, out, indices.outer)
 
 
 def _scatter(
@@ -270,8 +267,32 @@ def _scatter(
     if op.kind != "sum":
         raise NotAView("scatter " + op.kind)
     base, indices, updates = values
-    added = scatter_sum(algebra, op, result.shape, as_view(algebra, indices), as_view(algebra, updates))
-    return combine(algebra, "sum", [base, added])
+    return combine(algebra, "sum", [base, _scatter_sum(algebra, op, indices, updates, result.shape)])
+
+
+def _scatter_sum(algebra: Algebra, op: ops.Scatter, indices: Value, updates: Value, shape: Shape) -> Value:
+    """Scatter into zeros, piece by piece where the indices or the updates are in pieces along a scattered axis."""
+    if isinstance(indices, View) and isinstance(updates, View):
+        return scatter_sum(algebra, op, shape, indices, updates)
+    rows = [a for a in range(len(indices.shape)) if a != op.index_vector_dim]
+    columns = [a for a in range(len(updates.shape)) if a not in op.update_window_dims]
+    pieces = indices if isinstance(indices, Pieces) else updates
+    assert isinstance(pieces, Pieces)
+    own = rows if pieces is indices else columns
+    if pieces.axis not in own:
+        return scatter_sum(algebra, op, shape, as_view(algebra, indices), as_view(algebra, updates))
+    number = own.index(pieces.axis)
+    batch = op.scatter_indices_batching_dims
+    axis = op.input_batching_dims[batch.index(rows[number])] if rows[number] in batch else None
+    results: list[Value] = []
+    for part, start, length in lengthwise(pieces):
+        if pieces is indices:
+            pair = part, slice_rows(updates, pieces, columns[number], start, start + length)
+        else:
+            pair = slice_rows(indices, pieces, rows[number], start, start + length), part
+        own_shape = shape if axis is None else (*shape[:axis], part.shape[pieces.axis], *shape[axis + 1 :])
+        results.append(_scatter_sum(algebra, op, *pair, own_shape))
+    return combine(algebra, "sum", results) if axis is None else assemble(results, axis, pieces.outer)
 
 
 _RULES: dict[type[Operator], Rule] = {

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from rewright.ir.dims import Dim
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.placement import RankProgram
-from rewright.lifting.value import Pieces, Value, View, concatenate, slice_axis, transpose
+from rewright.lifting.layout import concatenate, slice_axis, transpose
+from rewright.lifting.value import Pieces, Value, View
 
 Box = tuple[tuple[int, int], ...]
 _TENSOR = re.compile(r"([A-Za-z_][\w.:]*)@(\d+)")

@@ -8,9 +8,9 @@ from itertools import combinations, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import Mesh, Placement, place
 from rewright.lifting.algebra import align
+from rewright.lifting.layout import tidy
 from rewright.lifting.programs import Lifter
 from rewright.lifting.reduction import combine, split_alike
-from rewright.lifting.transfer import tidy
 from rewright.lifting.value import NotAView, Value, View
 
 _MOST_CANDIDATES = 64
@@ -25,7 +25,7 @@ def same(lifter: Lifter, left: Value, right: Value) -> bool:
     try:
         cut = split_alike([left, right])
         if cut is not None:
-            return all(same(lifter, *row) for row in cut[1])
+            return all(same(lifter, *row) for row in cut.rows)
         views = align([v for v in (left, right) if isinstance(v, View)])
     except NotAView:
         return False
