@@ -21,7 +21,7 @@ from rewright.lifting.layout import concatenate, slice_axis, tidy
 from rewright.lifting.reuse import Reuse
 from rewright.lifting.stream import Stream, repeats, stream
 from rewright.lifting.terms import ONE
-from rewright.lifting.trace import Trace
+from rewright.lifting.trace import Trace, terms_of
 from rewright.lifting.transfer import as_view, transfer
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View
 
@@ -258,12 +258,15 @@ class Run:
         else:
             own.values[step.position] = self.lifter.node(op, own, step.position)
             if step.position in self._anchored[step.rank]:
-                self._anchor(self.lifter.values[own.values[step.position]])
+                self._anchor(own, step.position)
 
-    def _anchor(self, value: Value) -> None:
-        terms = self.lifter.algebra.terms
-        for a in value.addends if isinstance(value, View) else ():
-            terms.mark(terms.anchors, a.term)
+    def _anchor(self, own: Lifted, position: int) -> None:
+        """Keep a sum whole; in a piece where it adds nothing it is an operand, which stays what it was."""
+        values, terms = self.lifter.values, self.lifter.algebra.terms
+        before = {t for p in own.graph.nodes[position].operands for t in terms_of(values[own.values[p]])}
+        for term in dict.fromkeys(terms_of(values[own.values[position]])):
+            if term not in before:
+                terms.mark(terms.anchors, term)
 
 
 def _anchored(graph: Graph) -> set[int]:

@@ -434,11 +434,9 @@ def in_order(operands: Sequence[Operand]) -> list[Operand]:
     return sorted(operands, key=itemgetter(0) if distinct else operand_key)
 
 
-def operand_key(operand: Operand) -> tuple[int, str]:
+def operand_key(operand: Operand) -> tuple[object, ...]:
     """A deterministic order; offsets count last, so that all ranks order their operands alike."""
     term, access = operand
-    return term, repr([(terms, _sortable(constant)) for constant, terms in access])
-
-
-def _sortable(constant: Dim) -> str:
-    return str(constant) if isinstance(constant, SizeExpr) else f"{constant:+020d}"
+    if any(isinstance(n, SizeExpr) for low, strides in access for n in (low, *(s for _, s in strides))):
+        return term, 1, repr([(strides, str(low)) for low, strides in access])
+    return term, 0, tuple([(strides, low) for low, strides in access])

@@ -8,7 +8,7 @@ nothing. ``parts`` of an addend say how much of each fold inside its term has be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Union
 
@@ -37,11 +37,15 @@ class View:
 
     dims: tuple[Digits, ...]
     addends: tuple[Addend, ...]
+    _shape: Shape | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def shape(self) -> Shape:
         """The local shape."""
-        return tuple(product(digits) for digits in self.dims)
+        if self._shape is None:
+            object.__setattr__(self, "_shape", tuple([product(digits) for digits in self.dims]))
+        assert self._shape is not None
+        return self._shape
 
 
 @dataclass(frozen=True, slots=True)
