@@ -1,4 +1,4 @@
-"""Every model and plan of the zoo at tiny sizes, and whether it is proved: ``make zoo``.
+"""Every model and plan of the zoo at tiny sizes: whether it is proved and the numeric twin agrees, by ``make zoo``.
 
 ``python -m bench.zoo NAME ..`` takes some models only; ``--degrees 2,4`` chooses degrees.
 """
@@ -8,11 +8,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from bench.programs import PAIRS, captured
+from bench.programs import PAIRS, Pair, captured
 from bench.tables import print_table
 from rewright.ir.errors import RewrightError
+from rewright.ir.operator import Unsupported
 from rewright.refine import refine
+from rewright.refine.relations import input_relations, output_expectations
+from rewright.refine.twin.twin import make_twin
 
 
 def row(name: str, plan: str, degree: int, backward: bool) -> list[object]:
@@ -22,12 +26,24 @@ def row(name: str, plan: str, degree: int, backward: bool) -> list[object]:
         pair = captured(name, plan, "tiny", degree, backward)
         start = time.perf_counter()
         verdict = refine(pair.sequential, pair.distributed)
+        seconds = time.perf_counter() - start
+        agrees = twin(pair)
     except RewrightError as error:
-        return [*head, "error", "", "", "", str(error)]
-    seconds = time.perf_counter() - start
+        return [*head, "error", "", "", "", "", str(error)]
     capture_seconds = pair.sequential_seconds + pair.distributed_seconds
     reason = "" if verdict.status == "proved" else verdict.reason
-    return [*head, verdict.status, len(verdict.relation), capture_seconds, seconds, reason]
+    return [*head, verdict.status, len(verdict.relation), agrees, capture_seconds, seconds, reason]
+
+
+def twin(pair: Pair) -> str:
+    """What execution in float64 says, on inputs that the proof has not seen."""
+    known = input_relations(pair.sequential, pair.distributed, None)
+    program = replace(pair.distributed, inputs=known.placements)
+    made = make_twin(pair.sequential, program)
+    if isinstance(made, Unsupported):
+        return made.why
+    result = made.compare(expect=output_expectations(pair.sequential, program, None))
+    return "agrees" if result.agrees else result.reason
 
 
 def rows(names: Sequence[str], degrees: Sequence[int]) -> Iterator[list[object]]:
@@ -44,5 +60,5 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*")
     parser.add_argument("--degrees", default="2,3,4,8,16", type=lambda text: [int(part) for part in text.split(",")])
     options = parser.parse_args()
-    header = ["model", "plan", "degree", "program", "status", "outputs", "capture s", "prove s", "reason"]
+    header = ["model", "plan", "degree", "program", "status", "outputs", "twin", "capture s", "prove s", "reason"]
     print_table(header, rows(options.names, options.degrees))
