@@ -13,6 +13,7 @@ from rewright.lifting.algebra import Algebra, align
 from rewright.lifting.index import Index
 from rewright.lifting.layout import broadcast, reshape, slice_axis, transpose
 from rewright.lifting.pointwise import integer_test
+from rewright.lifting.products import multiply
 from rewright.lifting.reduction import reduce
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify, take
@@ -112,7 +113,7 @@ def assume_in_range(algebra: Algebra, index: View, size: Dim) -> None:
         _assume_masked(algebra, addend, wanted, index)
     direct = regions.preimage(wanted, scale, constant)
     if direct is not None and _whole(algebra, term):
-        algebra.learn(term, lengths, direct)
+        algebra.facts.learn(term, lengths, direct)
 
 
 def require_in_range(algebra: Algebra, index: View, size: Dim) -> None:
@@ -126,7 +127,7 @@ def require_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     if holds is None:
         for a in index.addends:
             algebra.terms.pin(a.term)
-        algebra.unchecked.update(name for a in index.addends for name in algebra.terms.inputs(a.term))
+        algebra.facts.unchecked.update(name for a in index.addends for name in algebra.terms.inputs(a.term))
 
 
 def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:
@@ -139,7 +140,7 @@ def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:
     if term[0] == algebra.terms.index:
         possible = _positions(term, lengths)
     else:
-        possible = algebra.possible(algebra.tested(term, lengths)[0], regions.EVERYTHING)
+        possible = algebra.guards.possible(algebra.facts.tested(term, lengths)[0], regions.EVERYTHING)
     inside = regions.preimage(regions.intervals(0, size), scale, constant)
     if possible is None or possible == regions.EVERYTHING or inside is None:
         return None
@@ -163,7 +164,7 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View
     tested = algebra.terms.inside[addend.term]
     for value in tested:
         algebra.terms.pin(value)
-        if value in algebra.facts:
+        if value in algebra.facts.known:
             continue
         if algebra.terms.arity[value] != len(addend.access):
             continue
@@ -183,7 +184,7 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View
                 else:
                     break
             else:
-                algebra.learn(operand, [n for digits in index.dims for n in digits], regions.add(allowed))
+                algebra.facts.learn(operand, [n for digits in index.dims for n in digits], regions.add(allowed))
 
 
 def _holds(value: Fraction, low: object, high: object) -> bool:
@@ -230,10 +231,10 @@ def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View
         return body
     if len(body.addends) > 1:
         raise NotAView("a scatter of a sum")
-    guard = algebra.guard_of(addend)
+    guard = algebra.guards.guard_of(addend)
     if guard is not None:
         value, region, bare = guard
-        index = algebra.under(value, region, index)
+        index = algebra.guards.under(value, region, index)
         if _implied(algebra, index, value, region, size):
             addend = bare
     position = View(index.dims, (Addend(ONE, algebra.terms.index, ((0, ((variables_of(index.dims)[axis][0], 1),)),)),))
@@ -244,7 +245,7 @@ def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View
     test = integer_test(algebra, algebra.add([index, position], [ONE, Fraction(-1)]), regions.intervals(0, 1))
     if not test.addends or not fine.addends:
         return View(dims, ())
-    return algebra.multiply(test, fine)
+    return multiply(algebra, test, fine)
 
 
 def _implied(algebra: Algebra, index: View, value: Operand, region: Region, size: Dim) -> bool:

@@ -17,7 +17,7 @@ from rewright.lifting.value import Addend, View
 
 def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: Sequence[Dim]) -> list[Addend] | None:
     """``sum over v in [0, length) of [t = v] * body(v)`` as ``body(t) where t in [0, length)``, else None."""
-    guard = algebra.guard_of(addend)
+    guard = algebra.guards.guard_of(addend)
     if guard is None or not isinstance(length, int):
         return None
     value, region, body = guard
@@ -36,8 +36,8 @@ def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: S
     index = algebra.closed(View((), tuple(position)))
     replaced = tuple(_at_index(i, var) for i in body.access)
     read = take(algebra.terms, Addend(body.coefficient, body.term, replaced, body.parts), [index])
-    tested = algebra.tested(term, lengths)
-    return [algebra.guarded(tested, window, a) for a in read]
+    tested = algebra.facts.tested(term, lengths)
+    return [algebra.guards.guarded(tested, window, a) for a in read]
 
 
 def _at_index(index: tuple[Dim, tuple[tuple[int, Dim], ...]], var: int) -> tuple[Dim, tuple[tuple[int, Dim], ...]]:

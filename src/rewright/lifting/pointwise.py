@@ -11,6 +11,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose
+from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import atoms
 from rewright.lifting.terms import ONE, Operand
@@ -47,13 +48,13 @@ def _negate(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
 
 
 def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    return algebra.multiply(views[0], views[1])
+    return multiply(algebra, views[0], views[1])
 
 
 def _divide(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if not types[0].dtype.is_float:
         return function(algebra, op.name, views)
-    return algebra.multiply(views[0], reciprocal(algebra, views[1]))
+    return multiply(algebra, views[0], reciprocal(algebra, views[1]))
 
 
 def reciprocal(algebra: Algebra, view: View) -> View:
@@ -97,7 +98,7 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
             inner = terms.accesses(term)
             base = View(views[0].dims, (Addend(ONE, terms.children(term)[0], compose(inner[0], access)),))
             base = base if power == ONE else reciprocal(algebra, base)
-            result = base if result is None else algebra.multiply(result, base)
+            result = base if result is None else multiply(algebra, result, base)
         else:
             rest.append((power, term, access))
     if result is None:
@@ -106,7 +107,7 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     if total is None:
         return result
     grown = function(algebra, "exponential", [View(views[0].dims, (total,))])
-    return algebra.multiply(grown, result)
+    return multiply(algebra, grown, result)
 
 
 def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -119,7 +120,7 @@ def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequenc
     if exponent.denominator == 1 and 1 <= exponent <= 4:
         result = base
         for _ in range(int(exponent) - 1):
-            result = algebra.multiply(result, base)
+            result = multiply(algebra, result, base)
         return result
     if exponent == Fraction(1, 2):
         return function(algebra, "sqrt", [base])
@@ -167,11 +168,11 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     if term is None:
         holds = any(_inside(constant, low, high) for ((low, high),), _ in wanted)
         return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
-    term = algebra.tested(term, [n for digits in view.dims for n in digits])
+    term = algebra.facts.tested(term, [n for digits in view.dims for n in digits])
     region = regions.preimage(wanted, scale, constant)
     if region is None:
         return function(algebra, "test " + repr(wanted), [view])
-    return View(view.dims, (algebra.indicator(term, region),))
+    return View(view.dims, (algebra.guards.indicator(term, region),))
 
 
 def _inside(value: Fraction, low: object, high: object) -> bool:
@@ -207,7 +208,7 @@ def _indicator(algebra: Algebra, like: View, value: Operand, region: Region) -> 
         return algebra.constant(like.dims, 1.0)
     if not region:
         return algebra.zero(like.dims)
-    return View(like.dims, (algebra.indicator(value, region),))
+    return View(like.dims, (algebra.guards.indicator(value, region),))
 
 
 def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -251,26 +252,26 @@ def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
 
 def _guard_all(algebra: Algebra, value: Operand, region: Region, view: View) -> list[Addend]:
     found: list[Addend] = []
-    value, region = algebra.base(value, region)
-    region = algebra.possible(value[0], region)
+    value, region = algebra.guards.base(value, region)
+    region = algebra.guards.possible(value[0], region)
     parts = [region]
     for a in view.addends:
         if not a.parts:
             parts = [piece for part in parts for piece in atoms(algebra.terms, (a.term, a.access), value, part)]
     for part in parts:
-        simpler = algebra.under(value, part, view)
+        simpler = algebra.guards.under(value, part, view)
         for a in algebra.solid(simpler, linear=True):
-            found += [algebra.guarded(value, part, b) for b in _cut(algebra, value, a)]
+            found += [algebra.guards.guarded(value, part, b) for b in _cut(algebra, value, a)]
     return found
 
 
 def _cut(algebra: Algebra, value: Operand, body: Addend) -> list[Addend]:
     """A guarded body in parts on each of which guards inside the value are decided."""
-    inner = None if body.parts else algebra.guard_of(body)
+    inner = None if body.parts else algebra.guards.guard_of(body)
     if inner is None:
         return [body]
     parts = atoms(algebra.terms, value, inner[0], inner[1])
-    return [body] if len(parts) == 1 else [algebra.guarded(inner[0], part, inner[2]) for part in parts]
+    return [body] if len(parts) == 1 else [algebra.guards.guarded(inner[0], part, inner[2]) for part in parts]
 
 
 def _clamp(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:

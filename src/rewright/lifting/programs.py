@@ -85,7 +85,7 @@ class Lifter:
         self._alone(integer_part(graph), given or {})
         self._memo.clear()
         # What was tested on the way is lifted again, with all the facts.
-        self.algebra.tests.clear()
+        self.algebra.facts.tests.clear()
         lifted = self._alone(graph, given or {})
         self.algebra.sequential = False
         self.algebra.horizon = len(self.algebra.terms.graph)

@@ -15,6 +15,7 @@ from rewright.lifting.index import Access, Index, rename, used
 from rewright.lifting.layout import assemble, lengthwise, slice_rows
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
+from rewright.lifting.products import multiply
 from rewright.lifting.terms import ONE, Folded, Operand
 from rewright.lifting.value import (
     Addend,
@@ -134,7 +135,7 @@ def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
         return total
     name = {"sum": "add", "product": "multiply"}.get(kind, kind)
     for view in views[1:]:
-        total = algebra.multiply(total, view) if kind == "product" else function(algebra, name, [total, view])
+        total = multiply(algebra, total, view) if kind == "product" else function(algebra, name, [total, view])
     return total
 
 
@@ -206,10 +207,10 @@ def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value)
     dims = roles.digits(left, right)
     a = _spread(left, roles.left, dims)
     b = _spread(right, roles.right, dims)
-    product = algebra.multiply(a, b)
+    product = multiply(algebra, a, b)
     if not algebra.sequential and not algebra.is_familiar(product) and (_at_one_place(a) or _at_one_place(b)):
         # A rank that holds one head may have no axis for it where the sequential program sums over heads.
-        longer = algebra.multiply(*(View((*dims, (1,)), v.addends) for v in (a, b)))
+        longer = multiply(algebra, *(View((*dims, (1,)), v.addends) for v in (a, b)))
         product = longer if algebra.is_familiar(longer) else product
     return reduce(algebra, "sum", product, range(roles.result_rank, len(product.dims)))
 

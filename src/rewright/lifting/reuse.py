@@ -70,7 +70,7 @@ class Reuse:
                 trace,
                 [values[v] for v in numbers],
                 [values[v] for v in inside],
-                algebra.facts.keys(),
+                algebra.facts.known.keys(),
             )
         except NotReusable:
             return None

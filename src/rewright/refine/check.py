@@ -139,13 +139,13 @@ def _facts(lifter: Lifter) -> list[str]:
     """What the sequential program needs of its inputs to be defined, in words."""
     found: list[str] = []
     terms = lifter.algebra.terms
-    for term, region in lifter.algebra.facts.items():
+    for term, region in lifter.algebra.facts.known.items():
         names = sorted(terms.inputs(term))
         what = " and ".join(names) if terms.label(term)[0] == "input" else f"an index made of {', '.join(names)}"
         sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)
         found.append(f"the values of {what} lie in {sets}, or the sequential program reads out of range")
-    if lifter.algebra.unchecked:
-        names = ", ".join(sorted(lifter.algebra.unchecked))
+    if lifter.algebra.facts.unchecked:
+        names = ", ".join(sorted(lifter.algebra.facts.unchecked))
         found.append(f"look-ups of the ranks at indices made of {names} stay in range")
     return list(dict.fromkeys(found))
 

@@ -1,0 +1,120 @@
+"""Products of views: they stay partial where one factor is, and take the form that the sequential program has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+from rewright.ir.dims import Dim
+from rewright.lifting.algebra import MOST_OPEN, Algebra
+from rewright.lifting.index import magnitude, rename, used
+from rewright.lifting.value import Addend, Digits, View
+
+
+def multiply(algebra: Algebra, left: View, right: View) -> View:
+    """The product; it stays partial where exactly one factor is."""
+    for view, other in ((left, right), (right, left)):
+        number = algebra.as_constant(view)
+        if number is not None:
+            return algebra.add([other], [number])
+    many, one = (right, left) if any(a.parts for a in right.addends) else (left, right)
+    factor = algebra.closed(one)
+    sources = algebra.solid(many, linear=True)
+    result = algebra.settle(left.dims, [_product(algebra, a, factor) for a in sources])
+    if algebra.sequential or algebra.is_familiar(result):
+        return result
+    return (
+        _identified(algebra, left.dims, sources, factor) or _distributed(algebra, left.dims, sources, factor) or result
+    )
+
+
+def _identified(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+    """The product with an index of one value read otherwise: any way is right, one may be the sequential program's.
+
+    Where a rank holds one head, the head of one factor may be an axis and that of the other a part of some axis.
+    """
+    lengths = [n for digits in dims for n in digits]
+    single = {v for v, n in enumerate(lengths) if n == 1}
+    if not single:
+        return None
+    for many, one in _readings(sources, factor, lengths, single):
+        view = algebra.settle(dims, [_product(algebra, a, one) for a in many])
+        if algebra.is_familiar(view):
+            return view
+    return None
+
+
+def _distributed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+    """The product of a sum as the sum of products, where the sequential program computes it so."""
+    for many, other in ((sources, factor), ((factor,), sources[0] if len(sources) == 1 else None)):
+        if other is None or any(a.parts and algebra.terms.label(a.term)[0] == "add" for a in many):
+            continue
+        flat = [
+            Addend(a.coefficient * c, term, access, a.parts)
+            for a in many
+            for c, (term, access) in algebra.terms.expand(a.term, a.access)
+        ]
+        if 1 < len(flat) <= MOST_OPEN:
+            view = algebra.settle(dims, [_product(algebra, a, other) for a in flat])
+            if algebra.is_familiar(view):
+                return view
+    return None
+
+
+def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:
+    coefficient = left.coefficient * right.coefficient
+    if coefficient == 0:
+        return Addend(Fraction(0), algebra.terms.one, ())
+    for guarded, other in ((left, right), (right, left)):
+        guard = algebra.guards.guard_of(guarded)
+        if guard is not None:
+            return algebra.guards.guarded(guard[0], guard[1], _product(algebra, guard[2], other))
+    term, access = algebra.terms.multiply([(left.term, left.access), (right.term, right.access)])
+    return Addend(coefficient, term, access, left.parts or right.parts)
+
+
+def _readings(
+    sources: Sequence[Addend], factor: Addend, lengths: Sequence[Dim], single: Set[int]
+) -> Iterator[tuple[Sequence[Addend], Addend]]:
+    """Ways to read indices of one value in a product: of either side renamed, left out or added."""
+    for left, right in product(_loosened(sources, single), _loosened((factor,), single)):
+        yield left, right[0]
+        for one in _relinked(right[0], lengths, single):
+            yield left, one
+        if len(left) == 1:
+            for one in _relinked(left[0], lengths, single):
+                yield (one,), right[0]
+                for other in _relinked(right[0], lengths, single & used(one.access)):
+                    yield (one,), other
+
+
+def _loosened(addends: Sequence[Addend], single: Set[int]) -> list[Sequence[Addend]]:
+    """Addends as they are, and with an index of one value left out where it stands beside others."""
+    free = [
+        replace(
+            a,
+            access=tuple(
+                (low, strides if len(strides) == 1 else tuple((v, s) for v, s in strides if v not in single))
+                for low, strides in a.access
+            ),
+        )
+        for a in addends
+    ]
+    return [addends] if free == list(addends) else [addends, free]
+
+
+def _relinked(addend: Addend, lengths: Sequence[Dim], single: Set[int]) -> Iterator[Addend]:
+    """An addend with its own indices of one value renamed, or others added as the outermost of some index."""
+    access = addend.access
+    mine = single & used(access)
+    for old, new in product(sorted(mine), sorted(single - mine)):
+        yield replace(addend, access=tuple(rename(i, {v: new if v == old else v for v, _ in i[1]}) for i in access))
+    for new in sorted(single - mine):
+        for place, (low, strides) in enumerate(access):
+            reach: Dim = 1
+            for v, stride in strides:
+                reach = max(reach, stride * lengths[v], key=magnitude) if v >= 0 else reach
+            longer = (low, tuple(sorted((*strides, (new, reach)))))
+            yield replace(addend, access=(*access[:place], longer, *access[place + 1 :]))
