@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from rewright import ops
 from rewright.ir.errors import RewrightError
-from rewright.ir.placement import place
-from rewright.refine.relations import by_shape, input_relations, output_expectations
-from tests.programs import mlp, sequence_parallel_norm
+from rewright.ir.placement import Mesh, RankProgram, place
+from rewright.refine import refine
+from rewright.refine.inference import by_shapes
+from rewright.refine.relations import input_relations, output_expectations, settled
+from tests.programs import Builder, mlp, sequence_parallel_norm
 
 
 def test_the_capture_knows_placements() -> None:
@@ -38,11 +41,26 @@ def test_an_equation_takes_the_place_of_a_placement() -> None:
 def test_what_nobody_tells_is_read_off_the_shapes_and_said() -> None:
     sequential, program = mlp(2)
     silent = replace(program, inputs={})
-    known = input_relations(sequential, silent, None)
+    known = settled(sequential, silent, input_relations(sequential, silent, None), {})
     assert {n: str(p) for n, p in known.placements.items()} == {n: str(p) for n, p in program.inputs.items()}
     (assumption,) = known.assumptions
     assert assumption.startswith("relations of 5 inputs were inferred from their shapes: x is Replicate()")
-    assert by_shape((9, 9), "x", program) is None
+    assert by_shapes((9, 9), "x", program) == ()
+
+
+@pytest.mark.parametrize("axis", ["rows", "columns"])
+def test_execution_decides_between_placements_that_fit_the_shapes(axis: str) -> None:
+    """Half of a vector may lie along either mesh axis; the all-reduce shows along which."""
+    mesh = Mesh.of({"rows": 2, "columns": 2})
+    groups = tuple(dict.fromkeys(mesh.group(rank, (axis,)) for rank in range(4)))
+    whole, part = Builder("whole"), Builder("part")
+    whole.output("y", whole.reduce(whole.tensor("w", (4,)), 0))
+    part.output("y", part.add(ops.AllReduce("sum", groups), part.reduce(part.tensor("w", (2,)), 0)))
+    program = RankProgram((part.build(),) * 4, mesh, {}, {})
+    verdict = refine(whole.build(), program)
+    assert verdict.status == "proved"
+    shown = "Shard(0), Replicate()" if axis == "rows" else "Replicate(), Shard(0)"
+    assert any("from execution" in text and shown in text for text in verdict.assumptions), verdict.assumptions
 
 
 def test_a_gradient_is_expected_where_its_parameter_is() -> None:

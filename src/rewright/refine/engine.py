@@ -13,7 +13,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import Case, findings
-from rewright.refine.relations import Given, input_relations, output_expectations
+from rewright.refine.relations import Given, input_relations, output_expectations, settled
 from rewright.refine.twin.twin import TwinResult, make_twin
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
 
@@ -45,6 +45,8 @@ def refine(
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
     known = input_relations(sequential, program, relations)
+    expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
+    known = settled(sequential, program, known, expected)
     expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
     proof = attempt(sequential, program, known, expected, deadline)
     stats = Stats(

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram, place
 from rewright.refine.equations import Equation
+from rewright.refine.inference import Inferred, by_shapes, decide, note
 
 Given = Mapping[str, str | Sequence[str] | Placement]
 
 
 @dataclass(frozen=True)
 class Relations:
-    """Placements by input name, equations, and what was assumed to get them."""
+    """Placements by input name, equations, what shapes leave open, and what was assumed."""
 
     placements: dict[str, Placement]
     equations: tuple[Equation, ...]
-    assumptions: tuple[str, ...]
+    inferred: Inferred = field(default_factory=Inferred)
+    assumptions: tuple[str, ...] = ()
 
 
 def input_relations(sequential: Graph, program: RankProgram, given: Given | None) -> Relations:
-    """The relation of every input: given by the caller, else read at capture, else inferred from shapes.
+    """The relation of every input: given by the caller, else read at capture, else what shapes allow.
 
     Raises RewrightError for a name pattern that matches no input and for a text that is no placement.
     """
     placements = dict(program.inputs)
     equations: list[Equation] = []
-    inferred: list[str] = []
     for pattern, what in (given or {}).items():
         names = [n for n in sequential.inputs if n == pattern or fnmatchcase(n, pattern)]
         if not names:
@@ -47,44 +47,26 @@ def input_relations(sequential: Graph, program: RankProgram, given: Given | None
                 shape = sequential.nodes[sequential.inputs[name]].type.shape
                 placements[name] = place(shape, program.mesh, [str(text) for text in texts])
     stated = {e.name for e in equations}
-    for name, position in sequential.inputs.items():
-        if name in placements or name in stated or name not in program.graphs[0].inputs:
-            continue
-        placement = by_shape(sequential.nodes[position].type.shape, name, program)
-        if placement is not None:
-            placements[name] = placement
-            inferred.append(f"{name} is {placement}")
-    assumed = _inference_note(inferred)
+    missing = [
+        name
+        for name in sequential.inputs
+        if name not in placements and name not in stated and name in program.graphs[0].inputs
+    ]
+    shapes = {name: sequential.nodes[sequential.inputs[name]].type.shape for name in missing}
+    found = {name: choices for name in missing if (choices := by_shapes(shapes[name], name, program))}
     known = {name: placement for name, placement in placements.items() if name in sequential.inputs}
-    return Relations(known, tuple(equations), assumed)
+    return Relations(known, tuple(equations), Inferred(found))
 
 
-def _inference_note(inferred: Sequence[str]) -> tuple[str, ...]:
-    if not inferred:
-        return ()
-    shown = ", ".join(inferred[:3]) + (f" and {len(inferred) - 3} more" if len(inferred) > 3 else "")
-    return (f"relations of {len(inferred)} inputs were inferred from their shapes: {shown}",)
-
-
-def by_shape(shape: Shape, name: str, program: RankProgram) -> Placement | None:
-    """The one placement that the local shapes leave: replicated, or sharded along the axis that is smaller."""
-    local = [g.nodes[g.inputs[name]].type.shape for g in program.graphs if name in g.inputs]
-    if len(local) != len(program.graphs):
-        return None
-    replicated = ["Replicate()"] * len(program.mesh.axes)
-    candidates = [replicated]
-    for k in range(len(program.mesh.axes)):
-        for axis in range(len(shape)):
-            candidates.append([*replicated[:k], f"Shard({axis})", *replicated[k + 1 :]])
-    fitting: list[Placement] = []
-    for texts in candidates:
-        try:
-            placement = place(shape, program.mesh, texts)
-        except RewrightError:
-            continue
-        if all(placement.local_shape(rank) == local[rank] for rank in range(program.mesh.size)):
-            fitting.append(placement)
-    return fitting[0] if fitting else None
+def settled(
+    sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]
+) -> Relations:
+    """The relations with one placement for every inferred input, execution deciding where shapes leave a choice."""
+    if not relations.inferred.fitting:
+        return relations
+    chosen = decide(sequential, program, relations.placements, relations.inferred, expected)
+    assumed = (*relations.assumptions, *note(chosen, confirmed=relations.inferred.is_open))
+    return Relations({**relations.placements, **chosen}, relations.equations, Inferred(), assumed)
 
 
 def output_expectations(sequential: Graph, program: RankProgram, given: Given | None) -> dict[str, Placement]:

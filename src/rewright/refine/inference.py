@@ -1,0 +1,96 @@
+"""Placements of inputs that nobody stated: those that local shapes allow, decided by execution where several fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+
+from rewright.interp.agreement import CollectiveMismatch
+from rewright.ir.dims import Shape
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
+from rewright.ir.placement import Placement, RankProgram, place
+from rewright.refine.twin.twin import make_twin
+
+_MOST_CHOICES = 32
+"""Combinations of placements that are executed before the first one is taken."""
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """By input the placements that fit its local shapes, the simplest first."""
+
+    fitting: dict[str, tuple[Placement, ...]] = field(default_factory=dict[str, tuple[Placement, ...]])
+
+    @property
+    def first(self) -> dict[str, Placement]:
+        """The simplest placement of every input."""
+        return {name: choices[0] for name, choices in self.fitting.items()}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether shapes leave a choice."""
+        return any(len(choices) > 1 for choices in self.fitting.values())
+
+    def combinations(self) -> Iterator[dict[str, Placement]]:
+        """Every choice for all inputs together, the simplest first."""
+        for chosen in product(*self.fitting.values()):
+            yield dict(zip(self.fitting, chosen, strict=True))
+
+
+def by_shapes(shape: Shape, name: str, program: RankProgram) -> tuple[Placement, ...]:
+    """The placements without partial sums under which every rank holds its local shape, the least sharded first."""
+    local = [g.nodes[g.inputs[name]].type.shape for g in program.graphs if name in g.inputs]
+    if len(local) != len(program.graphs):
+        return ()
+    choices = ["Replicate()", *(f"Shard({axis})" for axis in range(len(shape)))]
+    spelled = sorted(product(choices, repeat=len(program.mesh.axes)), key=lambda c: sum(x != choices[0] for x in c))
+    fitting: list[Placement] = []
+    for texts in spelled:
+        try:
+            placement = place(shape, program.mesh, texts)
+        except RewrightError:
+            continue
+        if all(placement.local_shape(rank) == local[rank] for rank in range(program.mesh.size)):
+            fitting.append(placement)
+    fewest = min((_sharded(p) for p in fitting), default=0)
+    return tuple(p for p in fitting if _sharded(p) == fewest)
+
+
+def _sharded(placement: Placement) -> int:
+    return sum(text != "Replicate()" for text in placement.printed)
+
+
+def decide(
+    sequential: Graph,
+    program: RankProgram,
+    stated: Mapping[str, Placement],
+    inferred: Inferred,
+    expected: Mapping[str, Placement],
+) -> dict[str, Placement]:
+    """The first combination of placements under which execution of both programs agrees, else the simplest one."""
+    if inferred.is_open:
+        for chosen in islice(inferred.combinations(), _MOST_CHOICES):
+            if _agrees(sequential, replace(program, inputs={**stated, **chosen}), expected):
+                return chosen
+    return inferred.first
+
+
+def _agrees(sequential: Graph, program: RankProgram, expected: Mapping[str, Placement]) -> bool:
+    try:
+        twin = make_twin(sequential, program)
+    except (RewrightError, CollectiveMismatch):
+        return False
+    return not isinstance(twin, Unsupported) and twin.compare(expect=dict(expected)).agrees is True
+
+
+def note(inferred: Mapping[str, Placement], *, confirmed: bool) -> tuple[str, ...]:
+    """What a verdict assumes of inferred placements, in one line."""
+    if not inferred:
+        return ()
+    lines: Sequence[str] = [f"{name} is {placement}" for name, placement in inferred.items()]
+    shown = ", ".join(lines[:3]) + (f" and {len(lines) - 3} more" if len(lines) > 3 else "")
+    how = "their shapes and from execution" if confirmed else "their shapes"
+    return (f"relations of {len(lines)} inputs were inferred from {how}: {shown}",)
