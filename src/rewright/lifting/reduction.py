@@ -208,15 +208,16 @@ def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value)
     a = _spread(left, roles.left, dims)
     b = _spread(right, roles.right, dims)
     product = multiply(algebra, a, b)
-    if not algebra.sequential and not algebra.is_familiar(product) and (_at_one_place(a) or _at_one_place(b)):
+    if (
+        not algebra.sequential
+        and algebra.is_familiar(a)
+        and algebra.is_familiar(b)
+        and not algebra.is_familiar(product)
+    ):
         # A rank that holds one head may have no axis for it where the sequential program sums over heads.
         longer = multiply(algebra, *(View((*dims, (1,)), v.addends) for v in (a, b)))
         product = longer if algebra.is_familiar(longer) else product
     return reduce(algebra, "sum", product, range(roles.result_rank, len(product.dims)))
-
-
-def _at_one_place(view: View) -> bool:
-    return any(not strides for a in view.addends for _, strides in a.access)
 
 
 class DotRoles:
