@@ -171,8 +171,7 @@ def concatenate(parts: Sequence[Value], axis: int) -> Value:
     """Join along an axis; neighbours that continue each other become one window again."""
     flat: list[Value] = []
     for part in parts:
-        inner = part.parts if isinstance(part, Pieces) and part.axis == axis and part.outer == 1 else (part,)
-        for piece in inner:
+        for piece in _plain(part, axis):
             if piece.shape[axis] == 0 and len(parts) > 1:
                 continue
             joined = _join(flat[-1], piece, axis) if flat else None
@@ -185,12 +184,19 @@ def concatenate(parts: Sequence[Value], axis: int) -> Value:
     return flat[0] if len(flat) == 1 else Pieces(axis, 1, tuple(flat))
 
 
+def _plain(value: Value, axis: int) -> tuple[Value, ...]:
+    """The pieces of a value along an axis, unless they lie within rows of it."""
+    if isinstance(value, View) or (value.axis, value.outer) != (axis, 1):
+        return (value,)
+    return (value,) if any(has_rows(part, axis, 1) for part in value.parts) else value.parts
+
+
 def has_rows(part: Value, axis: int, outer: Dim) -> bool:
     """Whether an axis counts as rows: also as a single one, whose digit says where it lies among others."""
     if outer != 1:
         return True
     if isinstance(part, Pieces):
-        return any(has_rows(inner, axis, 1) for inner in part.parts)
+        return part.axis != axis and any(has_rows(inner, axis, 1) for inner in part.parts)
     return len(part.dims[axis]) > 1 and part.dims[axis][0] == 1
 
 
