@@ -1,6 +1,7 @@
-"""Every model and plan of the zoo at tiny sizes: whether it is proved and the numeric twin agrees, by ``make zoo``.
+"""Every model and plan of the zoo: whether it is proved and the numeric twin agrees, by ``make zoo``.
 
-``python -m bench.zoo NAME ..`` takes some models only; ``--degrees 2,4`` chooses degrees.
+``python -m bench.zoo NAME ..`` takes some models only; ``--degrees 2,4`` chooses degrees. Sizes are tiny,
+or with ``--published`` the smallest that was published of each model.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from rewright.ir.operator import Unsupported
 from rewright.refine import refine
 from rewright.refine.relations import input_relations, output_expectations, settled
 from rewright.refine.twin.twin import make_twin
+from rewright.zoo import SIZES
 
 
-def row(name: str, plan: str, degree: int, backward: bool) -> list[object]:
+def row(name: str, plan: str, size: str, degree: int, backward: bool) -> list[object]:
     """One row of the table."""
-    head: list[object] = [name, plan, degree, "forward + backward" if backward else "forward"]
+    head: list[object] = [f"{name} {size}", plan, degree, "forward + backward" if backward else "forward"]
     try:
-        pair = captured(name, plan, "tiny", degree, backward)
+        pair = captured(name, plan, size, degree, backward)
         start = time.perf_counter()
         verdict = refine(pair.sequential, pair.distributed)
         seconds = time.perf_counter() - start
@@ -46,19 +48,20 @@ def twin(pair: Pair) -> str:
     return "agrees" if result.agrees else result.reason
 
 
-def rows(names: Sequence[str], degrees: Sequence[int]) -> Iterator[list[object]]:
+def rows(names: Sequence[str], degrees: Sequence[int], *, published: bool) -> Iterator[list[object]]:
     """All rows, as they are measured."""
     for name, plan in PAIRS:
         if not names or name in names:
             for degree in degrees:
                 for backward in (False, True):
-                    yield row(name, plan, degree, backward)
+                    yield row(name, plan, SIZES[name][1] if published else "tiny", degree, backward)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--degrees", default="2,3,4,8,16", type=lambda text: [int(part) for part in text.split(",")])
+    parser.add_argument("--published", action="store_true")
     options = parser.parse_args()
     header = ["model", "plan", "degree", "program", "status", "outputs", "twin", "capture s", "prove s", "reason"]
-    print_table(header, rows(options.names, options.degrees))
+    print_table(header, rows(options.names, options.degrees, published=options.published))

@@ -4,7 +4,12 @@ Needs the extra ``rewright[zoo]``. Nothing is downloaded and no weight is alloca
 device, and captures need shapes only.
 """
 
-from rewright.zoo.families import FAMILIES, SIZES
+from rewright.zoo.decoder import DECODERS
+from rewright.zoo.families import FAMILIES
+from rewright.zoo.families import SIZES as _OF_FAMILIES
 from rewright.zoo.programs import PLANS, parallel, sequential, supported
+
+SIZES: dict[str, tuple[str, ...]] = {**_OF_FAMILIES, "decoder": ("tiny", *DECODERS)}
+"""The sizes of every model; ``8b/4`` is the shape of ``8b`` with 4 layers."""
 
 __all__ = ["FAMILIES", "PLANS", "SIZES", "parallel", "sequential", "supported"]
