@@ -144,9 +144,9 @@ REDUCERS: dict[str, np.ufunc] = {
 }
 
 
-def check_count(name: str, operands: Sequence[TensorType], expected: int) -> None:
-    """Raise TypeMismatch where the number of operands is wrong."""
-    if len(operands) != expected:
+def check_count(name: str, operands: Sequence[TensorType], expected: int | None) -> None:
+    """Raise TypeMismatch where the number of operands is wrong; None allows any."""
+    if expected is not None and len(operands) != expected:
         raise TypeMismatch(f"{name} takes {expected} operands and got {len(operands)}")
 
 

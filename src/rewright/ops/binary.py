@@ -18,12 +18,6 @@ class Binary(Elementwise):
 
     __slots__ = ()
     arity: ClassVar[int | None] = 2
-    operand_count: ClassVar[int] = 2
-    ufunc: ClassVar[np.ufunc]
-    """The numpy function that computes it."""
-
-    def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        return self.ufunc(operands[0], operands[1])
 
 
 @dataclass(frozen=True, slots=True)

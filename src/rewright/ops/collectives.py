@@ -36,6 +36,14 @@ class Collective(TensorOperator):
     __slots__ = ()
     arity: ClassVar[int | None] = 1
 
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        check_count(self.name, operands, 1)
+        return self.result(operands[0])
+
+    def result(self, operand: TensorType) -> TensorType:
+        """The type of the result for an operand, where it is another; raises TypeMismatch where they do not fit."""
+        return operand
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         raise RewrightError(f"{self.name} cannot be executed on one rank alone; execute the programs of all ranks")
 
@@ -77,11 +85,10 @@ class AllReduce(Collective):
     groups: Groups
     name: ClassVar[str] = "all_reduce"
 
-    def infer(self, operands: Sequence[TensorType]) -> TensorType:
-        check_count(self.name, operands, 1)
-        check_kind(self.name, self.kind, operands[0].dtype)
+    def result(self, operand: TensorType) -> TensorType:
+        check_kind(self.name, self.kind, operand.dtype)
         check_groups(self.name, self.groups)
-        return operands[0]
+        return operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +99,10 @@ class AllGather(Collective):
     groups: Groups
     name: ClassVar[str] = "all_gather"
 
-    def infer(self, operands: Sequence[TensorType]) -> TensorType:
-        check_count(self.name, operands, 1)
-        check_axes(self.name, "dimension", (self.dimension,), operands[0].rank)
+    def result(self, operand: TensorType) -> TensorType:
+        check_axes(self.name, "dimension", (self.dimension,), operand.rank)
         count = check_groups(self.name, self.groups)
-        return operands[0].with_shape(scaled(operands[0].shape, self.dimension, count))
+        return operand.with_shape(scaled(operand.shape, self.dimension, count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +114,11 @@ class ReduceScatter(Collective):
     groups: Groups
     name: ClassVar[str] = "reduce_scatter"
 
-    def infer(self, operands: Sequence[TensorType]) -> TensorType:
-        check_count(self.name, operands, 1)
-        check_kind(self.name, self.kind, operands[0].dtype)
-        check_axes(self.name, "dimension", (self.dimension,), operands[0].rank)
+    def result(self, operand: TensorType) -> TensorType:
+        check_kind(self.name, self.kind, operand.dtype)
+        check_axes(self.name, "dimension", (self.dimension,), operand.rank)
         count = check_groups(self.name, self.groups)
-        return operands[0].with_shape(split(self.name, operands[0].shape, self.dimension, count))
+        return operand.with_shape(split(self.name, operand.shape, self.dimension, count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +135,7 @@ class AllToAll(Collective):
     receive_splits: tuple[Dim, ...] | None = None
     name: ClassVar[str] = "all_to_all"
 
-    def infer(self, operands: Sequence[TensorType]) -> TensorType:
-        check_count(self.name, operands, 1)
-        operand = operands[0]
+    def result(self, operand: TensorType) -> TensorType:
         check_axes(self.name, "split_dimension", (self.split_dimension,), operand.rank)
         check_axes(self.name, "concat_dimension", (self.concat_dimension,), operand.rank)
         count = check_groups(self.name, self.groups)
@@ -167,12 +170,11 @@ class CollectivePermute(Collective):
     pairs: tuple[tuple[int, int], ...]
     name: ClassVar[str] = "collective_permute"
 
-    def infer(self, operands: Sequence[TensorType]) -> TensorType:
-        check_count(self.name, operands, 1)
+    def result(self, operand: TensorType) -> TensorType:
         for what, ranks in (("source", [s for s, _ in self.pairs]), ("target", [t for _, t in self.pairs])):
             if len(set(ranks)) != len(ranks):
                 raise TypeMismatch(f"collective_permute names a {what} twice in {self.pairs}")
-        return operands[0]
+        return operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +185,11 @@ class CollectiveBroadcast(Collective):
     groups: Groups
     name: ClassVar[str] = "collective_broadcast"
 
-    def infer(self, operands: Sequence[TensorType]) -> TensorType:
-        check_count(self.name, operands, 1)
+    def result(self, operand: TensorType) -> TensorType:
         check_groups(self.name, self.groups)
         if not any(self.source in group for group in self.groups):
             raise TypeMismatch(f"collective_broadcast from rank {self.source}, which is in none of {self.groups}")
-        return operands[0]
+        return operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +199,6 @@ class Send(Collective):
     destination: int
     tag: int
     name: ClassVar[str] = "send"
-
-    def infer(self, operands: Sequence[TensorType]) -> TensorType:
-        check_count(self.name, operands, 1)
-        return operands[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ class Elementwise(TensorOperator):
     __slots__ = ()
     domain: ClassVar[Domain] = "any"
     """Which dtypes the operands may have."""
-    operand_count: ClassVar[int] = 1
+    ufunc: ClassVar[np.ufunc]
+    """The numpy function that computes it, where one does."""
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)
@@ -35,7 +36,7 @@ class Elementwise(TensorOperator):
 
     def check_operands(self, operands: Sequence[TensorType]) -> TensorType:
         """The first operand's type; raises TypeMismatch where count or shapes are wrong."""
-        check_count(self.name, operands, self.operand_count)
+        check_count(self.name, operands, self.arity)
         first = operands[0]
         for other in operands[1:]:
             if other.shape != first.shape:
@@ -48,6 +49,9 @@ class Elementwise(TensorOperator):
         """Raise TypeMismatch where the operator is not defined on a dtype."""
         if not _allows(self.domain, dtype):
             raise TypeMismatch(f"{self.name} is defined on {_DOMAIN_NAMES[self.domain]} and got {dtype.value}")
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        return self.ufunc(*operands)
 
     def denotation(
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
@@ -87,7 +91,6 @@ class Compare(Elementwise):
     direction: Direction
     name: ClassVar[str] = "compare"
     arity: ClassVar[int | None] = 2
-    operand_count: ClassVar[int] = 2
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)
@@ -109,7 +112,6 @@ class Select(Elementwise):
 
     name: ClassVar[str] = "select"
     arity: ClassVar[int | None] = 3
-    operand_count: ClassVar[int] = 3
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         self.check_operands(operands)
@@ -129,7 +131,6 @@ class Clamp(Elementwise):
     name: ClassVar[str] = "clamp"
     arity: ClassVar[int | None] = 3
     domain: ClassVar[Domain] = "number"
-    operand_count: ClassVar[int] = 3
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         low, value, high = operands

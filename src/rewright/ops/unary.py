@@ -19,11 +19,6 @@ class Unary(Elementwise):
 
     __slots__ = ()
     arity: ClassVar[int | None] = 1
-    ufunc: ClassVar[np.ufunc]
-    """The numpy function that computes it."""
-
-    def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        return self.ufunc(operands[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,23 @@ class Family:
     """One model class of Transformers; ``common`` values hold at every size."""
 
     name: str
-    model: str
-    configuration: str
+    stem: str
+    """What the names of its classes begin with."""
     common: Values
     sizes: Mapping[str, Values]
+    task: str = "ForCausalLM"
     kind: str = "decoder"
     attention: str = "sdpa"
+
+    @property
+    def model(self) -> str:
+        """The name of the class of the module."""
+        return self.stem + self.task
+
+    @property
+    def configuration(self) -> str:
+        """The name of the class of the configuration."""
+        return self.stem + "Config"
 
     def values(self, size: str, degree: int) -> dict[str, Any]:
         """Configuration values of a size; ``tiny`` has as many heads as the degree of parallelism needs.
@@ -111,13 +122,18 @@ def _llama(hidden: int, inner: int, layers: int, heads: int) -> Values:
 
 
 _UNTIED: Values = {"tie_word_embeddings": False}
+_LARGE_ENCODER: Values = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
 _NO_DROPOUT: Values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 _ALL = (
     Family(
         "llama",
-        "LlamaForCausalLM",
-        "LlamaConfig",
+        "Llama",
         _UNTIED,
         {
             "8b": _llama(4096, 14336, 32, 32),
@@ -127,8 +143,7 @@ _ALL = (
     ),
     Family(
         "qwen2",
-        "Qwen2ForCausalLM",
-        "Qwen2Config",
+        "Qwen2",
         _UNTIED,
         {
             "7b": _decoder(3584, 18944, 28, 28, 4, 152064, max_position_embeddings=32768),
@@ -137,8 +152,7 @@ _ALL = (
     ),
     Family(
         "qwen3",
-        "Qwen3ForCausalLM",
-        "Qwen3Config",
+        "Qwen3",
         _UNTIED,
         {
             "8b": _decoder(4096, 12288, 36, 32, 8, 151936, head_dim=128, max_position_embeddings=40960),
@@ -147,18 +161,17 @@ _ALL = (
     ),
     Family(
         "gpt2",
-        "GPT2LMHeadModel",
-        "GPT2Config",
+        "GPT2",
         {"embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0},
         {
             "small": {"example_sequence": 1024},
             "xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25, "example_sequence": 1024},
         },
+        task="LMHeadModel",
     ),
     Family(
         "gemma2",
-        "Gemma2ForCausalLM",
-        "Gemma2Config",
+        "Gemma2",
         {},
         {
             "9b": _decoder(3584, 14336, 42, 16, 8, 256000, head_dim=256, query_pre_attn_scalar=256),
@@ -168,8 +181,7 @@ _ALL = (
     ),
     Family(
         "phi3",
-        "Phi3ForCausalLM",
-        "Phi3Config",
+        "Phi3",
         _UNTIED,
         {
             "mini": _decoder(3072, 8192, 32, 32, 32, 32064, example_sequence=4096),
@@ -178,8 +190,7 @@ _ALL = (
     ),
     Family(
         "mixtral",
-        "MixtralForCausalLM",
-        "MixtralConfig",
+        "Mixtral",
         {"num_experts_per_tok": 2, "output_router_logits": False, **_UNTIED},
         {
             "8x7b": _decoder(4096, 14336, 32, 32, 8, 32000, num_local_experts=8),
@@ -188,35 +199,24 @@ _ALL = (
     ),
     Family(
         "bert",
-        "BertForMaskedLM",
-        "BertConfig",
+        "Bert",
         _NO_DROPOUT,
         {
             "base": {"example_sequence": 512},
-            "large": {
-                "hidden_size": 1024,
-                "num_hidden_layers": 24,
-                "num_attention_heads": 16,
-                "intermediate_size": 4096,
-                "example_sequence": 512,
-            },
+            "large": {**_LARGE_ENCODER, "example_sequence": 512},
         },
+        task="ForMaskedLM",
         kind="encoder",
     ),
     Family(
         "vit",
-        "ViTForImageClassification",
-        "ViTConfig",
+        "ViT",
         _NO_DROPOUT,
         {
             "base": {},
-            "large": {
-                "hidden_size": 1024,
-                "num_hidden_layers": 24,
-                "num_attention_heads": 16,
-                "intermediate_size": 4096,
-            },
+            "large": _LARGE_ENCODER,
         },
+        task="ForImageClassification",
         kind="image",
     ),
 )

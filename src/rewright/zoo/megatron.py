@@ -7,6 +7,7 @@ activations between the split regions are split along the sequence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,70 +18,23 @@ from torch import nn
 from rewright.zoo.decoder import DecoderConfig, Norm, attend
 
 Group = Any
+Operation = Callable[[torch.Tensor, Group], torch.Tensor]
 dist: Any = torch.distributed  # most of it is not annotated
 
 
-class Copy(torch.autograd.Function):
-    """Enter a split region: the identity, whose gradient is summed over the ranks."""
+class Exchange(torch.autograd.Function):
+    """An operation over a group whose gradient is another one, its adjoint."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, group: Group) -> torch.Tensor:
-        """The tensor itself."""
-        ctx.group = group
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        """All-reduce."""
-        total = gradients[0].clone()
-        dist.all_reduce(total, group=ctx.group)
-        return total, None
-
-
-class Sum(torch.autograd.Function):
-    """Leave a split region: the sum over the ranks, whose gradient is the identity."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, group: Group) -> torch.Tensor:
-        """All-reduce."""
-        total = x.clone()
-        dist.all_reduce(total, group=group)
-        return total
+    def forward(ctx: Any, x: torch.Tensor, group: Group, operation: Operation, adjoint: Operation) -> torch.Tensor:
+        """The operation."""
+        ctx.group, ctx.adjoint = group, adjoint
+        return operation(x, group)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        """The gradient itself."""
-        return gradients[0], None
-
-
-class GatherSequence(torch.autograd.Function):
-    """Enter a split region with activations split along the sequence: all-gather, and reduce-scatter back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, group: Group) -> torch.Tensor:
-        """All-gather along axis 0."""
-        ctx.group = group
-        return gather(x, group)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        """Reduce-scatter along axis 0."""
-        return scatter(gradients[0], ctx.group), None
-
-
-class ScatterSequence(torch.autograd.Function):
-    """Leave a split region: reduce-scatter along the sequence, and all-gather back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, group: Group) -> torch.Tensor:
-        """Reduce-scatter along axis 0."""
-        ctx.group = group
-        return scatter(x, group)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        """All-gather along axis 0."""
-        return gather(gradients[0], ctx.group), None
+        """The adjoint."""
+        return ctx.adjoint(gradients[0], ctx.group), None, None, None
 
 
 class VocabularyCrossEntropy(torch.autograd.Function):
@@ -117,6 +71,18 @@ def apply(function: type[torch.autograd.Function], *args: Any) -> torch.Tensor:
     return untyped.apply(*args)
 
 
+def keep(x: torch.Tensor, group: Group) -> torch.Tensor:
+    """The tensor itself."""
+    return x.view_as(x)
+
+
+def reduce(x: torch.Tensor, group: Group) -> torch.Tensor:
+    """The sum over the ranks."""
+    total = x.clone()
+    dist.all_reduce(total, group=group)
+    return total
+
+
 def gather(x: torch.Tensor, group: Group) -> torch.Tensor:
     """Everybody's tensors one after the other along axis 0."""
     whole = x.new_empty((x.shape[0] * dist.get_world_size(group), *x.shape[1:]))
@@ -139,12 +105,12 @@ class Regions:
         self.size, self.rank = dist.get_world_size(group), dist.get_rank(group)
 
     def enter(self, x: torch.Tensor) -> torch.Tensor:
-        """To the activations that every rank needs whole."""
-        return apply(GatherSequence if self.sequence else Copy, x, self.group)
+        """To the activations that every rank needs whole; their gradients are addends."""
+        return apply(Exchange, x, self.group, *((gather, scatter) if self.sequence else (keep, reduce)))
 
     def leave(self, x: torch.Tensor) -> torch.Tensor:
         """From addends to the sum, or to a part of it."""
-        return apply(ScatterSequence if self.sequence else Sum, x, self.group)
+        return apply(Exchange, x, self.group, *((scatter, gather) if self.sequence else (reduce, keep)))
 
 
 class ParallelVocabulary(nn.Module):

@@ -24,11 +24,12 @@ def _scale(query: Value, scale: float | None) -> float:
     return 1 / math.sqrt(size)
 
 
-def _refuse_dropout(probability: float) -> None:
-    if probability > 0:
+def _masking(c: Context, mask: Value | None, is_causal: bool, dropout_p: float) -> Masking:
+    if dropout_p > 0:
         raise UnsupportedOperator(
-            f"attention with dropout_p={probability} is random; set the probability to 0 or call model.eval()"
+            f"attention with dropout_p={dropout_p} is random; set the probability to 0 or call model.eval()"
         )
+    return Masking(c.optional(mask), is_causal)
 
 
 @TABLE.register("aten.scaled_dot_product_attention.default")
@@ -44,8 +45,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> int:
-    _refuse_dropout(dropout_p)
-    masking = Masking(c.optional(attn_mask), is_causal)
+    masking = _masking(c, attn_mask, is_causal, dropout_p)
     return reference.attention(c.b, query.position, key.position, value.position, masking, _scale(query, scale))[0]
 
 
@@ -61,8 +61,7 @@ def flash_for_cpu(
     attn_mask: Value | None = None,
     scale: float | None = None,
 ) -> tuple[int, int]:
-    _refuse_dropout(dropout_p)
-    masking = Masking(c.optional(attn_mask), is_causal)
+    masking = _masking(c, attn_mask, is_causal, dropout_p)
     operands = (query.position, key.position, value.position)
     result, logsumexp = reference.attention(c.b, *operands, masking, _scale(query, scale))
     return result, rb.convert(c.b, logsumexp, c.result(1).dtype)
@@ -83,14 +82,15 @@ def flash_for_cpu_backward(
     attn_mask: Value | None = None,
     scale: float | None = None,
 ) -> tuple[int, int, int]:
-    _refuse_dropout(dropout_p)
     saved = _saved(c, query, key, value, result, logsumexp)
-    masking = Masking(c.optional(attn_mask), is_causal)
+    masking = _masking(c, attn_mask, is_causal, dropout_p)
     return reference.attention_backward(c.b, gradient.position, saved, masking, _scale(query, scale))[:3]
 
 
 def _saved(c: Context, query: Value, key: Value, value: Value, result: Value, logsumexp: Value) -> Saved:
-    wide = rb.convert(c.b, logsumexp.position, query.dtype)
+    """A kernel may have rounded the number of queries in ``logsumexp`` up (:func:`_padded`)."""
+    own = rb.slice_axis(c.b, logsumexp.position, logsumexp.rank - 1, 0, query.shape[-2])
+    wide = rb.convert(c.b, own, query.dtype)
     return Saved(query.position, key.position, value.position, result.position, wide)
 
 
@@ -182,34 +182,17 @@ def efficient_backward(
     *,
     scale: float | None = None,
 ) -> tuple[int | None, ...]:
-    _refuse_dropout(dropout_p)
-    queries = query.shape[-2]
-    cut = rb.slice_axis(c.b, logsumexp.position, logsumexp.rank - 1, 0, queries)
-    saved = Saved(query.position, key.position, value.position, result.position, rb.convert(c.b, cut, query.dtype))
-    masking = Masking(c.optional(attn_bias), is_causal)
+    saved = _saved(c, query, key, value, result, logsumexp)
+    masking = _masking(c, attn_bias, is_causal, dropout_p)
     found = reference.attention_backward(c.b, gradient.position, saved, masking, _scale(query, scale))
     bias = found[3] if grad_input_mask[3] else None
     return (*found[:3], bias)
 
 
 @TABLE.register("aten._scaled_dot_product_attention_math.default")
-def math_attention(
-    c: Context,
-    query: Value,
-    key: Value,
-    value: Value,
-    attn_mask: Value | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    dropout_mask: Value | None = None,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> tuple[int, int | None]:
-    result = scaled_dot_product_attention(
-        c, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
-    return result, None
+def math_attention(c: Context, *args: Any, **kwargs: Any) -> tuple[int, int | None]:
+    """The same; a seventh argument is the mask of a dropout, which is refused, and nothing reads the second result."""
+    return scaled_dot_product_attention(c, *args[:6], **kwargs), None
 
 
 @TABLE.register("aten._softmax.default", "aten.softmax.int")
