@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from rewright import ops
+from rewright.ir.attributes import attributes
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
@@ -89,10 +90,10 @@ def _shared_part(node: Node, rank: int) -> Operator:
 
 
 def _difference(left: Operator, right: Operator) -> str:
-    for attribute in fields(left):  # type: ignore[arg-type]
-        one, other = getattr(left, attribute.name), getattr(right, attribute.name)
-        if one != other and attribute.name != "groups":
-            return f"{attribute.name} is {one} against {other}"
+    others = attributes(right)
+    for name, value in attributes(left).items():
+        if value != others[name] and name != "groups":
+            return f"{name} is {value} against {others[name]}"
     return "the groups differ"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.frontends.torch.lower.nodes import example
 from rewright.frontends.torch.lower.views import (
     BroadcastStep,
     DiagonalStep,
@@ -184,7 +185,7 @@ def diagonal(c: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
 def as_strided(
     c: Context, x: Value, size: Sequence[Dim], stride: Sequence[Dim], storage_offset: Dim | None = None
 ) -> Steps:
-    return strided_steps(x, c.node.args[0].meta["val"], tuple(size), tuple(stride), storage_offset)  # type: ignore[union-attr]
+    return strided_steps(x, example(c.node.args[0]), tuple(size), tuple(stride), storage_offset)
 
 
 def strided_steps(x: Value, fake: Any, size: Shape, stride: Shape, offset: Dim | None) -> Steps:
@@ -214,10 +215,10 @@ def _number(size: Dim) -> int:
 
 
 @TABLE.register("aten.split.Tensor", "aten.split_copy.Tensor", "aten.tensor_split.sections", "aten.chunk.default")
-def split(c: Context, x: Value, *_: object, **kwargs: Any) -> tuple[Steps, ...]:
-    dim = int(c.node.args[2] if len(c.node.args) > 2 else kwargs.get("dim", 0))  # type: ignore[arg-type]
+def split(c: Context, x: Value, _: Dim = 1, dim: int = 0, **__: object) -> tuple[Steps, ...]:
+    """The operand besides the axis is the size of a piece or the number of pieces: the traced results have both."""
     axis = x.axis(dim)
-    results: Sequence[object] = c.node.meta["val"]
+    results: Sequence[object] = example(c.node)
     return _pieces(axis, [c.result(index).shape[axis] for index in range(len(results))])
 
 

@@ -10,7 +10,7 @@ import torch
 import torch.fx
 
 from rewright import ops
-from rewright.frontends.torch.lower.nodes import example
+from rewright.frontends.torch.lower.nodes import example, example_result
 from rewright.frontends.torch.lower.sizes import dtype_of, type_of
 from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import UnsupportedOperator
@@ -91,8 +91,7 @@ class Context:
 
     def fake(self, index: int = 0) -> torch.Tensor:
         """The fake tensor that tracing gave for a result."""
-        value: Any = example(self.node)
-        found: Any = value[index] if isinstance(value, (tuple, list)) else value  # pyright: ignore[reportUnknownVariableType]
+        found = example_result(self.node, index)
         if not isinstance(found, torch.Tensor):
             raise UnsupportedOperator("the traced node does not say what tensor it gives; trace with fake tensors")
         return found

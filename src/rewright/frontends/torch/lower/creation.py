@@ -32,10 +32,14 @@ def ones(c: Context, *_: object, **__: object) -> int:
     return _filled(c, 1)
 
 
-@TABLE.register("aten.full.default", "aten.full_like.default", "aten.new_full.default")
-def full(c: Context, _: object, fill: Operand, *rest: Operand, **__: object) -> int:
-    value = rest[0] if c.node.target.__name__.startswith("new_full") and rest else fill  # type: ignore[union-attr]
-    return c.spread(c.position(value, c.result().dtype))
+@TABLE.register("aten.full.default", "aten.full_like.default")
+def full(c: Context, _: object, fill_value: Operand, **__: object) -> int:
+    return c.spread(c.position(fill_value, c.result().dtype))
+
+
+@TABLE.register("aten.new_full.default")
+def new_full(c: Context, _: object, size: object, fill_value: Operand, **__: object) -> int:
+    return c.spread(c.position(fill_value, c.result().dtype))
 
 
 @TABLE.register("aten.scalar_tensor.default")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 import torch.fx
@@ -29,6 +30,15 @@ def example(argument: Any) -> Any:
     return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
 
 
+def example_result(node: torch.fx.Node, index: int) -> Any:
+    """The fake value of one result of a node that may have several; an empty list is itself."""
+    value = example(node)
+    if not isinstance(value, (tuple, list)):
+        return value
+    several = cast("Sequence[Any]", value)
+    return several[index] if several else several
+
+
 def writes_a_list(node: torch.fx.Node) -> bool:
     """Whether the operator writes into a list of tensors and returns it."""
     found = schema(node)
@@ -37,8 +47,7 @@ def writes_a_list(node: torch.fx.Node) -> bool:
 
 def shares_memory(node: torch.fx.Node) -> bool:
     """Whether the (first) result of a node is an alias of its first operand."""
-    value = example(node)
-    result = value[0] if isinstance(value, (tuple, list)) and value else value  # pyright: ignore[reportUnknownVariableType]
+    result = example_result(node, 0)
     source = example(node.args[0]) if isinstance(node.args[0], torch.fx.Node) else None
     if isinstance(result, torch.Tensor) and isinstance(source, torch.Tensor):
         return _memory(result) == _memory(source)
