@@ -103,9 +103,9 @@ def test_values_of_chosen_nodes_and_precision() -> None:
 def test_bad_inputs_are_named() -> None:
     build = Builder("one")
     build.output("output", build.input("x", ops.Input("x", TensorType((2,), DType.F32))))
-    with pytest.raises(RewrightError, match="rank 0 has no value for input 'x'"):
+    with pytest.raises(RewrightError, match=r"^input 'x' has no value; give a tensor of type 2xf32"):
         run(build.build(), {})
-    with pytest.raises(RewrightError, match=r"input 'x' is \[3\] and must be \[2\]"):
+    with pytest.raises(RewrightError, match=r"^input 'x' must be a tensor of type 2xf32 and has shape \[3\]"):
         run(build.build(), {"x": np.zeros(3)})
 
 
@@ -113,5 +113,8 @@ def test_an_index_out_of_range_is_named_with_its_line() -> None:
     build = Builder("rank")
     rows = build.tensor("rows", (1,), DType.I64)
     build.output("output", build.take_rows(build.tensor("table", (3, 2)), rows))
-    with pytest.raises(RewrightError, match=r"rank 0, gather at rank.py:3"):
-        run(build.build(), {"rows": np.array([3]), "table": np.zeros((3, 2))})
+    graph, table = build.build(), np.zeros((3, 2))
+    with pytest.raises(RewrightError, match=r"^gather at rank.py:3"):
+        run(graph, {"rows": np.array([3]), "table": table})
+    with pytest.raises(RewrightError, match=r"^rank 1, gather at rank.py:3"):
+        run_ranks([graph, graph], [{"rows": np.array([row]), "table": table} for row in (2, 3)])

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from rewright import ops
-from rewright.interp.program import bind_sizes, input_value
+from rewright.interp.program import execute
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, Node
+from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array, TensorOperator, static
@@ -31,25 +31,20 @@ def run_exactly(graph: Graph, inputs: Mapping[str, Array], arithmetic: Arithmeti
     Raises RewrightError for inputs that do not fit, operators without a denotation, values that the number system
     does not have, and reads out of range.
     """
-    arrays = {name: np.asarray(value) for name, value in inputs.items()}
-    values: list[Array] = []
-    for node in bind_sizes(graph, arrays).nodes:
-        if isinstance(node.op, ops.Input):
-            values.append(input_value(node.op, arrays, lambda value, op: lift(value, op.tensor, arithmetic)))
-        else:
-            values.append(_node_value(node, [graph.nodes[p].type for p in node.operands], values, arithmetic))
-    return {name: values[position] for name, position in graph.outputs.items()}
+    return execute(graph, inputs, _Denotations(arithmetic)).outputs()
 
 
-def _node_value(node: Node, types: Sequence[TensorType], values: Sequence[Array], arithmetic: Arithmetic) -> Array:
-    operands = [values[p] for p in node.operands]
-    bound = [TensorType(value.shape, tensor.dtype) for value, tensor in zip(operands, types, strict=True)]
-    if not isinstance(node.op, TensorOperator):
-        raise RewrightError(f"{node.op.name} at {node.span} has no denotation; use the operators of rewright.ops")
-    try:
-        return evaluate(node.op, bound, operands, arithmetic)
-    except RewrightError as error:
-        raise RewrightError(f"{node.op.name} at {node.span}: {error}") from None
+@dataclass(frozen=True)
+class _Denotations:
+    """Arrays of the elements of a number system, computed by formula."""
+
+    arithmetic: Arithmetic
+
+    def read(self, value: Array, tensor: TensorType) -> Array:
+        return lift(value, tensor, self.arithmetic)
+
+    def apply(self, op: TensorOperator, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
+        return evaluate(op, types, operands, self.arithmetic)
 
 
 def evaluate(
