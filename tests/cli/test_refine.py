@@ -58,11 +58,59 @@ def reading():
     return (lambda x: x + 1 if x.sum() > 0 else x), (torch.zeros(3),)
 
 
+def breaking():
+    def f(x):
+        torch._dynamo.graph_break()
+        return x * float(x.sum())
+
+    return f, (torch.zeros(3),)
+
+
 def downloading():
     import urllib.request
 
     urllib.request.urlopen("http://weights.example/model.bin")
+
+
+def pretrained():
+    from transformers import AutoModel
+
+    return AutoModel.from_pretrained("nobody/nothing"), ()
+
+
+def eigenvalues():
+    return (lambda x: torch.linalg.eigvalsh(x)), (torch.zeros(3, 3),)
+
+
+def misshapen():
+    return Layer(8), (torch.zeros(3, 5),)
+
+
+def of_other_shapes(mesh):
+    return Layer(8 // mesh.size(), mesh.get_group()), (torch.zeros(3 + mesh.get_rank(), 4),)
+
+
+def of_other_names(mesh):
+    return (lambda y: y) if mesh.get_rank() else (lambda x: x), (torch.zeros(3, 4),)
+
+
+def on_a_group_of_others(mesh):
+    group = dist.new_group([0])
+    return (lambda x: [dist.all_reduce(x, group=group), x]), (torch.zeros(3, 4),)
+
+
+def with_objects(mesh):
+    def f(x):
+        dist.all_gather_object([None, None], {"rank": mesh.get_rank()})
+        return x
+
+    return f, (torch.zeros(3, 4),)
 """
+
+
+def compare(distributed: str, sequential: str = "sequential") -> list[str]:
+    """The command line that compares two functions of the model on two ranks."""
+    return ["refine", f"model.py:{sequential}", f"model.py:{distributed}", "--mesh", "tp=2"]
 
 
 @pytest.fixture
@@ -76,32 +124,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_proof_has_status_zero(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "refine",
-        "model.py:sequential",
-        "model.py:parallel",
-        "--mesh",
-        "tp=2",
-        "--relations",
-        "relations.toml",
-    ]
-    assert run(arguments) == 0
+    assert run([*compare("parallel"), "--relations", "relations.toml"]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("PROVED")
     assert printed.err == ""
 
 
 def test_a_bug_has_status_one_and_a_repair(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "refine",
-        "model.py:sequential",
-        "model.py:forgotten",
-        "--mesh",
-        "tp=2",
-        "--relations",
-        "relations.toml",
-    ]
-    assert run([*arguments, "--json"]) == 1
+    assert run([*compare("forgotten"), "--relations", "relations.toml", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["status"] == "refuted"
     [finding] = report["findings"]
@@ -116,7 +146,7 @@ def test_what_is_not_known_has_status_two(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("rewright.refine.refine", lambda *_, **__: Verdict("unknown", Evidence.TESTED, reason="no law"))
-    assert run(["refine", "model.py:sequential", "model.py:parallel", "--mesh", "tp=2"]) == 2
+    assert run(compare("parallel")) == 2
     assert capsys.readouterr().out.startswith("UNKNOWN  no law")
 
 
@@ -160,10 +190,20 @@ def test_symbolic_sizes_are_proved_for_all(folder: Path, capsys: pytest.CaptureF
     ("arguments", "message"),
     [
         (["refine", "model.py:sequential", "model.py:parallel"], "give the mesh, for example --mesh tp=8"),
-        (["refine", "model.py:sequential", "model.py:paralel", "--mesh", "tp=2"], "did you mean 'parallel'?"),
-        (["refine", "model.py:sequential", "model.py:failing", "--mesh", "tp=2"], "ValueError: no such plan"),
-        (["refine", "model.py:reading", "model.py:parallel", "--mesh", "tp=2"], "reads a tensor's value"),
-        (["refine", "model.py:downloading", "model.py:parallel", "--mesh", "tp=2"], "download"),
+        (compare("paralel"), "did you mean 'parallel'?"),
+        (compare("failing"), "ValueError: no such plan"),
+        (compare("parallel", "reading"), "reads a tensor's value"),
+        (compare("parallel", "breaking"), "reads a tensor's value"),
+        (compare("parallel", "downloading"), "wants to download from weights.example; build the model from its config"),
+        (compare("parallel", "pretrained"), "wants to download from huggingface.co"),
+        (compare("parallel", "eigenvalues"), "operator aten._linalg_eigh.default at model.py:"),
+        (compare("parallel", "misshapen"), "RuntimeError: a and b must have same reduction dim"),
+        (compare("parallel", "parallel"), "parallel(mesh) is called without arguments"),
+        (compare("sequential"), "sequential() is called with the mesh"),
+        (compare("of_other_names"), "input 'x' exists only on some ranks, rank 0 and rank 1 differ"),
+        (compare("on_a_group_of_others"), "it calls a collective over a group that this rank is not in"),
+        (compare("with_objects"), "all_gather_object exchanges Python objects"),
+        ([*compare("parallel"), "--mesh", "tp=3", "--jobs", "2"], "placement"),
         (["capture", "model.py:failing", "--mesh", "tp=2", "-o", "out.json"], "ValueError: no such plan"),
         (["capture", "model.py:parallel", "--mesh", "tp=2", "-o", "out.rwt"], "save them as .json"),
         (["refine", "model.py:sequential", "model.py:parallel", "--mesh", "tp=3"], "placement"),
@@ -183,24 +223,50 @@ def test_bad_input_is_one_line_and_status_three(
 
 def test_a_relation_for_a_tensor_that_does_not_exist(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "relations.toml").write_text('[relations]\n"up.wieght" = "Shard(0)"\n')
-    arguments = [
-        "refine",
-        "model.py:sequential",
-        "model.py:parallel",
-        "--mesh",
-        "tp=2",
-        "--relations",
-        "relations.toml",
-    ]
-    assert run(arguments) == 3
+    assert run([*compare("parallel"), "--relations", "relations.toml"]) == 3
     assert "relations.toml: no input of the sequential program is named 'up.wieght'; did you mean 'up.weight'?" in (
         capsys.readouterr().err
     )
 
 
 def test_a_collective_that_only_some_ranks_reach_is_refuted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["refine", "model.py:sequential", "model.py:on_some_ranks", "--mesh", "tp=2"]) == 1
+    assert run(compare("on_some_ranks")) == 1
     assert "all_reduce" in capsys.readouterr().out
+
+
+def test_ranks_of_other_shapes_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "relations.toml").write_text('[relations]\nx = "Replicate()"\n')
+    assert run([*compare("of_other_shapes"), "--relations", "relations.toml"]) == 3
+    assert capsys.readouterr().err == (
+        "rewright: the relation of input 'x' gives rank 1 the shape 3x4, but its program declares 4x4xf32; correct the "
+        "placement\n"
+    )
+
+
+def test_a_saved_program_has_its_mesh(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sequential, program = mlp(2)
+    save(sequential, "one.json")
+    save(program, "ranks.json")
+    axes = ",".join(f"{name}={size}" for name, size in program.mesh.axes)
+    assert run(["refine", "one.json", "ranks.json", "--mesh", axes]) == 0
+    assert run(["refine", "one.json", "ranks.json", "--mesh", "tp=4"]) == 3
+    assert f"ranks.json holds the programs of the mesh {axes}; leave --mesh out" in capsys.readouterr().err
+
+
+def test_what_a_program_prints_is_no_part_of_the_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "model.py").write_text(
+        MODEL.replace("        y = self.down", "        print('here')\n        y = self.down")
+    )
+    assert run([*compare("parallel"), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["status"] == "proved"
+    assert printed.err == "here\n" * 3
+
+
+def test_a_capture_that_fails_leaves_the_old_file(folder: Path) -> None:
+    (folder / "out.json").write_text("old")
+    assert run(["capture", "model.py:reading", "-o", "out.json"]) == 3
+    assert (folder / "out.json").read_text() == "old"
 
 
 def test_colour_and_progress_only_for_terminals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, source: str, name: str, messa
         ("return None", r"build returned nothing; return \(module, args\), or \(module, args, kwargs\)"),
         ("return 1, 2", r"build returned a tuple of int, int; return"),
         ("return abs, (1,), 3", r"build returned a tuple of builtin_function_or_method, tuple, int; return"),
-        ("return abs", r"build returned a builtin_function_or_method; return"),
+        ("return abs", r"build returned a value of type builtin_function_or_method; return"),
     ],
 )
 def test_functions_that_cannot_be_used(tmp_path: Path, body: str, message: str) -> None:
@@ -77,3 +77,17 @@ def test_a_file_without_function_and_a_file_that_is_not_there(tmp_path: Path) ->
         find_function(str(write(tmp_path, "")))
     with pytest.raises(RewrightError, match=r"there is no file missing\.py; check the path"):
         find_function("missing.py:build")
+
+
+def test_a_function_of_ranks_without_a_mesh_and_the_other_way_round(tmp_path: Path) -> None:
+    path = write(tmp_path, "def one(): pass\ndef ranks(mesh): pass\n")
+    with pytest.raises(RewrightError, match=r"ranks\(mesh\) is called without arguments; give its ranks with --mesh"):
+        find_function(f"{path}:ranks")()
+    with pytest.raises(RewrightError, match=r"one\(\) is called with the mesh; write one\(mesh\), or leave --mesh out"):
+        find_function(f"{path}:one")("mesh")
+
+
+def test_what_the_file_prints_goes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, "print('importing')\ndef build():\n    print('building')\n    return abs, (1,)\n")
+    find_function(f"{path}:build")()
+    assert capsys.readouterr() == ("", "importing\nbuilding\n")

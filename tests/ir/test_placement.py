@@ -37,6 +37,19 @@ def test_a_symbolic_size_is_split_where_it_divides() -> None:
         chunk((0, size), 4, 1)
 
 
+@pytest.mark.parametrize("text", ["Shard(1)", " Shard( dim=1 ) ", "S(1)", "Shard('1')"])
+def test_notations_of_a_shard(text: str) -> None:
+    assert place((2, 6), Mesh.of({"tp": 2}), [text]) == place((2, 6), Mesh.of({"tp": 2}), ["Shard(1)"])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Shard", "Shard()", "Shard(--0)", "Shard(²)", "Shard(0", "Shard(0))", "Replicate(1)", "Partial(avg)"]
+)
+def test_what_is_no_placement(text: str) -> None:
+    with pytest.raises(RewrightError, match=r"is no placement; write Replicate\(\), Shard\(0\) or Partial\(sum\)"):
+        place((2, 6), Mesh.of({"tp": 2}), [text])
+
+
 def indices(placement: Placement, rank: int) -> list[list[int]]:
     return [[i for start, length in runs for i in range(start, start + length)] for runs in placement.runs[rank]]
 

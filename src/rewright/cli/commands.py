@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,11 +15,12 @@ from rich.console import Console
 from rewright.cli.meshes import parse_mesh
 from rewright.cli.programs import Source, check_target
 from rewright.cli.progress import Progress
-from rewright.cli.relations import Relations, check_names, read_relations
+from rewright.cli.relations import Relations, check_relations, read_relations
 from rewright.cli.symbols import parse_symbols
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
+from rewright.ir.types import TensorType
 from rewright.refine.verdict import Verdict
 from rewright.report import document, print_verdict
 
@@ -54,11 +56,12 @@ def refine(
     given = read_relations(relations) if relations is not None else Relations()
     progress = Progress()
     source = options(progress, mesh, backward, symbolic, jobs)
+    source.check_options([sequential, *distributed])
     left = source.sequential(sequential)
     right = source.distributed(distributed)
     if relations is not None:
-        check_names(relations, given.relations, left.inputs, "input")
-        check_names(relations, given.expect, left.outputs, "output")
+        check_relations(relations, given.relations, tensors(left, left.inputs), right.mesh, "input")
+        check_relations(relations, given.expect, tensors(left, left.outputs), right.mesh, "output")
     verdict = prove(left, right, given, budget, progress)
     report(verdict, as_json)
     return STATUS[verdict.status]
@@ -73,11 +76,10 @@ def capture(
     jobs: Jobs = 1,
 ) -> int:
     """Save a program, or with a mesh those of all ranks."""
-    from rewright.frontends.files import save
-    from rewright.ops.files import extension_of
+    from rewright.frontends.files import check_form, save
 
+    check_form(output, ranks=mesh is not None)
     check_target(output)
-    extension_of(output)
     progress = Progress()
     program = options(progress, mesh, backward, symbolic, jobs).capture(function)
     save(program, output)
@@ -127,6 +129,11 @@ def report(verdict: Verdict, as_json: bool) -> None:
         sys.stdout.write(json.dumps(document(verdict), indent=2, allow_nan=False) + "\n")
     else:
         print_verdict(verdict, Console())
+
+
+def tensors(graph: Graph, positions: Mapping[str, int]) -> dict[str, TensorType]:
+    """The types of inputs or outputs by name."""
+    return {name: graph.nodes[position].type for name, position in positions.items()}
 
 
 def describe(program: Graph | RankProgram) -> str:

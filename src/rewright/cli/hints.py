@@ -16,5 +16,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
         return f"did you mean {close[0]!r}?"
     if not names:
         return "there is none at all"
+    if len(names) == 1:
+        return f"there is only {names[0]!r}"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"there are {', '.join(names[:_SHOWN])}{more}"

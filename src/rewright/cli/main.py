@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import cast
 
@@ -55,6 +56,9 @@ def run(arguments: Sequence[str]) -> int:
         # The reader of our output has gone: nothing more can be said, and that is no error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PROVED
+    except Exception as error:  # not status 1, which says that a program is refuted
+        traceback.print_exc()
+        return _fail(f"this is a bug of rewright ({type(error).__name__}); report it with the lines above")
     return status if isinstance(status, int) else PROVED
 
 

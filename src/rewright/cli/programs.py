@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewright.cli.progress import Progress
-from rewright.cli.userfile import find_function, is_function_name, one_line_errors
+from rewright.cli.userfile import find_function, is_function_name, user_code
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.placement import RankProgram
+from rewright.ir.placement import Mesh, RankProgram
 
 Program = Graph | RankProgram
 
@@ -25,6 +26,15 @@ class Source:
     backward: bool = False
     symbols: dict[str, dict[int, str]] | None = None
     jobs: int = 1
+
+    def check_options(self, texts: Sequence[str]) -> None:
+        """Raise RewrightError for options of captures where every program is read from a file."""
+        if any(is_function_name(text) for text in texts):
+            return
+        for option, given in (("--backward", self.backward), ("--symbolic", self.symbols)):
+            if given:
+                what = f"{option} says how to capture, and {texts[0]} is captured already"
+                raise RewrightError(f"{what}; give it to rewright capture")
 
     def sequential(self, text: str) -> Graph:
         """The sequential program; raises RewrightError where the argument is none."""
@@ -41,20 +51,28 @@ class Source:
             return self._capture_ranks(texts[0])
         programs = [self.file(text) for text in texts]
         if len(programs) == 1 and isinstance(programs[0], RankProgram):
-            return programs[0]
+            return self._checked(programs[0], texts[0])
         graphs = [program for program in programs if isinstance(program, Graph)]
         if len(graphs) < len(programs):
-            raise RewrightError(
-                f"{texts[0]} and {len(texts) - 1} more: give one file of all ranks, or one graph per rank"
-            )
+            odd = next(text for text, program in zip(texts, programs, strict=True) if isinstance(program, RankProgram))
+            raise RewrightError(f"{odd} holds the programs of all ranks; give it alone, or one graph file per rank")
         from rewright.frontends.ranks import ranks
 
         return ranks(graphs, self.mesh or {"rank": len(graphs)})
+
+    def _checked(self, program: RankProgram, text: str) -> RankProgram:
+        """The program, whose mesh must be the one that was given."""
+        if self.mesh is not None and program.mesh != Mesh.of(self.mesh):
+            axes = ",".join(f"{name}={size}" for name, size in program.mesh.axes)
+            raise RewrightError(f"{text} holds the programs of the mesh {axes}; leave --mesh out")
+        return program
 
     def file(self, text: str) -> Program:
         """A program saved earlier."""
         from rewright.frontends.files import load
 
+        if is_function_name(text):
+            raise RewrightError(f"{text} is no saved program; save it first with rewright capture")
         with self.progress.phase("load", f"reading {text}"):
             return load(text)
 
@@ -67,7 +85,7 @@ class Source:
         frontend = _torch_frontend()
         from rewright.frontends.torch.world import without_network
 
-        with self.progress.phase("capture", f"capturing {text}"), one_line_errors(function.path, "capturing"):
+        with self.progress.phase("capture", f"capturing {text}"), user_code(function.path, "capturing"):
             with without_network():
                 module, args, kwargs = function()
             return frontend.capture(module, args, kwargs, backward=self.backward, dynamic=self.symbols)
@@ -78,7 +96,7 @@ class Source:
         function = find_function(text)
         with (
             self.progress.phase("capture", f"capturing {text} on {self.mesh}"),
-            one_line_errors(function.path, "capturing"),
+            user_code(function.path, "capturing"),
         ):
             capture_ranks = _torch_frontend().capture_ranks
             return capture_ranks(function, mesh=self.mesh, backward=self.backward, dynamic=self.symbols, jobs=self.jobs)
@@ -98,3 +116,5 @@ def check_target(path: Path) -> None:
         raise RewrightError(f"cannot write {path}: there is no folder {path.parent}; create it first")
     if path.is_dir():
         raise RewrightError(f"cannot write {path}: it is a folder; name a file")
+    if not os.access(path.parent, os.W_OK):
+        raise RewrightError(f"cannot write {path}: the folder is read-only; name a file in another one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import Any, cast
 
 from rewright.cli.hints import did_you_mean
 from rewright.ir.errors import RewrightError
+from rewright.ir.placement import Mesh, parse_placement, place
+from rewright.ir.types import TensorType
 
 Relation = str | list[str]
 """A placement or an equation, or a list: one placement per mesh axis, or equations that all hold."""
@@ -39,13 +41,28 @@ def read_relations(path: Path) -> Relations:
     return Relations(_table(path, tables, "relations"), _table(path, tables, "expect"))
 
 
-def check_names(path: Path, patterns: Iterable[str], names: Iterable[str], kind: str) -> None:
-    """Raise RewrightError for a pattern that no tensor of that kind has."""
-    known = list(names)
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in known):
-            hint = did_you_mean(pattern, known)
+def check_relations(
+    path: Path, table: Mapping[str, Relation], tensors: Mapping[str, TensorType], mesh: Mesh, kind: str
+) -> None:
+    """Raise RewrightError for a pattern that no tensor of that kind has, and for a placement that does not fit."""
+    for pattern, relation in table.items():
+        matching = [name for name in tensors if fnmatchcase(name, pattern)]
+        if not matching:
+            hint = did_you_mean(pattern, tensors)
             raise RewrightError(f"{path}: no {kind} of the sequential program is named {pattern!r}; {hint}")
+        if is_equation(relation):
+            continue
+        texts = [relation] if isinstance(relation, str) else relation
+        for shape, name in {tensors[name].shape: name for name in matching}.items():
+            try:
+                place(shape, mesh, texts)
+            except RewrightError as error:
+                raise RewrightError(f"{path}: {kind} {name!r}: {error}") from None
+
+
+def is_equation(relation: Relation) -> bool:
+    """Whether a relation is stated by equations over rank tensors (``name@rank``), and not by placements."""
+    return any("@" in text for text in ([relation] if isinstance(relation, str) else relation))
 
 
 def _table(path: Path, tables: dict[str, Any], name: str) -> dict[str, Relation]:
@@ -56,5 +73,15 @@ def _table(path: Path, tables: dict[str, Any], name: str) -> dict[str, Relation]
             raise RewrightError(
                 f'{path}: {name}.{pattern!r} is {value!r}; write a placement such as "Shard(0)", an equation, or a list'
             )
-        found[pattern] = value
+        found[pattern] = cast("str | list[str]", value)
+        if not is_equation(found[pattern]):
+            for text in cast("list[str]", entries):
+                _check_placement(text, f"{path}: {name}.{pattern!r}")
     return found
+
+
+def _check_placement(text: str, where: str) -> None:
+    try:
+        parse_placement(text)
+    except RewrightError as error:
+        raise RewrightError(f"{where}: {error}") from None

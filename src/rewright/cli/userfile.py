@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +30,8 @@ class UserFunction:
 
         Arguments that are a dictionary are keyword arguments.
         """
-        with one_line_errors(self.path, f"running {self.name}"):
+        self._check_arguments(args)
+        with user_code(self.path, f"running {self.name}"):
             result = self.function(*args)
         if not _is_program(result):
             wanted = "return (module, args), or (module, args, kwargs)"
@@ -38,6 +40,19 @@ class UserFunction:
         if isinstance(given, dict):
             return module, (), cast("dict[str, Any]", given)
         return module, given, rest[0] if rest else {}
+
+    def _check_arguments(self, args: Sequence[Any]) -> None:
+        """Raise RewrightError where the function is one of ranks and no mesh is given, or the other way round."""
+        try:
+            signature = inspect.signature(self.function)
+        except ValueError:  # a builtin says nothing of its parameters
+            return
+        try:
+            signature.bind(*args)
+        except TypeError:
+            wanted = f"write {self.name}(mesh), or leave --mesh out" if args else "give its ranks with --mesh tp=8"
+            called = "with the mesh" if args else "without arguments"
+            raise RewrightError(f"{self.path.name}: {self.name}{signature} is called {called}; {wanted}") from None
 
 
 def is_function_name(text: str) -> bool:
@@ -49,7 +64,8 @@ def find_function(text: str) -> UserFunction:
     """Import the file and look the function up; raises RewrightError with the line that went wrong."""
     file, _, name = text.rpartition(":")
     if not file.endswith(".py"):
-        raise RewrightError(f"{text} names no function; write {text}:function")
+        example = f"{text}:function" if text.endswith(".py") else "file.py:function"
+        raise RewrightError(f"{text} names no function of a Python file; write {example}")
     path = Path(file)
     if not path.is_file():
         raise RewrightError(f"there is no file {file}; check the path")
@@ -72,16 +88,20 @@ def _import(path: Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     sys.modules[name] = module
-    with one_line_errors(path, "importing"):
+    with user_code(path, "importing"):
         spec.loader.exec_module(module)
     return module
 
 
 @contextmanager
-def one_line_errors(path: Path, doing: str) -> Generator[None]:
-    """Turn whatever the user's code raises into one RewrightError that names the line."""
+def user_code(path: Path, doing: str) -> Generator[None]:
+    """Run the user's code: whatever it raises becomes one RewrightError that names the line.
+
+    What it prints goes to stderr, because stdout is for the report.
+    """
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except RewrightError:
         raise
     except SyntaxError as error:
@@ -108,4 +128,4 @@ def _is_program(value: object) -> bool:
 def _kind(value: object) -> str:
     if isinstance(value, tuple):
         return f"a tuple of {', '.join(type(part).__name__ for part in cast('tuple[Any, ...]', value)) or 'nothing'}"
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    return "nothing" if value is None else f"a value of type {type(value).__name__}"

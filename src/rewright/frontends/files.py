@@ -38,12 +38,17 @@ def save(program: Graph | RankProgram, path: Path) -> None:
     Programs of ranks have a JSON form only. Raises RewrightError for an unknown extension and where the file cannot be
     written.
     """
+    check_form(path, ranks=isinstance(program, RankProgram))
     if isinstance(program, Graph):
         save_graph(program, path)
-    elif extension_of(path) == ".rwt":
-        raise RewrightError(f"{os.fspath(path)}: text holds one graph, not the programs of ranks; save them as .json")
     else:
         write_text(path, json.dumps(_ranks_to_json(program), allow_nan=False, separators=(",", ":")))
+
+
+def check_form(path: Path, *, ranks: bool) -> None:
+    """Raise RewrightError for an extension that is unknown, or that has no form for the programs of ranks."""
+    if extension_of(path) == ".rwt" and ranks:
+        raise RewrightError(f"{os.fspath(path)}: text holds one graph, not the programs of ranks; save them as .json")
 
 
 def text_form(program: Graph | RankProgram) -> str:

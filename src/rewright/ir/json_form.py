@@ -85,7 +85,8 @@ def from_json(data: object, registry: Mapping[str, type[Operator]]) -> Graph:
     """
     table = _object(data, "the file")
     if table.get("format") != FORMAT:
-        raise RewrightError(f'this is no graph: expected "format": "{FORMAT}" and found {table.get("format")!r:.60}')
+        found = f'expected "format": "{FORMAT}" and found {table.get("format")!r:.60}'
+        raise RewrightError(f"this is no graph: {found}; name a file that rewright saved")
     if table.get("version") != VERSION:
         raise RewrightError(f"version {table.get('version')!r:.20} of the graph format is not known; this is {VERSION}")
     types = [parse_type(_expect(t, str, f"types[{i}]")) for i, t in enumerate(_list(table, "types"))]

@@ -50,7 +50,7 @@ def _tokens(line: str) -> list[tuple[str, str]]:
     while position < end:
         match = _TOKEN.match(line, position)
         if match is None or match.lastgroup is None:
-            raise RewrightError(f"cannot read {line[position:end].strip()[:40]!r}")
+            raise RewrightError(f"cannot read {line[position:end].strip()[:40]!r}; is the file complete?")
         if match.lastgroup != "comment":
             found.append((match.lastgroup, match[match.lastgroup]))
         position = match.end()

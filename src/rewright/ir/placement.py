@@ -7,12 +7,16 @@ placement is partial over some mesh axes, and the global tensor is the sum (or t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright.ir.dims import Dim, Shape, divide
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+
+_PLACEMENT = re.compile(r"""(\w+)(?:\(\s*(?:dim\s*=\s*)?["']?([\w-]*)["']?\s*\))?""")
+_INTEGER = re.compile(r"-?[0-9]+")
 
 Run = tuple[Dim, Dim]
 """Start and length of consecutive global indices."""
@@ -130,11 +134,11 @@ def chunk(run: Run, parts: int, position: int) -> Run:
 
 def parse_placement(text: str) -> tuple[str, int | str]:
     """``("replicate", 0)``, ``("shard", axis)`` or ``("partial", reduction)``; raises RewrightError otherwise."""
-    name, _, rest = text.strip().partition("(")
-    argument = rest.rstrip(") ").strip("\"' ").removeprefix("dim=")
+    found = _PLACEMENT.fullmatch(text.strip())
+    name, argument = (found[1], found[2] or "") if found else ("", "")
     if name in ("Replicate", "R") and not argument:
         return "replicate", 0
-    if name in ("Shard", "S") and argument.lstrip("-").isdigit():
+    if name in ("Shard", "S") and _INTEGER.fullmatch(argument):
         return "shard", int(argument)
     if name in ("Partial", "P") and argument in ("", "sum", "max", "min"):
         return "partial", argument or "sum"

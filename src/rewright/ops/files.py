@@ -53,7 +53,7 @@ def extension_of(path: str | os.PathLike[str]) -> str:
     for extension in sorted(EXTENSIONS, key=len, reverse=True):
         if name.endswith(extension):
             return extension
-    raise RewrightError(f"{name} has no known extension; graphs are stored as {', '.join(EXTENSIONS)}")
+    raise RewrightError(f"{name} has no known extension; name a file that ends in {', '.join(EXTENSIONS)}")
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -63,7 +63,8 @@ def read_text(path: str | os.PathLike[str]) -> str:
         contents = Path(path).read_bytes()
         return (gzip.decompress(contents) if extension == ".json.gz" else contents).decode("utf-8")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}") from None
+        advice = "check the path" if isinstance(error, OSError) and error.errno else "save the program again"
+        raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}; {advice}") from None
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -78,7 +79,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         partial.replace(target)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise RewrightError(f"cannot write {target}: {_reason(error)}") from None
+        raise RewrightError(f"cannot write {target}: {_reason(error)}; name another file") from None
 
 
 def decode_json(text: str) -> Any:
@@ -86,7 +87,7 @@ def decode_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RewrightError(f"this is no JSON: {str(error).splitlines()[0]}") from None
+        raise RewrightError(f"this is no JSON ({str(error).splitlines()[0]}); save the program again") from None
 
 
 def explained(path: str | os.PathLike[str], read: Callable[[], Contents]) -> Contents:

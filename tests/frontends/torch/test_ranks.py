@@ -171,7 +171,7 @@ def test_failures_while_building_are_one_line_with_their_place() -> None:
         text = str(caught.value)
         assert "building the model of rank 0" in text
         assert "test_ranks.py" in text
-        assert text.endswith("ValueError: heads do not divide")
+        assert text.endswith("ValueError: heads do not divide; correct the program")
 
 
 def test_prefixes_of_ranks_and_rules_of_dashes_are_no_message() -> None:
@@ -181,7 +181,7 @@ def test_prefixes_of_ranks_and_rules_of_dashes_are_no_message() -> None:
 
         return function, (X,)
 
-    with pytest.raises(CaptureError, match=r"RuntimeError: the reason$"):
+    with pytest.raises(CaptureError, match=r"RuntimeError: the reason; correct the program$"):
         capture_ranks(build, {"tp": 2})
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from types import CodeType, TracebackType
+import sysconfig
+from types import CodeType, FrameType, TracebackType
 
 import torch
 
@@ -21,6 +22,7 @@ _DATA_DEPENDENT = frozenset(
         "PendingUnbackedSymbolNotFound",
     }
 )
+_READS_A_VALUE = (".numpy() is not supported for tensor subclasses", ".tolist() is not supported for tensor subclasses")
 _NO_META = frozenset({"UnsupportedOperatorException", "UnsupportedFakeTensorException", "UnsupportedMutationAliasing"})
 
 
@@ -38,6 +40,27 @@ def user_line(traceback: TracebackType | None) -> str:
             found = f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found
+
+
+def calling_line(frame: FrameType | None) -> str:
+    """``file.py:88`` of the innermost running frame outside of installed packages, or an empty string."""
+    installed = tuple(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    while frame is not None:
+        code = frame.f_code
+        if not is_library(code) and not code.co_filename.startswith(installed):
+            return f"{os.path.basename(code.co_filename)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def exchanges_objects(traceback: TracebackType | None) -> str:
+    """The name of the collective on Python objects in which an error arose, or an empty string."""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename.endswith("distributed_c10d.py") and "_object" in code.co_name:
+            return code.co_name
+        traceback = traceback.tb_next
+    return ""
 
 
 def first_line(error: BaseException) -> str:
@@ -63,6 +86,9 @@ def capture_error(error: Exception, doing: str) -> RewrightError:
         return cause
     line = user_line(error.__traceback__) or user_line(cause.__traceback__)
     where = f"{doing} stopped at {line}" if line else f"{doing} stopped"
+    if objects := exchanges_objects(error.__traceback__):
+        what = "exchanges Python objects, which a capture without peers cannot know"
+        return CaptureError(f"{where}: {objects} {what}; exchange tensors, or compute the object on every rank")
     return CaptureError(f"{where}: {_explain(cause)}")
 
 
@@ -78,7 +104,7 @@ def _is_known(error: BaseException) -> bool:
 
 def _explain(error: BaseException) -> str:
     name, text = type(error).__name__, first_line(error)
-    if name in _DATA_DEPENDENT:
+    if name in _DATA_DEPENDENT or text.startswith(_READS_A_VALUE):
         return (
             f"the program reads a tensor's value ({text}), which a capture without data cannot know; "
             "use tensor operations such as torch.where, or pass the value as a Python number"
@@ -89,4 +115,4 @@ def _explain(error: BaseException) -> str:
         )
     if "Invalid process group" in text or "does not belong to the given group" in text:
         return "it calls a collective over a group that this rank is not in; call it on the ranks of the group only"
-    return f"{name}: {text}"
+    return f"{name}: {text.rstrip('.')}; correct the program"

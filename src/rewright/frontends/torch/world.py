@@ -8,6 +8,7 @@ at every change of rank.
 from __future__ import annotations
 
 import functools
+import inspect
 import socket
 import sys
 from collections.abc import Callable, Generator
@@ -20,6 +21,7 @@ import torch.distributed.distributed_c10d as c10d
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # pyright: ignore[reportPrivateUsage]
 
+from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.process_group import BACKEND, register_backend
 from rewright.ir.errors import CaptureError
 from rewright.ir.placement import Mesh
@@ -77,7 +79,8 @@ def without_network() -> Generator[None]:
     def refuse(address: Any, *_: Any, **__: Any) -> Any:
         host: Any = cast("tuple[Any, ...]", address)[0] if isinstance(address, tuple) else address
         advice = "build the model from its configuration, which needs no weights"
-        refusals.append(CaptureError(f"the program wants to download from {host}; {advice}"))
+        line = calling_line(inspect.currentframe())
+        refusals.append(CaptureError(f"{line or 'the program'} wants to download from {host}; {advice}"))
         raise refusals[0]  # no OSError, which clients would take for a bad connection and try again
 
     try:
