@@ -1,6 +1,7 @@
 """What a trace holds: names of inputs and outputs, gradients, and errors of one line."""
 
 import collections
+import functools
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,31 @@ def test_a_function_that_closes_over_a_module_has_its_parameters_as_inputs() -> 
     model = nn.Linear(3, 2)
     assert trace(lambda x: model(x).tanh(), (torch.ones(1, 3),)).program.inputs == ("weight", "bias", "x")
     assert trace(model.forward, (torch.ones(1, 3),)).program.inputs == ("weight", "bias", "input")
+
+
+def test_modules_in_containers_partial_functions_and_objects_are_found() -> None:
+    class Trainer:
+        def __init__(self) -> None:
+            self.model = nn.Linear(3, 2, bias=False)
+
+        def step(self, x: torch.Tensor) -> torch.Tensor:
+            return self.model(x)
+
+    def apply(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x)
+
+    models = {"a": [nn.Linear(3, 2, bias=False)]}
+    for program in (Trainer().step, functools.partial(apply, nn.Linear(3, 2, bias=False)), lambda x: models["a"][0](x)):
+        assert trace(program, (torch.ones(1, 3),)).program.inputs == ("weight", "x")
+
+
+def test_a_parameter_of_a_module_that_nobody_names_is_refused() -> None:
+    model = nn.Linear(3, 2, bias=False)
+
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return model(x)
+
+    assert "a parameter of a module that it does not name at test_trace.py" in refuse(lambda x: inner(x), torch.ones(3))
 
 
 def test_a_compiled_module_is_captured_as_it_was_written() -> None:

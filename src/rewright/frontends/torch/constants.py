@@ -1,9 +1,10 @@
-"""Tensors that a program holds without declaring them: real ones are constants, fake ones cannot be."""
+"""Tensors that a program holds without declaring them: real ones are constants, fake ones and parameters cannot be."""
 
 from __future__ import annotations
 
 import torch
 import torch.fx
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 
 from rewright.frontends.torch.spans import SourceRecorder
@@ -11,14 +12,18 @@ from rewright.ir.errors import CaptureError
 
 
 def check_constants(module: torch.fx.GraphModule, recorder: SourceRecorder) -> None:
-    """Raise CaptureError for a constant that is a fake or meta tensor: its values are not known to anybody."""
+    """Raise CaptureError for constants that have no values, and for parameters, which would get no gradient."""
     for node in module.graph.nodes:
         if node.op != "get_attr":
             continue
         value = getattr(module, node.target)
-        if isinstance(value, FakeTensor) or (isinstance(value, torch.Tensor) and value.device.type == "meta"):
-            user = next(iter(node.users), node)
-            raise CaptureError(
-                f"the program uses a tensor of shape {tuple(value.shape)} without values at {recorder.span(user)}; "
-                "register it as a buffer or parameter, or pass it as an argument"
-            )
+        if not isinstance(value, torch.Tensor):
+            continue
+        what = f"a tensor of shape {tuple(value.shape)} "
+        place = recorder.span(next(iter(node.users), node))
+        if isinstance(value, FakeTensor) or value.device.type == "meta":
+            advice = "register it as a buffer or parameter, or pass it as an argument"
+            raise CaptureError(f"the program uses {what}without values at {place}; {advice}")
+        if isinstance(value, nn.Parameter):
+            advice = "pass that module as an argument"
+            raise CaptureError(f"the program uses a parameter of a module that it does not name at {place}; {advice}")

@@ -41,6 +41,14 @@ def bind_arguments(function: Callable[..., Any], args: Sequence[Any], kwargs: Ma
     return found
 
 
+def bind_some(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The first arguments of a function by parameter name, as far as its signature is known."""
+    try:
+        return dict(inspect.signature(function).bind_partial(*args, **kwargs).arguments)
+    except (TypeError, ValueError):
+        return {f"args.{i}": value for i, value in enumerate(args)} | dict(kwargs)
+
+
 def leaves(name: str, value: Any) -> Iterator[Named]:
     """Every leaf of a nested value with its dotted path; containers are walked, everything else is a leaf."""
     children = list(_children(value))

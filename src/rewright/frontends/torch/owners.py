@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 
-from rewright.frontends.torch.names import leaves
-from rewright.ir.errors import CaptureError
+from rewright.frontends.torch.names import bind_some, leaves
+from rewright.frontends.torch.wrappers import refuse_wrappers
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,7 @@ class Owners:
     def of(target: Any, arguments: Mapping[str, Any]) -> Owners:
         """The modules that a program uses: itself, those among its arguments, and those that a function refers to.
 
-        Raises CaptureError for a DistributedDataParallel wrapper: its C++ reducer does not run while tracing, so its
-        all-reduces would be missing from the program without a word.
+        Raises CaptureError for wrappers whose work cannot be traced (:mod:`rewright.frontends.torch.wrappers`).
         """
         found = {"": target} if isinstance(target, nn.Module) else _referred(target)
         every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
@@ -34,7 +34,8 @@ class Owners:
         if len(found) == 1:
             found = {"": next(iter(found.values()))}
         for module in found.values():
-            _refuse_reducers(module)
+            for name, part in _submodules(module):
+                refuse_wrappers(name, part)
         return Owners(tuple(found.items()))
 
     def named_modules(self) -> list[tuple[str, nn.Module]]:
@@ -106,15 +107,26 @@ def first_names(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _referred(target: Any) -> dict[str, nn.Module]:
-    """Modules that a function closes over, names globally, or is a method of."""
+    """Modules that a function closes over, names globally, is bound to, or is a method of; containers are walked."""
     owner = getattr(target, "__self__", None)
     if isinstance(owner, nn.Module):
         return {"": owner}
+    every = (leaf for name, value in _scope(target, owner).items() for leaf in leaves(name, value))
+    return {name: value for name, value in every if isinstance(value, nn.Module)}
+
+
+def _scope(target: Any, owner: Any) -> dict[str, Any]:
+    """What a function can name besides its arguments."""
+    if isinstance(target, functools.partial):
+        bound = cast("functools.partial[Any]", target)
+        given = bind_some(bound.func, bound.args, bound.keywords)
+        return {**_scope(bound.func, getattr(bound.func, "__self__", None)), **given}
+    if inspect.ismethod(target):
+        return {**_scope(target.__func__, None), **getattr(owner, "__dict__", {})}
     if not inspect.isfunction(target):
         return {}
     scope = inspect.getclosurevars(target)
-    named: dict[str, Any] = {**scope.globals, **scope.nonlocals}
-    return {name: value for name, value in named.items() if isinstance(value, nn.Module)}
+    return {**scope.globals, **scope.nonlocals}
 
 
 def _submodules(module: nn.Module, *, remove_duplicate: bool = True) -> Iterator[tuple[str, nn.Module]]:
@@ -124,13 +136,3 @@ def _submodules(module: nn.Module, *, remove_duplicate: bool = True) -> Iterator
 
 def _join(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix and name else prefix or name
-
-
-def _refuse_reducers(module: nn.Module) -> None:
-    for name, part in _submodules(module):
-        if isinstance(part, nn.parallel.DistributedDataParallel):
-            where = f"submodule {name!r}" if name else "the module"
-            raise CaptureError(
-                f"{where} is a DistributedDataParallel, whose C++ reducer is silent while tracing, so that its "
-                "gradient all-reduces would be missing; pass its .module and reduce the gradients in the step function"
-            )

@@ -47,10 +47,14 @@ def parameter_like(old: nn.Parameter, value: torch.Tensor) -> nn.Parameter:
     return new
 
 
-def version(value: torch.Tensor) -> int:
-    """How often the tensor was written in place."""
-    untyped: Any = local(value)
-    return untyped._version
+def version(value: torch.Tensor, held: torch.Tensor) -> int:
+    """How often a tensor was written in place, through itself or through ``held``, its local part.
+
+    An operator on a DTensor counts on the DTensor only. The local part is named because a sharding library may put
+    another one, a padded copy, into the DTensor, which writes nothing.
+    """
+    outer, inner = cast("Any", value), cast("Any", held)
+    return outer._version + inner._version
 
 
 def _values(table: Any) -> list[Any]:

@@ -34,12 +34,14 @@ from rewright.frontends.torch.fakes import (
     new_mode,
     undecided_sizes,
 )
+from rewright.frontends.torch.foreach import foreach_decompositions
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
 from rewright.frontends.torch.owners import Owners, first_names
 from rewright.frontends.torch.spans import SourceRecorder
 from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, version
 from rewright.frontends.torch.traced import TracedProgram
+from rewright.frontends.torch.wrappers import refusing_wrappers
 from rewright.ir.errors import CaptureError, RewrightError
 
 Tensors = dict[str, torch.Tensor]
@@ -141,7 +143,7 @@ class _Tracing:
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
-        with _quiet(), compiling(), torch.set_grad_enabled(self.backward or self._trains()):
+        with _quiet(), compiling(), refusing_wrappers(), torch.set_grad_enabled(self.backward or self._trains()):
             module = _make_graph(self._program, values, symbolic=mode.shape_env is not None)
         check_constants(module, self.recorder)
         names = tuple(self.results.named)
@@ -180,12 +182,14 @@ class _Tracing:
             given = {n: every[n] for n in self.given}
             given |= {n: given[n].detach().requires_grad_() for n in self._differentiable()}
             exchanged: Tensors = {**every, **trained, **given}
-            before = {n: version(t) for n, t in exchanged.items()}
+            held = {n: local(t) for n, t in exchanged.items()}
+            before = {n: version(t, held[n]) for n, t in exchanged.items()}
             parameters = {n: trained[first] for n, first in self.canonical.items()}
             buffers = {n: every[first] for n, first in self.canonical_buffer.items()}
             with self.owners.exchanged(parameters, buffers):
                 self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})
-            self.results.named |= {f"updated:{n}": t for n, t in exchanged.items() if version(t) != before[n]}
+            written = {n: t for n, t in exchanged.items() if version(t, held[n]) != before[n]}
+            self.results.named |= {f"updated:{n}": t for n, t in written.items()}
         return [local(value) for value in self.results.named.values()]
 
     def _execute(self, given: Tensors, trained: Tensors) -> None:
@@ -243,7 +247,8 @@ def _make_graph(
 
     mode = "symbolic" if symbolic else "fake"
     with undecided_sizes():
-        return make_fx(function, library_decompositions(), mode, _allow_non_fake_inputs=True)(values)
+        decompositions = {**foreach_decompositions(), **library_decompositions()}
+        return make_fx(function, decompositions, mode, _allow_non_fake_inputs=True)(values)
 
 
 def _argument_tensors(arguments: Mapping[str, Any]) -> Tensors:
