@@ -17,17 +17,22 @@ import io
 import linecache
 import os
 import re
+import shlex
 import subprocess
 import sys
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from rewright.cli.main import run
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FENCE = re.compile(r"^```(?P<language>\{code-block\} \w+|\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _CAPTION = re.compile(r"\A:caption: (?P<name>\S+)\n\n")
+_TERMINAL = {"NO_COLOR": "1", "COLUMNS": "100"}
 _SECONDS = re.compile(r"\d[\d,]*(\.\d+)? ?s\b")
 
 
@@ -91,22 +96,46 @@ def run_python(block: Block, where: str, namespace: dict[str, Any]) -> str:
 
 def run_console(block: Block, where: str, folder: Path) -> None:
     """Run the commands of a block and compare what they print."""
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "NO_COLOR": "1",
-        "COLUMNS": "100",
-    }
     for command, expected in commands(block.text):
-        run = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+        words = shlex.split(command)
+        # A process of its own would import PyTorch once more, which takes longer than most commands.
+        here = (
+            words[:1] == ["rewright"] and words[1] in ("refine", "capture", "show") and not set(command) & set(";|&>$")
         )
-        assert matches(expected, run.stdout), f"{where}: $ {command} prints\n{run.stdout}"
+        printed = run_here(words[1:], folder) if here else run_outside(command, folder)
+        assert matches(expected, printed), f"{where}: $ {command} prints\n{printed}"
+
+
+def run_outside(command: str, folder: Path) -> str:
+    """What a command of the shell prints."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    finished = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=os.environ | _TERMINAL | {"PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return finished.stdout
+
+
+def run_here(arguments: list[str], folder: Path) -> str:
+    """What ``rewright`` prints, run in this process; the modules that it imports from the folder are forgotten."""
+    stream = io.StringIO()
+    with (
+        chdir(folder),
+        mock.patch.dict(os.environ, _TERMINAL),
+        mock.patch.object(sys, "path", list(sys.path)),
+        redirect_stdout(stream),
+        redirect_stderr(stream),
+    ):
+        run(arguments)
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(folder):
+            del sys.modules[name]
+    return stream.getvalue()
 
 
 def check_targets(block: Block, where: str) -> None:

@@ -1,15 +1,13 @@
 """Every operator that captures of Transformers models were found to contain has a lowering."""
 
 import inspect
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
-from rewright.frontends.torch.lower.__main__ import table
+from rewright.frontends.torch.lower.__main__ import main, table
 from rewright.frontends.torch.lower.tables import FAMILIES, IGNORED, PURE, VIEWS, WRITES, functional_name, supported
 from rewright.frontends.torch.lower.walk import PLACEMENT
 
@@ -91,7 +89,8 @@ def test_the_table_for_the_documentation_has_a_row_for_each_family() -> None:
     assert any("`aten.embedding_dense_backward.default`" in row for row in rows)
 
 
-def test_the_module_prints_the_table() -> None:
-    call = [sys.executable, "-m", "rewright.frontends.torch.lower"]
-    assert subprocess.run([*call, "--list"], capture_output=True, text=True, check=True).stdout.startswith("| family |")
-    assert subprocess.run(call, capture_output=True, text=True).stderr.startswith("usage:")
+def test_the_module_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--list"])
+    assert capsys.readouterr().out.startswith("| family |")
+    with pytest.raises(SystemExit, match="usage:"):
+        main([])

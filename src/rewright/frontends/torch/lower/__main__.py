@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from rewright.frontends.torch.lower.tables import supported
 
@@ -15,7 +16,12 @@ def table() -> str:
     return "\n".join(rows)
 
 
-if __name__ == "__main__":
-    if sys.argv[1:] != ["--list"]:
+def main(arguments: Sequence[str]) -> None:
+    """Print the table; exits with a line of usage for other arguments."""
+    if list(arguments) != ["--list"]:
         sys.exit("usage: python -m rewright.frontends.torch.lower --list")
     print(table())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
