@@ -1,11 +1,14 @@
 """Every model of the zoo, under every plan it has, computes on all ranks what the sequential one computes."""
 
+from functools import cache
+
 import pytest
 
 from rewright import zoo
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.errors import CaptureError
+from rewright.ir.graph import Graph
 from tests.zoo.agreement import disagreements
 
 pytest.importorskip("transformers", reason="the zoo needs the extra rewright[zoo]")
@@ -29,10 +32,16 @@ QUICK = {
 }
 
 
+@cache
+def on_one_device(name: str, degree: int, backward: bool, tied: bool) -> Graph:
+    """The sequential program, which all plans share."""
+    return capture(*zoo.sequential(name, degree=degree, backward=backward, tied=tied), backward=backward)
+
+
 def agrees(name: str, plan: str, degree: int, *, backward: bool, tied: bool = True) -> None:
-    options = {"degree": degree, "backward": backward, "tied": tied}
-    sequential = capture(*zoo.sequential(name, **options), backward=backward)
-    program = capture_ranks(zoo.parallel(name, plan, **options), {"tp": degree}, backward=backward)
+    sequential = on_one_device(name, degree, backward, tied)
+    build = zoo.parallel(name, plan, degree=degree, backward=backward, tied=tied)
+    program = capture_ranks(build, {"tp": degree}, backward=backward)
     assert all(set(graph.inputs) == set(sequential.inputs) for graph in program.graphs)
     assert disagreements(sequential, program) == {}
 
