@@ -110,6 +110,21 @@ def test_neighbours_become_one_window_again() -> None:
     assert isinstance(concatenate([parts[0], parts[2]], 0), Pieces)
 
 
+def test_a_flat_buffer_of_two_tensors_is_gathered_and_cut() -> None:
+    """FSDP2: every rank puts its rows of both into a vector; the vectors are gathered, and cut by columns."""
+    leaves = Leaves()
+    first = leaves.leaf()
+    second = View(((4,),), (Addend(ONE, leaves.terms.input("y", 1), ((0, ((0, 1),)),)),))
+    rows = [reshape(slice_axis(first, 0, low, low + 4), (24,)) for low in (0, 4)]
+    entries = [slice_axis(second, 0, low, low + 2) for low in (0, 2)]
+    gathered = concatenate([concatenate(own, 0) for own in zip(rows, entries, strict=True)], 0)
+    table = reshape(gathered, (2, 26))
+    assert reshape(slice_axis(table, 1, 0, 24), (8, 6)) == first
+    assert reshape(slice_axis(table, 1, 24, 26), (4,)) == second
+    again = reshape(reshape(reshape(table, (52,)), (1, 52, 1)), (2, 1, 26))
+    assert reshape(slice_axis(again, 2, 0, 24), (8, 6)) == first
+
+
 def test_windows_at_symbolic_places() -> None:
     n, leaves = symbol("n"), Leaves()
     access: Access = ((0, ((0, 1),)),)

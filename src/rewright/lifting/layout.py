@@ -23,7 +23,12 @@ def reshape(value: Value, shape: Shape) -> Value:
     """The same elements in row-major order under another shape."""
     if value.shape == shape:
         return value
-    return views.reshape(value, shape) if isinstance(value, View) else _reshape_pieces(value, shape)
+    if isinstance(value, View):
+        return views.reshape(value, shape)
+    try:
+        return _reshape_pieces(value, shape)
+    except NotAView:
+        return _reshape_rows(value, shape)
 
 
 def _reshape_pieces(value: Pieces, shape: Shape) -> Value:
@@ -46,6 +51,30 @@ def _reshape_pieces(value: Pieces, shape: Shape) -> Value:
                 return assemble(parts, axis, outer)
         before = before * size
     raise NotAView(f"reshape of pieces to {shape}")
+
+
+def _reshape_rows(value: Pieces, shape: Shape) -> Value:
+    """Row by row, where an axis of pieces is cut into equal rows, or rows are put end to end.
+
+    Flat buffers of several tensors are like that: the row of each rank holds its pieces of all of them.
+    """
+    own, wanted = (tuple(size for size in sizes if size != 1) for sizes in (value.shape, shape))
+    same = next((i for i, (a, b) in enumerate(zip(own, wanted, strict=False)) if a != b), None)
+    if same is None:
+        raise NotAView(f"reshape of pieces to {shape}")
+    held, rows = own[same], wanted[same]
+    if not isinstance(held, int) or not isinstance(rows, int) or not 1 < min(held, rows) <= _MOST_ROWS:
+        raise NotAView(f"reshape of pieces to {shape}")
+    if held % rows and rows % held:
+        raise NotAView(f"reshape of pieces to {shape} cuts rows of {held}")
+    count, step = min(held, rows), max(held // rows, 1)
+    target = (*wanted[:same], rows // count, *wanted[same + 1 :])
+    plain = reshape(value, own)
+    parts = [reshape(slice_axis(plain, same, row * step, (row + 1) * step), target) for row in range(count)]
+    return reshape(concatenate(parts, same), shape)
+
+
+_MOST_ROWS = 512
 
 
 def _lengths(value: Pieces) -> list[Dim]:
