@@ -38,6 +38,25 @@ def test_an_equation_takes_the_place_of_a_placement() -> None:
     assert [(e.name, e.text) for e in known.equations] == [("up.weight", text)]
 
 
+def test_a_later_pattern_counts() -> None:
+    sequential, program = mlp(2)
+    text = "concat([up.weight@0, up.weight@1], axis=1)"
+    known = input_relations(sequential, program, {"up.weight": text, "up.*": "Replicate()"})
+    assert known.equations == ()
+    assert str(known.placements["up.weight"]) == "Replicate()"
+
+
+def test_ranks_with_unlike_shapes_and_no_relation() -> None:
+    whole = Builder("whole")
+    whole.output("y", whole.reduce(whole.tensor("x", (7, 4)), 1))
+    parts = [Builder("part") for _ in range(2)]
+    for build, rows in zip(parts, (3, 4), strict=True):
+        build.output("y", build.reduce(build.tensor("x", (rows, 4)), 1))
+    message = r"input 'x' of rank 0, which rank 0 holds as 3x4xf32 and rank 1 as 4x4xf32; give it a placement"
+    with pytest.raises(RewrightError, match=message):
+        refine(whole.build(), [build.build() for build in parts])
+
+
 def test_what_nobody_tells_is_read_off_the_shapes_and_said() -> None:
     sequential, program = mlp(2)
     silent = replace(program, inputs={})

@@ -55,8 +55,8 @@ def input_values(
         for name in graph.inputs:
             if name not in found.ranks[rank]:
                 raise RewrightError(
-                    f"nothing is known about input {name!r} of rank {rank}; give it a placement or an equation "
-                    f"under [relations]{_similar(name, sequential.inputs)}"
+                    f"nothing is known about input {name!r} of rank {rank}{_shapes(name, program)}; "
+                    f"give it a placement or an equation under [relations]{_similar(name, sequential.inputs)}"
                 )
     return found
 
@@ -115,6 +115,13 @@ def _check_names(sequential: Graph, placements: Mapping[str, Placement], equatio
                 f"a relation names {name!r}, which is no input of the sequential program"
                 f"{_similar(name, sequential.inputs)}"
             )
+
+
+def _shapes(name: str, program: RankProgram) -> str:
+    """For an input that ranks hold with different shapes, which these are."""
+    kinds = [graph.nodes[graph.inputs[name]].type for graph in program.graphs if name in graph.inputs]
+    other = next((rank for rank, kind in enumerate(kinds) if kind != kinds[0]), None)
+    return "" if other is None else f", which rank 0 holds as {kinds[0]} and rank {other} as {kinds[other]}"
 
 
 def _similar(name: str, names: Mapping[str, int]) -> str:

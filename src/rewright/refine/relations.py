@@ -38,6 +38,7 @@ def input_relations(sequential: Graph, program: RankProgram, given: Given | None
             raise RewrightError(f"relation {pattern!r} matches no input of the sequential program; see its inputs")
         for name in names:
             placements.pop(name, None)
+            equations = [e for e in equations if e.name != name]  # a later pattern counts
             texts = [what] if isinstance(what, str | Placement) else list(what)
             if isinstance(what, Placement):
                 placements[name] = what
