@@ -1,4 +1,4 @@
-"""Every model of the zoo, under every plan it has, computes on all ranks what the sequential one computes."""
+"""Every model of the zoo, under every plan it has, is proved, and execution of both programs agrees."""
 
 from functools import cache
 
@@ -9,6 +9,7 @@ from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
+from rewright.refine import refine
 from tests.zoo.agreement import disagreements
 
 pytest.importorskip("transformers", reason="the zoo needs the extra rewright[zoo]")
@@ -44,6 +45,8 @@ def agrees(name: str, plan: str, degree: int, *, backward: bool, tied: bool = Tr
     program = capture_ranks(build, {"tp": degree}, backward=backward)
     assert all(set(graph.inputs) == set(sequential.inputs) for graph in program.graphs)
     assert disagreements(sequential, program) == {}
+    verdict = refine(sequential, program)
+    assert verdict.status == "proved", verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,24 @@ def test_inference_agrees(name: str, plan: str) -> None:
 @pytest.mark.parametrize(("name", "plan"), [("llama", "dtensor_sp"), ("decoder", "megatron_sp")])
 def test_other_degrees_split_the_vocabulary_unevenly_or_further(name: str, plan: str, degree: int) -> None:
     agrees(name, plan, degree, backward=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "degree"), [("gemma2", 4), ("phi3", 8), ("llama", 16)])
+def test_one_head_for_each_rank(name: str, degree: int) -> None:
+    agrees(name, "dtensor", degree, backward=True)
+
+
+@pytest.mark.parametrize("backward", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_batch_and_sequence_at_once(backward: bool) -> None:
+    names = ("input_ids", "labels") if backward else ("input_ids",)
+    dynamic = {name: {0: "batch", 1: "sequence"} for name in names}
+    sequential = capture(*zoo.sequential("llama", backward=backward), backward=backward, dynamic=dynamic)
+    build = zoo.parallel("llama", "tp_plan", backward=backward)
+    program = capture_ranks(build, {"tp": 2}, backward=backward, dynamic=dynamic)
+    verdict = refine(sequential, program)
+    assert verdict.status == "proved", verdict.reason
+    assert any("batch >= 2" in text for text in verdict.assumptions)
 
 
 @pytest.mark.slow
