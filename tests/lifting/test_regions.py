@@ -7,12 +7,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewright.ir.dims import symbol
+from rewright.ir.dims import Dim, evaluate, symbol
 from rewright.lifting import regions
-from rewright.lifting.regions import Box, Region
+from rewright.lifting.regions import Box, NotAView, Region
 
 SPAN = range(-12, 13)
 quick = settings(max_examples=80, deadline=None, derandomize=True)
@@ -137,4 +138,38 @@ def test_symbolic_tiles() -> None:
     n = symbol("n")
     tiles = [regions.intervals(n * r, n * r + n) for r in range(4)]
     assert regions.add(tiles) == regions.intervals(0, 4 * n)
-    assert regions.preimage(regions.intervals(0, n), Fraction(1), Fraction(0)) is None
+    with pytest.raises(NotAView, match="symbolic"):
+        regions.preimage(regions.intervals(0, n), Fraction(1), Fraction(0))
+
+
+def test_an_order_that_depends_on_sizes_is_not_guessed() -> None:
+    n = symbol("n")
+    with pytest.raises(NotAView, match="whether"):
+        regions.add([regions.intervals(0, n), regions.intervals(3, 3 + n)])
+
+
+symbolic_ends = st.builds(lambda a, b: a * symbol("n") + b, st.integers(0, 2), st.integers(0, 3))
+
+
+@given(st.lists(st.tuples(symbolic_ends, st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=4))
+@quick
+def test_symbolic_sums_hold_for_every_size(parts: list[tuple[Dim, int, int]]) -> None:
+    """Whatever is decided with symbols is what the numbers give."""
+    n = symbol("n")
+    pieces = [regions.intervals(low, low + a * n + b) for low, a, b in parts]
+    try:
+        total = regions.add(pieces)
+    except NotAView:
+        return
+    for size in (2, 3, 5, 8):
+        expected = regions.add([at(piece, size) for piece in pieces])
+        assert regions.add([at(total, size)]) == expected
+
+
+def at(region: Region, size: int) -> Region:
+    """The region with its symbol replaced by a number."""
+
+    def end(value: Dim | None) -> Dim | None:
+        return None if value is None else evaluate(value, {"n": size})
+
+    return tuple((tuple((end(low), end(high)) for low, high in box), c) for box, c in region)

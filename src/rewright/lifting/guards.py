@@ -37,9 +37,8 @@ class Guards:
         if inner is not None and inner[0][0] in self._terms.inside[value[0]]:
             simple = simplify(self._terms, value, inner[0], inner[1])
             constant, scale, term = self._algebra.integer(View((), (simple,)))
-            solved = None if term is None else regions.preimage(region, scale, constant)
-            if term is not None and solved is not None:
-                return term, solved
+            if term is not None:
+                return term, regions.preimage(region, scale, constant)
         return value, region
 
     def narrow(self, dims: tuple[Digits, ...], addend: Addend) -> Addend:
@@ -73,7 +72,7 @@ class Guards:
             return None
         run = regions.intervals(constant, constant + length)
         scale = -others[0] / sign
-        return self.possible(tested[0], regions.preimage(run, scale, low / sign) or regions.NOTHING)
+        return self.possible(tested[0], regions.preimage(run, scale, low / sign))
 
     def indicator(self, value: Operand, region: Region) -> Addend:
         """One where the integer ``value`` lies in the region, else zero; always closed."""
@@ -195,12 +194,12 @@ class Case:
             return regions.NOTHING
         if not self.scale:
             return regions.point(self.constant) or regions.NOTHING
-        return regions.preimage(self.where, 1 / self.scale, -self.constant / self.scale) or regions.NOTHING
+        return regions.preimage(self.where, 1 / self.scale, -self.constant / self.scale)
 
     def preimage(self, region: Region) -> Region:
         """The values underneath at which the term lies in a set, as far as this case goes."""
         if self.scale:
-            return regions.preimage(region, self.scale, self.constant) or regions.NOTHING
+            return regions.preimage(region, self.scale, self.constant)
         own = regions.point(self.constant) or regions.NOTHING
         return regions.EVERYTHING if regions.intersect(own, region) else regions.NOTHING
 

@@ -112,7 +112,7 @@ def assume_in_range(algebra: Algebra, index: View, size: Dim) -> None:
     if algebra.terms.inside[term[0]]:
         _assume_masked(algebra, addend, wanted, index)
     direct = regions.preimage(wanted, scale, constant)
-    if direct is not None and _whole(algebra, term):
+    if _whole(algebra, term):
         algebra.facts.learn(term, lengths, direct)
 
 
@@ -142,7 +142,7 @@ def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:
     else:
         possible = algebra.guards.possible(algebra.facts.tested(term, lengths)[0], regions.EVERYTHING)
     inside = regions.preimage(regions.intervals(0, size), scale, constant)
-    if possible is None or possible == regions.EVERYTHING or inside is None:
+    if possible is None or possible == regions.EVERYTHING:
         return None
     return regions.intersect(possible, inside) == possible
 
@@ -179,8 +179,8 @@ def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View
                 if term is None:
                     if any(_holds(constant, low, high) for ((low, high),), _ in wanted):
                         allowed.append(part)
-                elif term == operand and (solved := regions.preimage(wanted, scale, constant)) is not None:
-                    allowed.append(regions.intersect(part, solved))
+                elif term == operand:
+                    allowed.append(regions.intersect(part, regions.preimage(wanted, scale, constant)))
                 else:
                     break
             else:

@@ -31,8 +31,6 @@ def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: S
     if term is None:
         return None
     window = regions.preimage(regions.intervals(0, length), scale, constant)
-    if window is None:
-        return None
     index = algebra.closed(View((), tuple(position)))
     replaced = tuple(_at_index(i, var) for i in body.access)
     read = take(algebra.terms, Addend(body.coefficient, body.term, replaced, body.parts), [index])

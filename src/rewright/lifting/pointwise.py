@@ -170,8 +170,6 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
         return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
     term = algebra.facts.tested(term, [n for digits in view.dims for n in digits])
     region = regions.preimage(wanted, scale, constant)
-    if region is None:
-        return function(algebra, "test " + repr(wanted), [view])
     return View(view.dims, (algebra.guards.indicator(term, region),))
 
 

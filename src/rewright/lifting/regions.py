@@ -20,6 +20,13 @@ Region = tuple[tuple[Box, Fraction], ...]
 ONE = Fraction(1)
 
 
+class NotAView(Exception):
+    """An operation that is no piecewise affine view, or whose pieces depend on the sizes that symbols stand for.
+
+    The caller keeps the operation as an opaque term.
+    """
+
+
 def whole(box: Box) -> Region:
     """The region that is one box with coefficient one."""
     return ((box, ONE),)
@@ -62,26 +69,32 @@ def sort_key(region: Region) -> str:
     return repr(region)
 
 
-def _below(left: End, right: End, *, upper: bool) -> bool | None:
-    """left <= right for ends of the same side; None stands for -infinity (lower) or +infinity (upper)."""
-    if left is None or right is None:
-        return (right is None) if upper else (left is None)
-    return at_most(left, right)
-
-
 def _is_empty(box: Box) -> bool:
     return any(low is not None and high is not None and at_most(high, low) is True for low, high in box)
 
 
 def _intersect(left: Box, right: Box) -> Box | None:
+    """The common part of two boxes, None where there is none; raises NotAView where symbols leave that open."""
     cut: list[Range] = []
     for (low, high), (other_low, other_high) in zip(left, right, strict=True):
-        start = other_low if _below(low, other_low, upper=False) else low
-        stop = high if _below(high, other_high, upper=True) else other_high
-        if start is not None and stop is not None and at_most(stop, start) is not False:
+        start = low if other_low is None else other_low if low is None else _larger(low, other_low)
+        stop = high if other_high is None else other_high if high is None else -_larger(-high, -other_high)
+        if start is not None and stop is not None and _ordered(stop, start):
             return None
         cut.append((start, stop))
     return tuple(cut)
+
+
+def _larger(left: Dim, right: Dim) -> Dim:
+    return right if _ordered(left, right) else left
+
+
+def _ordered(left: Dim, right: Dim) -> bool:
+    """Whether left <= right."""
+    found = at_most(left, right)
+    if found is None:
+        raise NotAView(f"whether {left} is at most {right}")
+    return found
 
 
 def _disjoint(pieces: list[tuple[Box, Fraction]]) -> list[tuple[Box, Fraction]]:
@@ -171,12 +184,12 @@ def intersect(left: Region, right: Region) -> Region:
     return add([tuple(cuts)])
 
 
-def preimage(wanted: Region, scale: Fraction, constant: Fraction) -> Region | None:
-    """The integers t with scale*t + constant in a set; None where an end is symbolic."""
+def preimage(wanted: Region, scale: Fraction, constant: Fraction) -> Region:
+    """The integers t with scale*t + constant in a set; raises NotAView where an end is symbolic."""
     found: list[Region] = []
     for ((low, high),), _ in wanted:
         if not isinstance(low, int | None) or not isinstance(high, int | None):
-            return None
+            raise NotAView("a set with symbolic ends")
         first = None if low is None else (low - constant) / scale
         last = None if high is None else (high - 1 - constant) / scale
         if scale < 0:

@@ -14,7 +14,7 @@ from typing import Union
 
 from rewright.ir.dims import Dim, Shape, divide, product
 from rewright.lifting.index import Access, Index, substitute
-from rewright.lifting.regions import Region
+from rewright.lifting.regions import NotAView, Region
 
 Digits = tuple[Dim, ...]
 Parts = tuple[tuple[int, Region], ...]
@@ -68,10 +68,6 @@ class Pieces:
 
 
 Value = Union[View, Pieces]
-
-
-class NotAView(Exception):
-    """A layout operation that is no piecewise affine view; the caller keeps the operation as an opaque term."""
 
 
 def variables_of(dims: Sequence[Digits]) -> list[list[int]]:

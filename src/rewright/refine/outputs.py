@@ -26,11 +26,11 @@ def same(lifter: Lifter, left: Value, right: Value) -> bool:
         cut = split_alike([left, right])
         if cut is not None:
             return all(same(lifter, *row) for row in cut.rows)
+        algebra = lifter.algebra
         views = align([v for v in (left, right) if isinstance(v, View)])
+        first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
     except NotAView:
         return False
-    algebra = lifter.algebra
-    first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
     return first == second
 
 
