@@ -1,6 +1,7 @@
 """Seconds to capture and to prove full-size models by phase, and memory: ``make bench-refine``.
 
-Each program runs in a process of its own, so that the memory is its own.
+Each program runs in a process of its own, so that the memory is its own. ``405b/2`` is the same shape with two layers:
+what a further layer costs is the difference by the number of further layers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ PROGRAMS = (
     ("llama", "dtensor_sp_loss", "8b", 8, True),
     ("llama", "dtensor", "70b", 8, False),
     ("llama", "dtensor", "405b", 8, False),
+    ("llama", "dtensor", "405b/2", 8, True),
     ("llama", "dtensor", "405b", 8, True),
 )
 PHASES = ("relate inputs", "walk graphs", "lift sequential", "lift ranks", "relate outputs")
