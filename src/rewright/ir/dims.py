@@ -62,7 +62,7 @@ class SizeExpr:
         for monomial, coefficient in self.terms:
             product: Dim = coefficient
             for name in monomial:
-                product = product * (values[name] if name in values else symbol(name))
+                product = product * _value(name, values)
             total = total + product
         return total
 
@@ -78,6 +78,15 @@ class SizeExpr:
 
         ordered = sorted(self.terms, key=lambda t: (-len(t[0]), t[0]))
         return "+".join(factor(m, c) for m, c in ordered).replace("+-", "-")
+
+
+def _value(name: str, values: Mapping[str, int]) -> Dim:
+    if name in values:
+        return values[name]
+    if not isinstance(name, Rounded):
+        return symbol(name)
+    parts = [p.substitute(values) if isinstance(p, SizeExpr) else p for p in (name.numerator, name.denominator)]
+    return ceil_quotient(*parts) + 1
 
 
 Dim = Union[int, SizeExpr]
@@ -115,6 +124,37 @@ def divide(numerator: Dim, denominator: Dim) -> Dim | None:
         quotient = quotient + step
         rest = rest - step * denominator
     return quotient
+
+
+class Rounded(str):
+    """The symbol that stands for ``1 + ceil(numerator / denominator)``, for a rounded quotient that is no polynomial.
+
+    It is a symbol like any other (an integer of at least one, because numerator and denominator are not negative),
+    and is computed as soon as both have values.
+    """
+
+    __slots__ = ("denominator", "numerator")
+    numerator: Dim
+    denominator: Dim
+
+
+def ceil_quotient(numerator: Dim, denominator: Dim) -> Dim:
+    """``ceil(numerator / denominator)`` for a numerator of at least 0 and a denominator of at least 1.
+
+    A polynomial where the division is exact, or exact after rounding up by one less than the denominator; else an
+    expression in a :class:`Rounded` symbol.
+    """
+    if isinstance(numerator, int) and isinstance(denominator, int):
+        return -(-numerator // denominator)
+    exact = divide(numerator, denominator)
+    if exact is not None:
+        return exact
+    whole = divide(numerator - 1, denominator)
+    if whole is not None:
+        return whole + 1
+    name = Rounded(f"ceil(({numerator})/({denominator}))+1")
+    name.numerator, name.denominator = numerator, denominator
+    return symbol(name) - 1
 
 
 def is_nonnegative(size: Dim) -> bool | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -31,6 +32,15 @@ _INTEGERS: dict[DType, type[np.generic]] = {
     DType.U8: np.uint8,
     DType.BOOL: np.bool_,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """``low <= high`` must hold for operands and attributes to fit; where sizes are symbols it may be open."""
+
+    what: str
+    low: Dim
+    high: Dim
 
 
 class TensorOperator(Operator):
@@ -75,6 +85,10 @@ class TensorOperator(Operator):
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
     ) -> Scalar | Unsupported:
         """The element of the result at its index variables, for operands whose types fit."""
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        """The inequalities between sizes that make the operator valid; ``infer`` raises where one is known to fail."""
+        return ()
 
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
         """The same operator for a result of another size along an axis.
@@ -168,6 +182,12 @@ def check_axes(name: str, what: str, axes: Sequence[int], rank: int) -> None:
             raise TypeMismatch(f"{name} has {what} {axis}, but the operand has {rank} axes")
     if len(set(axes)) != len(axes):
         raise TypeMismatch(f"{name} names an axis twice in {what} {tuple(axes)}")
+
+
+def check_demands(op: TensorOperator, operands: Sequence[TensorType]) -> None:
+    """Raise TypeMismatch where a demand of an operator is known to fail."""
+    for demand in op.demands(operands):
+        check_within(op.name, demand.what, demand.low, demand.high)
 
 
 def check_within(name: str, what: str, low: Dim, high: Dim) -> None:

@@ -9,23 +9,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import Dim, at_most, divide
+from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import (
     Array,
+    Demand,
     Real,
     TensorOperator,
     binder,
     check_count,
+    check_demands,
     check_same_dtype,
     fold_over,
     identity_value,
     static,
 )
-from rewright.ops.layout import dilated
-from rewright.ops.reduction import window_count
+from rewright.ops.layout import dilated, dilation_demands
+from rewright.ops.reduction import window_count, window_demands
 from rewright.terms.index import Index, quotient, remainder
 from rewright.terms.scalar import Apply, Condition, Fixed, IsZero, Read, Scalar, all_of, at_least, below, choose
 
@@ -78,10 +80,17 @@ class Convolution(TensorOperator):
         counts = {len(self.strides), len(self.padding), len(self.lhs_dilation), len(self.rhs_dilation)}
         if counts != {operand.rank - 2}:
             raise TypeMismatch(f"convolution of {operand} needs {operand.rank - 2} strides, paddings and dilations")
-        if min((1, *self.strides, *self.lhs_dilation, *self.rhs_dilation)) < 1:
-            raise TypeMismatch("convolution needs strides and dilations of at least 1")
-        if any(at_most(0, side) is False for sides in self.padding for side in sides):
-            raise TypeMismatch(f"convolution has negative padding {self.padding}; slice the input instead")
+        check_demands(self, (operand, kernel))
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        steps = (*self.strides, *self.lhs_dilation, *self.rhs_dilation)
+        found = [Demand("strides and dilations of at least 1", 1, step) for step in steps]
+        axes = zip(operands[0].shape[2:], operands[1].shape[2:], self.padding, self.lhs_dilation, strict=True)
+        for (size, width, (low, high), spread), reach in zip(axes, self.rhs_dilation, strict=True):
+            found += [Demand("padding of at least 0, else slice the input", 0, side) for side in (low, high)]
+            found += (*dilation_demands(size, spread), *dilation_demands(width, reach))
+            found += window_demands(dilated(size, spread) + low + high, dilated(width, reach))[1:]
+        return tuple(found)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand, kernel = operands

@@ -10,7 +10,7 @@ from rewright.ir.dims import Dim, Shape
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
-from rewright.ops.base import Array, Real, TensorOperator, check_same_dtype, check_within, replaced, static
+from rewright.ops.base import Array, Demand, Real, TensorOperator, check_demands, check_same_dtype, replaced, static
 from rewright.terms.index import Index, element
 from rewright.terms.scalar import Apply, Condition, Fixed, Number, Read, Scalar, all_of, at_least, below, choose
 
@@ -29,10 +29,13 @@ class DynamicSlice(TensorOperator):
         operand = check_starts(self.name, operands, 1)
         if len(self.sizes) != operand.rank:
             raise TypeMismatch(f"dynamic_slice of {operand} needs {operand.rank} sizes and has {self.sizes}")
-        for size, available in zip(self.sizes, operand.shape, strict=True):
-            check_within(self.name, "sizes of at least 0", 0, size)
-            check_within(self.name, "a block within the operand", size, available)
+        check_demands(self, operands)
         return operand.with_shape(self.sizes)
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        found = [Demand("sizes of at least 0", 0, size) for size in self.sizes]
+        pairs = zip(self.sizes, operands[0].shape, strict=True)
+        return (*found, *(Demand("a block within the operand", size, available) for size, available in pairs))
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         sizes = static(self.name, self.sizes)
@@ -60,9 +63,12 @@ class DynamicUpdateSlice(TensorOperator):
         check_same_dtype(self.name, operands[:2])
         if update.rank != operand.rank:
             raise TypeMismatch(f"dynamic_update_slice of {operand} needs an update of its rank and got {update}")
-        for size, available in zip(update.shape, operand.shape, strict=True):
-            check_within(self.name, "an update within the operand", size, available)
+        check_demands(self, operands)
         return operand
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        pairs = zip(operands[1].shape, operands[0].shape, strict=True)
+        return tuple(Demand("an update within the operand", size, available) for size, available in pairs)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         result = operands[0].copy()

@@ -15,12 +15,13 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import (
     Array,
+    Demand,
     Real,
     TensorOperator,
     check_ascending,
     check_axes,
     check_count,
-    check_within,
+    check_demands,
     replaced,
     static,
 )
@@ -55,9 +56,8 @@ class Gather(TensorOperator):
         check_batching(self.name, operand, indices, self.operand_batching_dims, self.start_indices_batching_dims)
         if len(self.slice_sizes) != operand.rank:
             raise TypeMismatch(f"gather from {operand} needs {operand.rank} slice sizes and has {self.slice_sizes}")
+        check_demands(self, operands)
         for axis, size in enumerate(self.slice_sizes):
-            check_within(self.name, "slice sizes of at least 0", 0, size)
-            check_within(self.name, f"a slice within axis {axis}", size, operand.shape[axis])
             if axis in dropped and size != 1:
                 raise TypeMismatch(f"gather drops axis {axis}, so its slice size must be 1 and not {size}")
         batch = without(indices.shape, self.index_vector_dim)
@@ -68,6 +68,13 @@ class Gather(TensorOperator):
         check_axes(self.name, "offset_dims entry", self.offset_dims, rank)
         check_ascending(self.name, "offset_dims", self.offset_dims)
         return operand.with_shape(merge(rank, self.offset_dims, offsets, batch))
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        found: list[Demand] = []
+        for axis, size in enumerate(self.slice_sizes):
+            found.append(Demand("slice sizes of at least 0", 0, size))
+            found.append(Demand(f"a slice within axis {axis}", size, operands[0].shape[axis]))
+        return tuple(found)
 
     def window_axes(self, rank: int) -> tuple[int, ...]:
         """Operand axes that are kept in the result, in order."""

@@ -8,19 +8,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import Dim, Shape, at_most, divide, is_nonnegative, product
+from rewright.ir.dims import Dim, Shape, at_most, ceil_quotient, divide, is_nonnegative, product
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import (
     Array,
+    Demand,
     Real,
     TensorOperator,
     check_axes,
     check_count,
+    check_demands,
     check_same_dtype,
     check_sizes,
-    check_within,
     replaced,
     static,
 )
@@ -143,12 +144,19 @@ class Slice(TensorOperator):
         if not len(self.start) == len(self.limit) == len(self.stride) == operand.rank:
             raise TypeMismatch(f"slice of {operand} needs a start, limit and stride for each of {operand.rank} axes")
         shape: list[Dim] = []
-        for low, high, step, size in zip(self.start, self.limit, self.stride, operand.shape, strict=True):
-            check_within(self.name, "a start of at least 0", 0, low)
-            check_within(self.name, "the start not above the limit", low, high)
-            check_within(self.name, "the limit within the axis", high, size)
+        check_demands(self, operands)
+        for low, high, step in zip(self.start, self.limit, self.stride, strict=True):
             shape.append(_steps(high - low, step))
         return operand.with_shape(tuple(shape))
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        found: list[Demand] = []
+        for low, high, step, size in zip(self.start, self.limit, self.stride, operands[0].shape, strict=True):
+            found.append(Demand("a start of at least 0", 0, low))
+            found.append(Demand("the start not above the limit", low, high))
+            found.append(Demand("the limit within the axis", high, size))
+            found.append(Demand("a stride of at least 1", 1, step))
+        return tuple(found)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         start, limit = static(self.name, self.start), static(self.name, self.limit)
@@ -163,14 +171,12 @@ class Slice(TensorOperator):
         return Slice(self.start, replaced(self.limit, axis, size), self.stride)
 
 
-def _steps(length: Dim, step: int) -> Dim:
-    """``ceil(length / step)``."""
-    if step < 1:
-        raise TypeMismatch(f"slice needs strides of at least 1 and got {step}")
+def _steps(length: Dim, step: Dim) -> Dim:
+    """``ceil(length / step)``; the stride is a size in the patterns of rewrite rules."""
     if step == 1:
         return length
-    if isinstance(length, int):
-        return -(-length // step)
+    if isinstance(length, int) or not isinstance(step, int):
+        return ceil_quotient(length, step)
     for slack in range(step):
         found = divide(length + slack, step)
         if found is not None:
@@ -199,15 +205,18 @@ class Pad(TensorOperator):
             raise TypeMismatch(f"pad needs a scalar to pad with and got {value}; reshape it to no axes")
         if not len(self.low) == len(self.high) == len(self.interior) == operand.rank:
             raise TypeMismatch(f"pad of {operand} needs low, high and interior for each of {operand.rank} axes")
-        if any(between < 0 for between in self.interior):
-            raise TypeMismatch(f"pad needs interior padding of at least 0 and got {self.interior}")
+        check_demands(self, operands)
         shape: list[Dim] = []
         for low, high, between, size in zip(self.low, self.high, self.interior, operand.shape, strict=True):
-            padded = low + high + dilated(size, between + 1)
-            if is_nonnegative(padded) is False:
-                raise TypeMismatch(f"pad by {low} and {high} leaves {padded} of {size} elements")
-            shape.append(padded)
+            shape.append(low + high + dilated(size, between + 1))
         return operand.with_shape(tuple(shape))
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        found = [Demand("interior padding of at least 0", 0, between) for between in self.interior]
+        for low, high, between, size in zip(self.low, self.high, self.interior, operands[0].shape, strict=True):
+            found.append(Demand("at least 0 elements left", 0, low + high + dilated(size, between + 1)))
+            found += dilation_demands(size, between + 1)
+        return tuple(found)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         low, high = static(self.name, self.low), static(self.name, self.high)
@@ -246,11 +255,16 @@ class Pad(TensorOperator):
         return choose(all_of(inside), Read(0, tuple(places)), Read(1, ()))
 
 
-def dilated(size: Dim, step: int) -> Dim:
+def dilated(size: Dim, step: Dim) -> Dim:
     """The size of an axis whose elements are put ``step`` apart."""
     if step == 1 or size == 0:
         return size
     return (size - 1) * step + 1
+
+
+def dilation_demands(size: Dim, step: Dim) -> tuple[Demand, ...]:
+    """That a symbolic axis is not empty where elements are put apart: the size of an empty one is no polynomial."""
+    return () if step == 1 or isinstance(size, int) else (Demand("an axis with an element", 1, size),)
 
 
 @dataclass(frozen=True, slots=True)

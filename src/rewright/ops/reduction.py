@@ -8,19 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import Dim, at_most, divide
+from rewright.ir.dims import Dim, at_most, ceil_quotient, divide
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import (
     REDUCERS,
     Array,
+    Demand,
     Real,
     ReductionKind,
     TensorOperator,
     binder,
     check_axes,
     check_count,
+    check_demands,
     check_kind,
     fold_over,
     identity_value,
@@ -114,9 +116,14 @@ class ReduceWindow(TensorOperator):
                 operand.shape, self.window, self.strides, self.padding, strict=True
             )
         ]
-        if any(at_most(0, side) is False for pair in self.padding for side in pair):
-            raise TypeMismatch(f"reduce_window needs padding of at least 0 and got {self.padding}")
+        check_demands(self, operands)
         return operand.with_shape(tuple(shape))
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        found = [Demand("padding of at least 0", 0, side) for pair in self.padding for side in pair]
+        for size, window, (low, high) in zip(operands[0].shape, self.window, self.padding, strict=True):
+            found += window_demands(size + low + high, window)
+        return (*found, *(Demand("strides of at least 1", 1, stride) for stride in self.strides))
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         operand = operands[0]
@@ -173,13 +180,21 @@ class ReduceWindow(TensorOperator):
         return fold_over(self.kind, operand.dtype, over, body)
 
 
-def window_count(name: str, size: Dim, window: Dim, stride: int) -> Dim:
+def window_demands(size: Dim, window: Dim) -> tuple[Demand, ...]:
+    """That a window is not empty and, where sizes are symbols, that it fits: the count is no polynomial else."""
+    fits = () if isinstance(size - window, int) else (Demand("windows within the padded axis", window, size),)
+    return Demand("windows of at least 1", 1, window), *fits
+
+
+def window_count(name: str, size: Dim, window: Dim, stride: Dim) -> Dim:
     """How many positions a window has on a padded axis; raises TypeMismatch where that is no polynomial."""
-    if stride < 1 or at_most(1, window) is False:
+    if at_most(1, stride) is False or at_most(1, window) is False:
         raise TypeMismatch(f"{name} needs windows and strides of at least 1 and got {window} and {stride}")
     room = size - window
-    if isinstance(room, int):
+    if isinstance(room, int) and isinstance(stride, int):
         return max(0, room // stride + 1)
+    if not isinstance(stride, int):
+        return ceil_quotient(room + 1, stride)
     for slack in range(stride):
         found = divide(room - slack, stride)
         if found is not None:

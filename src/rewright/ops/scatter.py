@@ -15,14 +15,15 @@ from rewright.ir.types import TensorType
 from rewright.ops.base import (
     REDUCERS,
     Array,
+    Demand,
     Real,
     TensorOperator,
     binder,
     check_ascending,
     check_axes,
     check_count,
+    check_demands,
     check_kind,
-    check_within,
     identity_value,
 )
 from rewright.ops.gather import (
@@ -103,12 +104,18 @@ class Scatter(TensorOperator):
             raise TypeMismatch(
                 f"scatter into {operand} keeps window axes {kept} and has update_window_dims {self.update_window_dims}"
             )
-        for axis, place in zip(kept, self.update_window_dims, strict=True):
-            check_within(self.name, f"windows within axis {axis}", updates.shape[place], operand.shape[axis])
+        check_demands(self, (operand, indices, updates))
         batch = without(indices.shape, self.index_vector_dim)
         found = tuple(updates.shape[a] for a in self.batch_axes(updates.rank))
         if found != batch:
             raise TypeMismatch(f"scatter has updates {updates} with batch sizes {found}, but the indices give {batch}")
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        operand, _, updates = operands
+        pairs = zip(self.window_axes(operand.rank), self.update_window_dims, strict=True)
+        return tuple(
+            Demand(f"windows within axis {axis}", updates.shape[place], operand.shape[axis]) for axis, place in pairs
+        )
 
     def window_axes(self, rank: int) -> tuple[int, ...]:
         """Input axes that an update window covers, in order."""

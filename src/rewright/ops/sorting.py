@@ -12,7 +12,7 @@ from rewright.ir.dims import Dim
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator, check_axes, check_count, check_within, static
+from rewright.ops.base import Array, Demand, Real, TensorOperator, check_axes, check_count, check_demands, static
 from rewright.terms.index import Index, Variable, element, variable
 from rewright.terms.scalar import (
     Absent,
@@ -70,9 +70,12 @@ class TopK(TensorOperator):
         operand = operands[0]
         if not operand.rank:
             raise TypeMismatch(f"top_k needs an axis and got {operand}")
-        check_within(self.name, "k of at least 0", 0, self.k)
-        check_within(self.name, "k within the last axis", self.k, operand.shape[-1])
+        check_demands(self, operands)
         return _result_type(self.name, operand.with_shape((*operand.shape[:-1], self.k)), self.result)
+
+    def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
+        last = operands[0].shape[-1]
+        return Demand("k of at least 0", 0, self.k), Demand("k within the last axis", self.k, last)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         (count,) = static(self.name, (self.k,))

@@ -1,0 +1,124 @@
+"""A rewrite rule: two programs over the same pattern variables, and when they are the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.types import DType
+from rewright.rules.pattern import Tensor
+from rewright.terms.conditions import AtMost, SizeCondition
+from rewright.terms.normal.prove import Claim
+
+Condition = SizeCondition | Tensor
+"""A condition on sizes, or a boolean expression over inputs that is true at every index."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``left = right`` for all sizes and values for which the conditions hold and the left side is valid.
+
+    Inputs of the graphs are the pattern variables, size symbols are the pattern variables for sizes and attributes.
+    """
+
+    name: str
+    statement: str
+    left: Graph
+    right: Graph
+    conditions: tuple[SizeCondition, ...] = ()
+    facts: Graph | None = None
+    provenance: str = ""
+    ranks: str = ""
+    """Why the proof at these ranks covers what the statement says, or at which ranks it holds."""
+
+    def claim(self) -> Claim:
+        """What there is to prove."""
+        return Claim(self.left, self.right, self.conditions, self.facts)
+
+
+def rule(
+    name: str,
+    statement: str,
+    left: Tensor | Sequence[Tensor],
+    right: Tensor | Sequence[Tensor],
+    *,
+    where: Iterable[Condition] = (),
+    provenance: str = "",
+    ranks: str = "",
+) -> Rule:
+    """A rule from its two sides; several results are sequences of the same length.
+
+    Raises RewrightError where the right side has inputs that the left does not have, or a condition is no condition.
+    """
+    lefts, rights = _several(left), _several(right)
+    if len(lefts) != len(rights):
+        raise RewrightError(f"rule {name!r} has {len(lefts)} results on the left and {len(rights)} on the right")
+    sizes: list[SizeCondition] = []
+    facts: list[Tensor] = []
+    for condition in where:
+        if isinstance(condition, Tensor):
+            if condition.type.dtype is not DType.BOOL:
+                raise RewrightError(f"rule {name!r}: a condition on elements must be boolean and is {condition.type}")
+            facts.append(condition)
+        else:
+            sizes.append(condition)
+    program = graph(lefts, name), graph(rights, name)
+    unknown = [label for label in program[1].inputs if label not in program[0].inputs]
+    if unknown:
+        raise RewrightError(f"rule {name!r}: the right side reads {unknown[0]!r}, which the left side does not have")
+    facts_graph = graph(facts, name) if facts else None
+    return Rule(name, statement, *program, tuple(sizes), facts_graph, provenance, ranks)
+
+
+def graph(results: Sequence[Tensor], name: str) -> Graph:
+    """Expressions as a graph with the results "0", "1", ...; equal nodes are one node.
+
+    Raises RewrightError where one name is given to inputs of different types.
+    """
+    builder = GraphBuilder(name)
+    known: dict[object, int] = {}
+    done: dict[int, int] = {}
+
+    def visit(tensor: Tensor) -> int:
+        if id(tensor) in done:
+            return done[id(tensor)]
+        operands = tuple(visit(operand) for operand in tensor.operands)
+        key = (tensor.op, operands)
+        if key not in known:
+            if isinstance(tensor.op, ops.Input):
+                known[key] = builder.input(tensor.op.label, tensor.op)
+            else:
+                known[key] = builder.add(tensor.op, *operands)
+        done[id(tensor)] = known[key]
+        return known[key]
+
+    for number, result in enumerate(results):
+        builder.output(str(number), visit(result))
+    return builder.build()
+
+
+def within(tensor: Tensor, low: object, high: object) -> tuple[Tensor, Tensor]:
+    """Conditions that all elements of an integer tensor are at least ``low`` and below ``high``."""
+    return tensor >= low, tensor < high  # type: ignore[operator]
+
+
+def ordered(*sizes: object) -> tuple[AtMost, ...]:
+    """Conditions that sizes are in ascending order."""
+    return tuple(AtMost(a, b) for a, b in zip(sizes, sizes[1:], strict=False))  # type: ignore[arg-type]
+
+
+def _several(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def digest(parts: Iterable[str]) -> str:
+    """The SHA-256 digest of texts."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part.encode())
+        found.update(b"\0")
+    return found.hexdigest()

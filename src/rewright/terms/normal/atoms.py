@@ -1,0 +1,559 @@
+"""Polynomials with rational exponents over atoms: one algebra for indices, sizes and real elements.
+
+A polynomial maps monomials to rational coefficients; a monomial is a sorted tuple of (atom, exponent). Every atom and
+every polynomial has a digest of its structure, so equality costs a comparison of bytes, shared subterms cost nothing,
+and every order that depends on terms is the same in every run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Literal, Union
+
+Number = Union[int, Fraction]
+NO_NAMES: frozenset[str] = frozenset()
+
+
+def digest(*parts: bytes | str) -> bytes:
+    """A collision-resistant name of a structure."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        found.update(len(data).to_bytes(4, "little"))
+        found.update(data)
+    return found.digest()
+
+
+def whole(value: Number) -> Number:
+    """A fraction that is an integer as an integer."""
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+class Atom:
+    """What polynomials are made of; subclasses say what it is.
+
+    ``free`` are the names of the free index and size symbols, ``level`` the depth of binders inside, ``integer``
+    whether the value is always an integer.
+    """
+
+    __slots__ = ("free", "integer", "key", "level")
+
+    def __init__(self, key: bytes, free: frozenset[str], level: int, integer: bool) -> None:
+        self.key = key
+        self.free = free
+        self.level = level
+        self.integer = integer
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atom) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+Monomial = tuple[tuple[Atom, Number], ...]
+
+
+class Polynomial:
+    """A sum of coefficients times monomials; immutable."""
+
+    __slots__ = ("_free", "_integer", "_key", "_level", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, Number]) -> None:
+        self.terms = terms
+        self._key: bytes | None = None
+        self._free: frozenset[str] | None = None
+        self._level: int | None = None
+        self._integer: bool | None = None
+
+    @property
+    def key(self) -> bytes:
+        """The digest of the structure."""
+        if self._key is None:
+            parts = [
+                b"".join([str(c).encode(), *(b"*" + a.key + str(e).encode() for a, e in m)])
+                for m, c in self.terms.items()
+            ]
+            self._key = digest("polynomial", *sorted(parts))
+        return self._key
+
+    @property
+    def free(self) -> frozenset[str]:
+        """Names of the free symbols."""
+        if self._free is None:
+            self._free = NO_NAMES.union(*(a.free for m in self.terms for a, _ in m))
+        return self._free
+
+    @property
+    def level(self) -> int:
+        """Depth of binders inside."""
+        if self._level is None:
+            self._level = max((a.level for m in self.terms for a, _ in m), default=0)
+        return self._level
+
+    @property
+    def integer(self) -> bool:
+        """Whether every value is an integer for a reason that the form shows."""
+        if self._integer is None:
+            self._integer = all(
+                isinstance(c, int) and all(a.integer and isinstance(e, int) and e > 0 for a, e in m)
+                for m, c in self.terms.items()
+            )
+        return self._integer
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __add__(self, other: Polynomial | Number) -> Polynomial:
+        right = polynomial(other)
+        if not right.terms:
+            return self
+        if not self.terms:
+            return right
+        total = dict(self.terms)
+        for monomial, coefficient in right.terms.items():
+            _accumulate(total, monomial, coefficient)
+        return Polynomial(total)
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial({m: -c for m, c in self.terms.items()})
+
+    def __sub__(self, other: Polynomial | Number) -> Polynomial:
+        return self + -polynomial(other)
+
+    def __mul__(self, other: Polynomial | Number) -> Polynomial:
+        if not isinstance(other, Polynomial):
+            return Polynomial({m: whole(c * other) for m, c in self.terms.items()}) if other else ZERO
+        total: dict[Monomial, Number] = {}
+        rest = ZERO
+        for m, c in self.terms.items():
+            for n, d in other.terms.items():
+                product, expanded = _multiply(m, n)
+                if expanded is None:
+                    _accumulate(total, product, c * d)
+                else:
+                    rest = rest + expanded * whole(c * d)
+        return Polynomial(total) + rest
+
+    def constant(self) -> Number | None:
+        """The number that this is, if it is one."""
+        if not self.terms:
+            return 0
+        return self.terms.get(()) if len(self.terms) == 1 else None
+
+    def single(self) -> tuple[Monomial, Number] | None:
+        """The one term, if there is exactly one."""
+        return next(iter(self.terms.items())) if len(self.terms) == 1 else None
+
+    def atom(self) -> Atom | None:
+        """The atom that this is, if it is nothing else."""
+        single = self.single()
+        if single is None or single[1] != 1 or len(single[0]) != 1 or single[0][0][1] != 1:
+            return None
+        return single[0][0][0]
+
+    def linear(self, name: str) -> tuple[Number, Polynomial] | None:
+        """``(c, rest)`` if this is ``c * name + rest`` and the symbol is not in the rest, else None."""
+        coefficient: Number = 0
+        rest: dict[Monomial, Number] = {}
+        for m, c in self.terms.items():
+            if not any(name in a.free for a, _ in m):
+                rest[m] = c
+            elif len(m) == 1 and m[0][1] == 1 and isinstance(m[0][0], Symbol):
+                coefficient = c
+            else:
+                return None
+        return coefficient, Polynomial(rest)
+
+    def atoms(self) -> Iterator[Atom]:
+        """The atoms of all monomials, with repetitions."""
+        for m in self.terms:
+            for a, _ in m:
+                yield a
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for m, c in sorted(self.terms.items(), key=lambda t: (-len(t[0]), str(t[0] and t[0][0][0]))):
+            factors = [str(a) if e == 1 else f"{a}^{e}" if _plain(e) else f"{a}^({e})" for a, e in m]
+            text = "*".join(factors) if factors else str(abs(c))
+            if factors and abs(c) != 1:
+                text = f"{abs(c)}*{text}"
+            parts.append(("- " if c < 0 else "+ ") + text)
+        shown = " ".join(parts).removeprefix("+ ")
+        return ("-" + shown[2:] if shown.startswith("- ") else shown) or "0"
+
+
+def _plain(exponent: Number) -> bool:
+    return isinstance(exponent, int) and exponent > 0
+
+
+def _accumulate(total: dict[Monomial, Number], monomial: Monomial, coefficient: Number) -> None:
+    value = whole(total.get(monomial, 0) + coefficient)
+    if value:
+        total[monomial] = value
+    else:
+        total.pop(monomial, None)
+
+
+def polynomial(value: Polynomial | Atom | Number) -> Polynomial:
+    """A number or an atom as a polynomial."""
+    if isinstance(value, Polynomial):
+        return value
+    if isinstance(value, Atom):
+        return Polynomial({((value, 1),): 1})
+    return Polynomial({(): whole(value)}) if value else ZERO
+
+
+ZERO = Polynomial({})
+ONE = Polynomial({(): 1})
+
+
+class Symbol(Atom):
+    """An integer: a size, an attribute, an index or a binder."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(digest("symbol", name), frozenset((name,)), 0, True)
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def symbol(name: str) -> Polynomial:
+    """The polynomial that is one symbol."""
+    return polynomial(Symbol(name))
+
+
+class Element(Atom):
+    """The element of a tensor at an index; tensors are total functions on integers."""
+
+    __slots__ = ("index", "tensor")
+
+    def __init__(self, tensor: str, index: tuple[Polynomial, ...], integer: bool) -> None:
+        key = digest("element", tensor, "i" if integer else "r", *(i.key for i in index))
+        super().__init__(key, _free(index), _level(index), integer)
+        self.tensor = tensor
+        self.index = index
+
+    def __str__(self) -> str:
+        return f"{self.tensor}[{', '.join(str(i) for i in self.index)}]"
+
+
+class Floor(Atom):
+    """The largest integer that is not above ``numerator / divisor``, for a divisor that is at least one."""
+
+    __slots__ = ("divisor", "numerator")
+
+    def __init__(self, numerator: Polynomial, divisor: Polynomial) -> None:
+        parts = (numerator, divisor)
+        super().__init__(digest("floor", *(p.key for p in parts)), _free(parts), _level(parts), True)
+        self.numerator = numerator
+        self.divisor = divisor
+
+    def __str__(self) -> str:
+        return f"floor(({self.numerator})/({self.divisor}))"
+
+
+class Function(Atom):
+    """A function without algebra: of equal arguments it is equal."""
+
+    __slots__ = ("arguments", "name")
+
+    def __init__(self, name: str, arguments: tuple[Polynomial, ...], integer: bool = False) -> None:
+        key = digest("function", name, *(a.key for a in arguments))
+        super().__init__(key, _free(arguments), _level(arguments), integer)
+        self.name = name
+        self.arguments = arguments
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(str(a) for a in self.arguments)})"
+
+
+class Exponential(Atom):
+    """e to a monomial with coefficient one; ``exp(sum of c*m)`` is the product of the ``exp(m)^c``."""
+
+    __slots__ = ("exponent",)
+
+    def __init__(self, exponent: Polynomial) -> None:
+        super().__init__(digest("exp", exponent.key), exponent.free, exponent.level, False)
+        self.exponent = exponent
+
+    def __str__(self) -> str:
+        return f"exp({self.exponent})"
+
+
+class Base(Atom):
+    """A polynomial whose power is not expanded: exponents below one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Polynomial) -> None:
+        super().__init__(digest("base", value.key), value.free, value.level, False)
+        self.value = value
+
+    def __str__(self) -> str:
+        return f"({self.value})"
+
+
+GuardKind = Literal["integer>=0", "integer=0", "real>=0", "real=0", "true"]
+
+
+class Guard:
+    """A condition: a polynomial over integers or reals against zero, or a boolean element."""
+
+    __slots__ = ("free", "key", "kind", "level", "value")
+
+    def __init__(self, kind: GuardKind, value: Polynomial) -> None:
+        self.kind = kind
+        self.value = value
+        self.key = digest("guard", kind, value.key)
+        self.free = value.free
+        self.level = value.level
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Guard) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        if self.kind == "true":
+            return str(self.value)
+        return f"{self.value} {'>=' if self.kind.endswith('>=0') else '='} 0"
+
+
+class Indicator(Atom):
+    """One where a guard holds, else zero."""
+
+    __slots__ = ("guard",)
+
+    def __init__(self, guard: Guard) -> None:
+        super().__init__(digest("indicator", guard.key), guard.free, guard.level, True)
+        self.guard = guard
+
+    def __str__(self) -> str:
+        return f"[{self.guard}]"
+
+
+def bound_name(level: int, number: int) -> str:
+    """The name of a bound variable of an atom at a nesting level, which no other level uses."""
+    return f"%{level}_{number}"
+
+
+class PrefixSum(Atom):
+    """The sum of ``body`` over ``0 <= k_i < bound_i``: an antiderivative, defined on all integers.
+
+    In the body the variables are named by :func:`bound_name` at this atom's level.
+    """
+
+    __slots__ = ("body", "bounds")
+
+    def __init__(self, bounds: tuple[Polynomial, ...], body: Polynomial) -> None:
+        level = body.level + 1
+        bound = {bound_name(level, number) for number in range(len(bounds))}
+        key = digest("sum", *(b.key for b in bounds), body.key)
+        super().__init__(key, (body.free - bound) | _free(bounds), max(level, _level(bounds)), body.integer)
+        self.bounds = bounds
+        self.body = body
+
+    @property
+    def depth(self) -> int:
+        """The level of its own variables."""
+        return self.body.level + 1
+
+    def __str__(self) -> str:
+        limits = ", ".join(f"{bound_name(self.depth, n)} < {b}" for n, b in enumerate(self.bounds))
+        return f"sum[{limits}]({self.body})"
+
+
+class Fold(Atom):
+    """A fold over ``0 <= k < size`` that is compared as it is written: products, ``last``, and uninterpreted sums."""
+
+    __slots__ = ("body", "kind", "size")
+
+    def __init__(self, kind: str, size: Polynomial, body: Polynomial) -> None:
+        bound = bound_name(body.level + 1, 0)
+        key = digest("fold", kind, size.key, body.key)
+        level = max(body.level + 1, size.level)
+        super().__init__(key, (body.free - {bound}) | size.free, level, body.integer and kind != "last")
+        self.kind = kind
+        self.size = size
+        self.body = body
+
+    @property
+    def variable(self) -> str:
+        """The name of its own variable in the body."""
+        return bound_name(self.body.level + 1, 0)
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{self.variable} < {self.size}]({self.body})"
+
+
+Range = tuple[Polynomial, Polynomial]
+
+
+class Item:
+    """What a maximum is taken of: a polynomial, or all values of one over ranges ``low <= k_i < high``, none empty."""
+
+    __slots__ = ("body", "free", "key", "level", "ranges")
+
+    def __init__(self, ranges: tuple[Range, ...], body: Polynomial) -> None:
+        self.ranges = ranges
+        self.body = body
+        limits = [limit for pair in ranges for limit in pair]
+        bound = {bound_name(body.level + 1, number) for number in range(len(ranges))}
+        self.key = digest("item", *(limit.key for limit in limits), body.key)
+        self.free = (body.free - bound) | _free(limits)
+        self.level = max(body.level + bool(ranges), _level(limits))
+
+    @property
+    def depth(self) -> int:
+        """The level of its own variables."""
+        return self.body.level + 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Item) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        limits = ", ".join(f"{lo} <= {bound_name(self.depth, n)} < {hi}" for n, (lo, hi) in enumerate(self.ranges))
+        return f"{self.body}{f' for {limits}' if limits else ''}"
+
+
+class Largest(Atom):
+    """The largest of several items, each finite and at least one of them present."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self.items = tuple(sorted(items, key=lambda item: item.key))
+        free = NO_NAMES.union(*(item.free for item in self.items))
+        level = max(item.level for item in self.items)
+        integer = all(item.body.integer for item in self.items)
+        super().__init__(digest("max", *(item.key for item in self.items)), free, level, integer)
+
+    def __str__(self) -> str:
+        return f"max({'; '.join(str(item) for item in self.items)})"
+
+
+def _free(parts: Iterable[Polynomial]) -> frozenset[str]:
+    return NO_NAMES.union(*(p.free for p in parts))
+
+
+def _level(parts: Iterable[Polynomial]) -> int:
+    return max((p.level for p in parts), default=0)
+
+
+def sorted_monomial(factors: Iterable[tuple[Atom, Number]]) -> Monomial:
+    """Factors in the one order of monomials."""
+    return tuple(sorted(factors, key=lambda factor: factor[0].key))
+
+
+def _multiply(left: Monomial, right: Monomial) -> tuple[Monomial, Polynomial | None]:
+    """The product of two monomials, or a polynomial where powers of sums reached one and were expanded."""
+    if not left:
+        return right, None
+    if not right:
+        return left, None
+    factors = dict(left)
+    whole_powers: list[tuple[Polynomial, int]] = []
+    for atom, exponent in right:
+        total = whole(factors.get(atom, 0) + exponent)
+        if isinstance(atom, Indicator):
+            total = 1
+        elif isinstance(atom, Base):
+            total = _expand(atom, total, whole_powers)
+        if total:
+            factors[atom] = total
+        else:
+            factors.pop(atom, None)
+    product = sorted_monomial(factors.items())
+    if not whole_powers:
+        return product, None
+    result = Polynomial({product: 1})
+    for value, power in whole_powers:
+        result = result * integer_power(value, power)
+    return product, result
+
+
+def _expand(atom: Base, exponent: Number, whole_powers: list[tuple[Polynomial, int]]) -> Number:
+    """The exponent that stays on the base; a whole part that can be written out is noted."""
+    floor = exponent.numerator // exponent.denominator
+    if floor >= 1 or (floor < 0 and atom.value.single() is not None and not isinstance(atom.value.atom(), Indicator)):
+        whole_powers.append((atom.value, floor))
+        return whole(exponent - floor)
+    return exponent
+
+
+def integer_power(value: Polynomial, exponent: int) -> Polynomial:
+    """A power with an integer exponent; the inverse of a sum is a base with its common factors taken out.
+
+    Raises ZeroDivisionError for a negative power of zero.
+    """
+    if exponent >= 0:
+        result = ONE
+        for _ in range(exponent):
+            result = result * value
+        return result
+    if not value.terms:
+        raise ZeroDivisionError
+    single = value.single()
+    if single is not None:
+        return integer_power(_inverse(*single), -exponent)
+    coefficient, common, rest = content(value)
+    outside = integer_power(_inverse(common, coefficient), -exponent)
+    if rest.single() is not None:
+        return outside * integer_power(rest, exponent)
+    return outside * Polynomial({((Base(rest), exponent),): 1})
+
+
+def _inverse(monomial: Monomial, coefficient: Number) -> Polynomial:
+    """One over a single term. The inverse of an indicator is one where it holds, and it is not defined elsewhere."""
+    inverse = whole(Fraction(1) / coefficient)
+    plain = Polynomial({sorted_monomial((a, -e) for a, e in monomial if not isinstance(a, (Indicator, Base))): inverse})
+    for atom, exponent in monomial:
+        if isinstance(atom, Indicator):
+            plain = plain * Polynomial({((Base(polynomial(atom)), -1),): 1})
+        elif isinstance(atom, Base):
+            plain = plain * _base_power(atom, -exponent)
+    return plain
+
+
+def _base_power(atom: Base, exponent: Number) -> Polynomial:
+    powers: list[tuple[Polynomial, int]] = []
+    rest = _expand(atom, exponent, powers)
+    result = Polynomial({((atom, rest),): 1}) if rest else ONE
+    for value, power in powers:
+        result = result * integer_power(value, power)
+    return result
+
+
+def content(value: Polynomial) -> tuple[Number, Monomial, Polynomial]:
+    """``value = coefficient * common * rest``: the rest has leading coefficient one and no common atom."""
+    monomials = list(value.terms)
+    common = dict(monomials[0])
+    for monomial in monomials[1:]:
+        powers = dict(monomial)
+        common = {a: min(e, powers[a]) for a, e in common.items() if a in powers}
+    kept = sorted_monomial((a, e) for a, e in common.items() if not isinstance(a, (Indicator, Base)))
+    rest = value * _inverse(kept, 1) if kept else value
+    leading = rest.terms[min(rest.terms, key=_order)]
+    return leading, kept, rest * whole(Fraction(1) / leading)
+
+
+def _order(monomial: Monomial) -> tuple[tuple[bytes, str], ...]:
+    return tuple((a.key, str(e)) for a, e in monomial)
+
+
+def leading_monomial(value: Polynomial) -> Monomial:
+    """The monomial that decides the sign in which an equation is written."""
+    return min(value.terms, key=_order)

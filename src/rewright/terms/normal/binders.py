@@ -1,0 +1,213 @@
+"""Steps that sums and maxima share: how a bound variable is split, merged, moved and named."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from rewright.terms.normal.atoms import (
+    ONE,
+    Atom,
+    Base,
+    Element,
+    Exponential,
+    Floor,
+    Fold,
+    Function,
+    Indicator,
+    Largest,
+    Polynomial,
+    PrefixSum,
+    bound_name,
+    symbol,
+)
+from rewright.terms.normal.context import Context, TooHard
+from rewright.terms.normal.division import divide
+from rewright.terms.normal.guards import at_least
+from rewright.terms.normal.substitution import substitute
+
+Binder = tuple[str, Polynomial, Polynomial]
+"""Name, lower bound, upper bound (exclusive)."""
+
+
+def children(atom: Atom) -> tuple[Polynomial, ...]:
+    """The polynomials directly inside an atom."""
+    if isinstance(atom, Element):
+        return atom.index
+    if isinstance(atom, Floor):
+        return atom.numerator, atom.divisor
+    if isinstance(atom, Function):
+        return atom.arguments
+    if isinstance(atom, Exponential):
+        return (atom.exponent,)
+    if isinstance(atom, Base):
+        return (atom.value,)
+    if isinstance(atom, Indicator):
+        return (atom.guard.value,)
+    if isinstance(atom, PrefixSum):
+        return (*atom.bounds, atom.body)
+    if isinstance(atom, Fold):
+        return atom.size, atom.body
+    if isinstance(atom, Largest):
+        return tuple(p for item in atom.items for p in (item.body, *(limit for pair in item.ranges for limit in pair)))
+    return ()
+
+
+def inner_atoms(value: Polynomial, using: frozenset[str] | None = None) -> Iterator[Atom]:
+    """Every atom at any depth, once; with ``using`` only those in which one of these names is free."""
+    seen: set[bytes] = set()
+    stack = [value]
+    while stack:
+        for atom in stack.pop().atoms():
+            if atom.key in seen or (using is not None and not (atom.free & using)):
+                continue
+            seen.add(atom.key)
+            yield atom
+            stack.extend(children(atom))
+
+
+def without(binders: Sequence[Binder], *names: str) -> list[Binder]:
+    """The other binders."""
+    return [b for b in binders if b[0] not in names]
+
+
+def split_digits(
+    context: Context, binders: Sequence[Binder], body: Polynomial
+) -> tuple[list[Binder], list[Binder], Polynomial] | None:
+    """A variable over ``[0, n*q)`` used through its quotient by q becomes two: (all binders, the two, body)."""
+    for name, low, high in binders:
+        if low.terms:
+            continue
+        for atom in inner_atoms(body, frozenset((name,))):
+            if not isinstance(atom, Floor) or name not in atom.numerator.free:
+                continue
+            divisor = atom.divisor
+            count, rest = divide(high, divisor)
+            if rest.terms or not count.terms or count == ONE or divisor.free & {b[0] for b in binders}:
+                continue
+            if not (context.holds(at_least(count, 0)) and context.holds(at_least(divisor, 1))):
+                continue
+            zero = Polynomial({})
+            new: list[Binder] = [(context.fresh("b"), zero, count), (context.fresh("b"), zero, divisor)]
+            with context.ranges(new):
+                changed = substitute(context, body, {name: symbol(new[0][0]) * divisor + symbol(new[1][0])})
+            names = frozenset(b[0] for b in new)
+            stuck = (a for a in inner_atoms(changed, names) if isinstance(a, Floor) and a.divisor == divisor)
+            if next(stuck, None) is None:
+                return [*without(binders, name), *new], new, changed
+    return None
+
+
+def merge_digits(
+    context: Context, binders: Sequence[Binder], body: Polynomial
+) -> tuple[list[Binder], Polynomial] | None:
+    """Variables i and j over ``[0, n)`` that are only used as ``i*n + j`` become one."""
+    for j, low, high in binders:
+        if low.terms:
+            continue
+        for i, first, last in binders:
+            if i == j or j in (last.free | first.free) or i in high.free or not _joined(body, i, j):
+                continue
+            name = context.fresh("b")
+            changed = substitute(context, body, {j: symbol(name) - high * symbol(i)})
+            if i not in changed.free:
+                return [*without(binders, i, j), (name, high * first, high * last)], changed
+    return None
+
+
+def _joined(body: Polynomial, i: str, j: str) -> bool:
+    """Whether both variables occur together in every innermost use: a cheap test before a substitution."""
+    for atom in inner_atoms(body, frozenset((i, j))):
+        for child in children(atom):
+            used = child.free & {i, j}
+            if len(used) == 1 and not any(isinstance(a, (Element, Function)) for a in child.atoms()):
+                return False
+    return True
+
+
+def offsets(body: Polynomial, name: str, bound: frozenset[str]) -> list[tuple[int, Polynomial]]:
+    """The ways ``(c, r)`` in which the first (tensor, axis) that uses a variable as ``c*name + r`` does so.
+
+    c is one or minus one, and r has no bound variable.
+    """
+    found: dict[tuple[str, int], dict[tuple[int, bytes], tuple[int, Polynomial]]] = {}
+    for atom in inner_atoms(body, frozenset((name,))):
+        if isinstance(atom, Element):
+            places = [(atom.tensor, axis, index) for axis, index in enumerate(atom.index)]
+        elif isinstance(atom, Floor):
+            places = [("~floor", 0, atom.numerator)]
+        else:
+            continue
+        for tensor, axis, index in places:
+            use = index.linear(name)
+            if use is None or use[0] not in (1, -1) or use[1].free & bound or _has_bound(use[1]):
+                continue
+            way = (int(use[0]), use[1])
+            found.setdefault((tensor, axis), {})[way[0], way[1].key] = way
+    if not found:
+        return []
+    ways = found[min(found)]
+    return [ways[key] for key in sorted(ways)]
+
+
+def _has_bound(value: Polynomial) -> bool:
+    return any(name.startswith(("%", "~b", "~k")) for name in value.free)
+
+
+def moved(context: Context, binder: Binder, sign: int, offset: Polynomial) -> tuple[Binder, Polynomial]:
+    """The binder renamed so that its use ``sign*name + offset`` is the new variable itself, with the old one's value."""
+    _, low, high = binder
+    name = context.fresh("b")
+    if sign == 1:
+        return (name, low + offset, high + offset), symbol(name) - offset
+    return (name, offset - high + 1, offset - low + 1), offset - symbol(name)
+
+
+def placements(
+    context: Context, binders: list[Binder], body: Polynomial, most: int
+) -> list[tuple[list[Binder], Polynomial]]:
+    """The binders moved so that the first use of each has offset zero, in every way up to ``most``."""
+    bound = frozenset(b[0] for b in binders)
+    found = [(list(binders), body)]
+    for position in range(len(binders)):
+        grown: list[tuple[list[Binder], Polynomial]] = []
+        for current, value in found:
+            ways = offsets(value, current[position][0], bound | {b[0] for b in current})
+            if not ways:
+                grown.append((current, value))
+            for sign, offset in ways:
+                if sign == 1 and not offset.terms:
+                    grown.append((current, value))
+                    continue
+                binder, old = moved(context, current[position], sign, offset)
+                changed = substitute(context, value, {current[position][0]: old})
+                grown.append(([*current[:position], binder, *current[position + 1 :]], changed))
+        found = grown[:most]
+    return found
+
+
+def orders(count: int) -> Iterator[tuple[int, ...]]:
+    """All orders of up to four binders; of more, the given one."""
+    if count <= 4:
+        yield from itertools.permutations(range(count))
+    else:
+        yield tuple(range(count))
+
+
+def named(context: Context, binders: Sequence[Binder], order: Sequence[int], body: Polynomial) -> Polynomial:
+    """The body with binders named by level, in an order; raises TooHard where renaming changes the level."""
+    level = 1 + body.level
+    for _ in range(3):
+        renamed = {binders[b][0]: symbol(bound_name(level, number)) for number, b in enumerate(order)}
+        found = substitute(context, body, renamed)
+        # The names say the level, and inner sums are built again when names change.
+        if found.level + 1 == level:
+            return found
+        level = found.level + 1
+    raise TooHard("a sum whose depth depends on the names of its variables")
+
+
+def opened(context: Context, count: int, level: int) -> tuple[list[str], dict[str, Polynomial]]:
+    """Fresh names for bound variables of a level, and the substitution that puts them in."""
+    names = [context.fresh("b") for _ in range(count)]
+    return names, {bound_name(level, number): symbol(name) for number, name in enumerate(names)}

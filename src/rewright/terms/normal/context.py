@@ -1,0 +1,312 @@
+"""What is known on a path of a proof, and what follows from it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewright.terms.normal.atoms import Atom, Element, Guard, Monomial, Number, Polynomial, Symbol, polynomial, symbol
+from rewright.terms.normal.bridge import Bridge, Signed
+from rewright.terms.normal.guards import at_least, below, is_zero
+
+
+class OutOfTime(Exception):
+    """The wall-clock limit of a proof is used up."""
+
+
+class TooHard(Exception):
+    """A term that the normal form has no rules for; the message says which."""
+
+
+@dataclass
+class _Frame:
+    """What was added at one depth of the proof."""
+
+    facts: list[Signed] = field(default_factory=list[Signed])
+    known: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
+    decisions: dict[bytes, bool | None] = field(default_factory=dict[bytes, "bool | None"])
+    ranges: dict[str, tuple[Polynomial, Polynomial]] = field(default_factory=dict[str, "tuple[Polynomial, Polynomial]"])
+    memo: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    sent: int = 0
+
+
+Values = Mapping[str, Polynomial]
+Rebuilders = Mapping[type[Atom], "Callable[[Context, Any, Values], Polynomial]"]
+Universal = Callable[[Element], Iterable[tuple["Guard | bool", bool]]]
+"""Facts about one element of a tensor that hold for all of its elements."""
+
+
+class Context:
+    """A scoped set of facts. Nothing in it outlives the proof that it was made for."""
+
+    def __init__(self, deadline: float, rebuild: Rebuilders, query_milliseconds: int = 400) -> None:
+        self.deadline = deadline
+        self.rebuild = rebuild
+        """How an atom of a kind is built again when symbols in it are replaced."""
+        self.query_milliseconds = query_milliseconds
+        self._frames = [_Frame()]
+        self._lows: dict[str, int] = {}
+        self._bridge: Bridge | None = None
+        self._names = itertools.count()
+        self.universal: dict[str, list[Universal]] = {}
+        """Facts by the name of the tensor whose elements they are about."""
+
+    @property
+    def queries(self) -> int:
+        """Number of questions that went to z3."""
+        return self._bridge.queries if self._bridge is not None else 0
+
+    @property
+    def trail(self) -> list[Signed]:
+        """All facts of the current path."""
+        return [fact for frame in self._frames for fact in frame.facts]
+
+    def tick(self) -> None:
+        """Raise OutOfTime where the time of the proof is used up."""
+        if time.monotonic() > self.deadline:
+            raise OutOfTime
+
+    def fresh(self, prefix: str) -> str:
+        """A name that nothing in this proof has."""
+        return f"~{prefix}{next(self._names)}"
+
+    def size(self, name: str, low: int) -> None:
+        """A symbol that is at least ``low``."""
+        self._lows[name] = low
+        self.add(at_least(symbol(name), low))
+
+    def is_size(self, name: str) -> bool:
+        """Whether a symbol stands for a size, which is at least one."""
+        return self._lows.get(name, 0) >= 1
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Facts added inside are forgotten at the end."""
+        depth = len(self._frames)
+        self._frames.append(_Frame())
+        try:
+            yield
+        finally:
+            del self._frames[depth:]
+            if self._bridge is not None:
+                while self._bridge.depth >= depth:
+                    self._bridge.pop()
+
+    @contextmanager
+    def under(self, guard: Guard, polarity: bool) -> Generator[None]:
+        """A scope in which a guard holds, or does not."""
+        with self.scope():
+            self.add(guard, polarity)
+            yield
+
+    @contextmanager
+    def ranges(self, binders: Sequence[tuple[str, Polynomial, Polynomial]]) -> Generator[None]:
+        """A scope with ``low <= name < high`` for each."""
+        with self.scope():
+            for name, low, high in binders:
+                self.range(name, low, high)
+            yield
+
+    def add(self, guard: Guard | bool, polarity: bool = True) -> None:
+        """Assume a guard, or its negation."""
+        frame = self._frames[-1]
+        if isinstance(guard, bool):
+            if guard is polarity:
+                return
+            guard, polarity = Guard("integer>=0", polynomial(-1)), True
+        if self.fact(guard) is polarity:
+            return
+        frame.facts.append((guard, polarity))
+        frame.known[guard.key] = polarity
+        frame.decisions.clear()
+        self._instantiate(guard.value)
+
+    def range(self, name: str, low: Polynomial, high: Polynomial) -> None:
+        """Assume ``low <= name < high`` for an index variable."""
+        self._frames[-1].ranges[name] = (low, high)
+        self.add(at_least(symbol(name), low))
+        self.add(below(symbol(name), high))
+
+    def memo(self, key: Any) -> Any:
+        """What was remembered under a key on this path, or None."""
+        for frame in reversed(self._frames):
+            if key in frame.memo:
+                return frame.memo[key]
+        return None
+
+    def remember(self, key: Any, value: Any) -> None:
+        """Remember something for as long as the facts hold that it depends on."""
+        self._frames[-1].memo[key] = value
+
+    def fact(self, guard: Guard) -> bool | None:
+        """What was assumed about a guard literally."""
+        for frame in reversed(self._frames):
+            if guard.key in frame.known:
+                return frame.known[guard.key]
+        return None
+
+    def holds(self, guard: Guard | bool) -> bool:
+        """Whether a guard is known to be true."""
+        return self.decide(guard) is True
+
+    def equal(self, left: Polynomial, right: Polynomial) -> bool:
+        """Whether two integers are known to be equal."""
+        return left.key == right.key or self.holds(is_zero(left - right))
+
+    def decide(self, guard: Guard | bool) -> bool | None:
+        """True, False, or None where both are possible for all that is known."""
+        if isinstance(guard, bool):
+            return guard
+        found = self.fact(guard)
+        if found is not None:
+            return found
+        for frame in reversed(self._frames):
+            if guard.key in frame.decisions and (frame is self._frames[-1] or frame.decisions[guard.key] is not None):
+                return frame.decisions[guard.key]
+        self.tick()
+        self._instantiate(guard.value)
+        found = self._by_bounds(guard)
+        if found is None and guard.kind != "true":
+            found = self._by_solver(guard)
+        self._frames[-1].decisions[guard.key] = found
+        return found
+
+    def decide_cheaply(self, guard: Guard | bool) -> bool | None:
+        """As ``decide``, from literal facts and own bounds only."""
+        if isinstance(guard, bool):
+            return guard
+        self._instantiate(guard.value)
+        found = self.fact(guard)
+        return found if found is not None else self._by_bounds(guard)
+
+    def contradictory(self) -> bool:
+        """Whether the facts cannot hold together."""
+        return self._synchronised().impossible()
+
+    def small_model(self, names: Iterable[str], most: int = 6) -> dict[str, int] | None:
+        """Small integers for symbols under which the facts hold, as far as z3 can say."""
+        return self._synchronised().small_model(names, most)
+
+    def implied_real(self, guard: Guard, polarity: bool) -> bool:
+        """Whether z3 finds that a guard has a truth value."""
+        return self._synchronised().impossible([(guard, not polarity)])
+
+    def _by_bounds(self, guard: Guard) -> bool | None:
+        value = guard.value
+        if guard.kind == "integer>=0":
+            if self.nonnegative(value) or self._from_facts(value):
+                return True
+            return False if self.nonnegative(-value - 1) or self._from_facts(-value - 1) else None
+        if guard.kind == "integer=0" and (self.nonnegative(value - 1) or self.nonnegative(-value - 1)):
+            return False
+        return None
+
+    def _from_facts(self, value: Polynomial) -> bool:
+        """Whether ``value >= 0`` because it is no less than what one fact says is not negative."""
+        for frame in self._frames:
+            for guard, polarity in frame.facts:
+                if guard.kind != "integer>=0" or not (guard.free & value.free):
+                    continue
+                known = guard.value if polarity else -guard.value - 1
+                if self.nonnegative(value - known):
+                    return True
+        return False
+
+    def _by_solver(self, guard: Guard) -> bool | None:
+        bridge = self._synchronised()
+        if bridge.impossible([(guard, False)]):
+            return True
+        return False if bridge.impossible([(guard, True)]) else None
+
+    def _synchronised(self) -> Bridge:
+        """The solver with all facts of the path; facts are sent when the first question needs them."""
+        self.tick()
+        if self._bridge is None:
+            self._bridge = Bridge(self.query_milliseconds)
+        bridge = self._bridge
+        left = int((self.deadline - time.monotonic()) * 1000) + 1
+        bridge.limit(min(self.query_milliseconds, left))
+        for depth, frame in enumerate(self._frames):
+            if depth > bridge.depth:
+                bridge.push()
+                frame.sent = 0
+            if frame.sent < len(frame.facts):
+                bridge.add(frame.facts[frame.sent :])
+                frame.sent = len(frame.facts)
+        return bridge
+
+    def bounds(self, name: str) -> tuple[Polynomial, Polynomial] | None:
+        """The range that was given to an index variable."""
+        for frame in reversed(self._frames):
+            if name in frame.ranges:
+                return frame.ranges[name]
+        return None
+
+    def nonnegative(self, value: Polynomial) -> bool:
+        """Own bounds, without z3: index variables at the worse end of their range, sizes at their lower bound.
+
+        A variable goes to an end only if the sign of its coefficient is known the same way.
+        """
+        if not value.integer:
+            return False
+        for name in sorted(value.free, reverse=True):
+            bounds = self.bounds(name)
+            if bounds is None or name not in value.free:
+                continue
+            split = _split(value, name)
+            if split is None:
+                return False
+            factor, rest = split
+            if self.nonnegative(factor):
+                value = rest + factor * bounds[0]
+            elif self.nonnegative(-factor):
+                value = rest + factor * (bounds[1] - 1)
+            else:
+                return False
+        return self._nonnegative_sizes(value)
+
+    def _nonnegative_sizes(self, value: Polynomial) -> bool:
+        total = polynomial(0)
+        for monomial, coefficient in value.terms.items():
+            product = polynomial(coefficient)
+            for atom, exponent in monomial:
+                if not isinstance(atom, Symbol) or atom.name not in self._lows:
+                    return False
+                shifted = polynomial(atom) + self._lows[atom.name]
+                for _ in range(int(exponent)):
+                    product = product * shifted
+            total = total + product
+        return all(c >= 0 for c in total.terms.values())
+
+    def _instantiate(self, value: Polynomial) -> None:
+        """Add what is known about all elements of a tensor for the elements that occur."""
+        if not self.universal:
+            return
+        for atom in list(value.atoms()):
+            if isinstance(atom, Element) and atom.tensor in self.universal:
+                marker = ("element", atom.key)
+                if self.memo(marker) is None:
+                    self.remember(marker, True)
+                    for make in self.universal[atom.tensor]:
+                        for guard, polarity in make(atom):
+                            self.add(guard, polarity)
+
+
+def _split(value: Polynomial, name: str) -> tuple[Polynomial, Polynomial] | None:
+    """``value = factor * name + rest``, or None where the symbol occurs otherwise."""
+    factor: dict[Monomial, Number] = {}
+    rest: dict[Monomial, Number] = {}
+    for monomial, coefficient in value.terms.items():
+        exponents = [e for a, e in monomial if isinstance(a, Symbol) and a.name == name]
+        if any(name in a.free and not isinstance(a, Symbol) for a, _ in monomial) or (exponents and exponents[0] != 1):
+            return None
+        if exponents:
+            left = tuple(t for t in monomial if not (isinstance(t[0], Symbol) and t[0].name == name))
+            factor[left] = factor.get(left, 0) + coefficient
+        else:
+            rest[monomial] = coefficient
+    return Polynomial(factor), Polynomial(rest)

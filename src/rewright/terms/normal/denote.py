@@ -1,0 +1,418 @@
+"""The elements of a graph's nodes in normal form, read off the operators' own denotations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from rewright.ir.dims import Dim
+from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator, Unsupported
+from rewright.ir.types import DType, TensorType
+from rewright.terms import index as places
+from rewright.terms import scalar as scalars
+from rewright.terms.index import Index, Variable, result_index
+from rewright.terms.normal.atoms import ONE, ZERO, Element, Fold, Function, Indicator, Polynomial, polynomial, symbol
+from rewright.terms.normal.binders import named
+from rewright.terms.normal.cases import branch, each, truth
+from rewright.terms.normal.context import Context, TooHard
+from rewright.terms.normal.division import floor_quotient, floor_remainder
+from rewright.terms.normal.functions import Functions, Grade
+from rewright.terms.normal.guards import (
+    MINUS_INFINITY,
+    MISSING,
+    PLUS_INFINITY,
+    Choice,
+    Infinite,
+    Value,
+    at_least,
+    at_least_zero,
+    boolean,
+    is_zero,
+)
+from rewright.terms.normal.maxima import max_over, negative
+from rewright.terms.normal.needs import Kind, Need, Variables
+from rewright.terms.normal.sums import sum_over
+from rewright.terms.scalar import Scalar
+from rewright.terms.walk import elements, subterms
+
+Place = tuple[Polynomial, ...]
+Environment = Mapping[Variable, Polynomial]
+Sizes = Callable[[Dim], Polynomial]
+
+
+class Denoter:
+    """Denotes nodes of one graph. Values are remembered for as long as the facts hold under which they were found."""
+
+    def __init__(self, context: Context, graph: Graph, sizes: Sizes, grade: Grade = "real") -> None:
+        self.context = context
+        self.graph = graph
+        self.sizes = sizes
+        self.needs: list[Need] = []
+        """What had to hold for the values denoted so far."""
+        self.lookups: list[Need] | None = None
+        """Where given, what had to hold for reads at places computed from data."""
+        self._functions = Functions(context, grade, self._require)
+        self._grade = grade
+        self._variables: list[tuple[str, Polynomial, Polynomial]] = []
+        self._base = len(context.trail)
+        self._scalars: dict[int, Scalar] = {}
+
+    def value(self, position: int, index: Place) -> Value:
+        """The element of a node at an index. Raises TooHard and OutOfTime."""
+        key = (id(self), position, index)
+        found = self.context.memo(key)
+        if found is None:
+            found = self._denote(position, index)
+            self.context.remember(key, found)
+        return found
+
+    def shape(self, position: int) -> Place:
+        """The sizes of a node."""
+        return tuple(self.sizes(size) for size in self.graph.nodes[position].type.shape)
+
+    def looks_up(self, position: int) -> bool:
+        """Whether a node reads an operand at a place computed from data."""
+        node = self.graph.nodes[position]
+        if not node.operands:
+            return False
+        reads = (part for part in subterms(self._scalar(position, node)) if isinstance(part, scalars.Read))
+        return any(_is_computed(i) for read in reads for i in read.index)
+
+    def lookups_of(self, position: int, binders: Sequence[tuple[str, Polynomial, Polynomial]], node: Node) -> list[Need]:
+        """What has to hold for the reads of one node, at an index of fresh variables."""
+        self.lookups, before = [], self._variables
+        self._variables = [*binders]
+        try:
+            variables = [place.as_variable() for place in result_index(len(binders))]
+            at = {name: symbol(b[0]) for name, b in zip(variables, binders, strict=True) if name is not None}
+            _Reader(self, position).scalar(self._scalar(position, node), at)
+            return [need for need in self.lookups if need.operation == node.op.name]
+        finally:
+            self.lookups, self._variables = None, before
+
+    def _denote(self, position: int, index: Place) -> Value:
+        node = self.graph.nodes[position]
+        label = getattr(node.op, "label", None)
+        if not node.operands and label is not None:
+            return self._input(label, node.type.dtype, index)
+        variables = [place.as_variable() for place in result_index(len(index))]
+        environment = {name: i for name, i in zip(variables, index, strict=True) if name is not None}
+        return _Reader(self, position).scalar(self._scalar(position, node), environment)
+
+    def _scalar(self, position: int, node: Node) -> Scalar:
+        if position not in self._scalars:
+            found = _denotation(node.op, self.operand_types(node))
+            if isinstance(found, Unsupported):
+                raise TooHard(f"{node.op.name}, which has no denotation: {found.why}")
+            self._scalars[position] = found
+        return self._scalars[position]
+
+    def operand_types(self, node: Node) -> list[TensorType]:
+        """The types of the operands of a node."""
+        return [self.graph.nodes[p].type for p in node.operands]
+
+    def _input(self, label: str, dtype: DType, index: Place) -> Value:
+        if dtype is DType.BOOL:
+            return truth(self.context, boolean(Element(label, index, True)))
+        return polynomial(Element(label, index, dtype.is_integer))
+
+    def _require(self, kind: Kind, value: Polynomial, operation: str) -> None:
+        variables: Variables = tuple(self._variables)
+        self.needs.append(Need(kind, value, tuple(self.context.trail[self._base :]), variables, operation))
+
+    def fold(self, fold: scalars.Fold, is_float: bool, is_boolean: bool, body: Callable[[Polynomial], Value]) -> Value:
+        """A fold of ``body`` over ``0 <= k < size``; the facts about k hold in the body only."""
+        name, size, kind = self.context.fresh("k"), self.sizes(fold.size), fold.kind
+        with self.context.ranges([(name, ZERO, size)]):
+            self._variables.append((name, ZERO, size))
+            try:
+                value = body(symbol(name))
+            finally:
+                self._variables.pop()
+        if kind == "sum" and not (is_float and self._grade == "move"):
+            return sum_over(self.context, name, size, value)
+        if kind in ("maximum", "minimum") or is_boolean:
+            return self._extreme(fold, name, size, value)
+        return self._as_written(kind, name, size, value)
+
+    def _extreme(self, fold: scalars.Fold, name: str, size: Polynomial, value: Value) -> Value:
+        """A maximum, or a minimum as minus the maximum of negatives; truth values are zero and one."""
+        lowest = fold.kind in ("minimum", "and")
+        found = max_over(self.context, name, size, negative(value) if lowest else value)
+        empty = fixed(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
+
+        def leaf(one: Value) -> Value:
+            if isinstance(one, Infinite) and one.sign < 0:
+                return empty
+            return negative(one) if lowest else one
+
+        return each(self.context, leaf, found)
+
+    def _as_written(self, kind: str, name: str, size: Polynomial, value: Value) -> Value:
+        if isinstance(value, Choice) and name not in value.guard.free:
+            yes, no = value.yes, value.no
+            return branch(
+                self.context,
+                value.guard,
+                lambda: self._as_written(kind, name, size, yes),
+                lambda: self._as_written(kind, name, size, no),
+            )
+        body = named(self.context, [(name, ZERO, size)], (0,), _formal(value))
+        return polynomial(Fold(kind, size, body))
+
+    def choose(self, predicate: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
+        """One of two values by a truth value."""
+
+        def leaf(one: Value) -> Value:
+            if not isinstance(one, Polynomial):
+                raise TooHard(f"a choice by {one}")
+            return branch(self.context, at_least(one, 1), yes, no)
+
+        return each(self.context, leaf, predicate)
+
+    def apply(self, name: str, arguments: tuple[Value, ...], is_float: bool) -> Value:
+        """A scalar function of guarded values."""
+        return self._functions.apply(name, arguments, is_float)
+
+    def opaque(self, name: str, arguments: tuple[Value, ...], integer: bool) -> Value:
+        """A function of which only its arguments are known."""
+        return each(self.context, lambda *leaves: self._functions.opaque(name, leaves, integer), *arguments)
+
+    @property
+    def exact_casts(self) -> bool:
+        """Whether conversions between floats are the identity; in data movement they are functions of their own."""
+        return self._grade == "real"
+
+    def look_up(self, node: Node, operand: int, places: Place) -> None:
+        """Note that an element is read at a place computed from data, which must be inside the operand."""
+        if self.lookups is None:
+            return
+        sizes = [self.sizes(size) for size in self.graph.nodes[node.operands[operand]].type.shape]
+        path, variables = tuple(self.context.trail[self._base :]), tuple(self._variables)
+        for place, size in zip(places, sizes, strict=True):
+            for value in (place, size - place - 1):
+                self.lookups.append(Need("not negative", value, path, variables, node.op.name))
+
+
+def _denotation(op: Operator, operands: Sequence[TensorType]) -> Scalar | Unsupported:
+    denote = getattr(op, "denote", None)
+    if denote is None:
+        return Unsupported("it is no operator of this package")
+    return denote(operands)
+
+
+def fixed(value: float | int | bool) -> Value:
+    """A constant; raises TooHard for NaN."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise TooHard("the constant NaN")
+        if math.isinf(value):
+            return PLUS_INFINITY if value > 0 else MINUS_INFINITY
+        return polynomial(Fraction(value))
+    return polynomial(int(value))
+
+
+def _formal(value: Value) -> Polynomial:
+    """A guarded value as a polynomial over indicators in which infinities and absence are constants of their own."""
+    if isinstance(value, Choice):
+        yes, no = _formal(value.yes), _formal(value.no)
+        return no + polynomial(Indicator(value.guard)) * (yes - no)
+    return value if isinstance(value, Polynomial) else polynomial(Function(f"={value}", ()))
+
+
+class _Reader:
+    """Reads the denotation of one node."""
+
+    def __init__(self, denoter: Denoter, position: int) -> None:
+        self.denoter = denoter
+        self.context = denoter.context
+        self.node = denoter.graph.nodes[position]
+        self.types = denoter.operand_types(self.node)
+
+    def scalar(self, value: Scalar, at: Environment) -> Value:
+        """The value where index variables have values."""
+        if isinstance(value, scalars.Read):
+            return self._read(value, at)
+        if isinstance(value, scalars.Apply):
+            return self._apply(value, at)
+        if isinstance(value, scalars.Choose):
+            return self._when(
+                value.condition, at, lambda: self.scalar(value.on_true, at), lambda: self.scalar(value.on_false, at)
+            )
+        if isinstance(value, scalars.Fold):
+            dtype = self._dtype(value.body)
+            return self.denoter.fold(
+                value,
+                dtype.is_float,
+                dtype is DType.BOOL,
+                lambda place: self.scalar(value.body, {**at, value.binder: place}),
+            )
+        if isinstance(value, scalars.Number):
+            return self._index(value.index, at)
+        if isinstance(value, scalars.Table):
+            return each(self.context, lambda place: self._table(value.values, place), self._index(value.index, at))
+        return fixed(value.value) if isinstance(value, scalars.Fixed) else MISSING
+
+    def _read(self, value: scalars.Read, at: Environment) -> Value:
+        places = tuple(self._index(i, at) for i in value.index)
+        source = self.node.operands[value.operand]
+        if not any(_is_computed(i) for i in value.index):
+            return self.denoter.value(source, tuple(p for p in places if isinstance(p, Polynomial)))
+
+        def leaf(*found: Value) -> Value:
+            index = tuple(p for p in found if isinstance(p, Polynomial))
+            if len(index) != len(found):
+                raise TooHard(f"{self.node.op.name} at an index that is infinite or absent")
+            self.denoter.look_up(self.node, value.operand, index)
+            return self.denoter.value(source, index)
+
+        return each(self.context, leaf, *places)
+
+    def _apply(self, value: scalars.Apply, at: Environment) -> Value:
+        name = value.function
+        if name == "select":
+            predicate, yes, no = value.arguments
+            return self.denoter.choose(
+                self.scalar(predicate, at), lambda: self.scalar(yes, at), lambda: self.scalar(no, at)
+            )
+        if name == "otherwise":
+            return self._otherwise(value, at)
+        dtype = self._dtype(value.arguments[0])
+        arguments = tuple(self.scalar(a, at) for a in value.arguments)
+        if name.startswith("convert_"):
+            return self._convert(dtype, name.removeprefix("convert_"), arguments[0])
+        if name in _LOGICAL:
+            if dtype is not DType.BOOL:
+                return self.denoter.opaque(name, arguments, True)
+            return each(self.context, _LOGICAL[name], *arguments)
+        return self.denoter.apply(name, arguments, dtype.is_float)
+
+    def _otherwise(self, value: scalars.Apply, at: Environment) -> Value:
+        first, second = value.arguments
+
+        def leaf(one: Value) -> Value:
+            default = self.scalar(second, at)
+            return default if one == MISSING else self.denoter.opaque("otherwise", (one, default), False)
+
+        return each(self.context, leaf, self.scalar(first, at))
+
+    def _convert(self, source: DType, target: str, value: Value) -> Value:
+        """Exact casts are the identity, and a float becomes an integer by a function that keeps integers."""
+        if target == DType.BOOL.value:
+            return value if source is DType.BOOL else self.denoter.apply("compare_NE", (value, ZERO), source.is_float)
+        if not source.is_float:
+            return value
+        if target.startswith(("i", "ui")):
+            return each(self.context, _truncated, value)
+        if self.denoter.exact_casts or target == source.value:
+            return value
+        return self.denoter.opaque(f"convert_{target}", (value,), False)
+
+    def _table(self, values: tuple[float | int | bool, ...], place: Value) -> Value:
+        number = place.constant() if isinstance(place, Polynomial) else None
+        if isinstance(number, int) and 0 <= number < len(values):
+            return fixed(values[number])
+        if not isinstance(place, Polynomial) or len(values) > _MOST_CASES:
+            raise TooHard(f"one of {len(values)} constants at a symbolic index")
+
+        def from_entry(entry: int) -> Value:
+            if entry == len(values) - 1:
+                return fixed(values[entry])
+            return branch(
+                self.context, is_zero(place - entry), lambda: fixed(values[entry]), lambda: from_entry(entry + 1)
+            )
+
+        return from_entry(0)
+
+    def _when(
+        self,
+        condition: scalars.Condition,
+        at: Environment,
+        yes: Callable[[], Value],
+        no: Callable[[], Value],
+    ) -> Value:
+        """One of two values by a condition; later parts of a conjunction are read where earlier ones hold."""
+        if isinstance(condition, scalars.AllOf):
+            if not condition.conditions:
+                return yes()
+            rest = scalars.AllOf(condition.conditions[1:])
+            return self._when(condition.conditions[0], at, lambda: self._when(rest, at, yes, no), no)
+        make = at_least_zero if isinstance(condition, scalars.AtLeastZero) else is_zero
+
+        def leaf(one: Value) -> Value:
+            if not isinstance(one, Polynomial):
+                raise TooHard(f"a condition on {one}")
+            return branch(self.context, make(one), yes, no)
+
+        return each(self.context, leaf, self._index(condition.index, at))
+
+    def _index(self, index: Index, at: Environment) -> Value:
+        """An index expression; guarded where it is computed from data."""
+        total: Value = self.denoter.sizes(index.constant)
+        for atom, coefficient in index.terms:
+            factor = self.denoter.sizes(coefficient)
+            total = _combined(self.context, total, factor, self._atom(atom, at))
+        return total
+
+    def _atom(self, atom: places.Atom, at: Environment) -> Value:
+        if isinstance(atom, Variable):
+            return at[atom]
+        if isinstance(atom, places.Element):
+            return self.scalar(atom.value, at)
+        divisor = self.denoter.sizes(atom.divisor)
+        function = floor_quotient if isinstance(atom, places.Quotient) else floor_remainder
+
+        def leaf(one: Value) -> Value:
+            if not isinstance(one, Polynomial):
+                raise TooHard(f"a quotient of {one}")
+            return function(self.context, one, divisor)
+
+        return each(self.context, leaf, self._index(atom.numerator, at))
+
+    def _dtype(self, value: Scalar) -> DType:
+        """The type of a scalar inside a denotation."""
+        if isinstance(value, scalars.Read):
+            return self.types[value.operand].dtype
+        if isinstance(value, scalars.Apply):
+            if value.function.startswith("compare_") or value.function == "is_finite":
+                return DType.BOOL
+            if value.function.startswith("convert_"):
+                return DType(value.function.removeprefix("convert_"))
+            return self._dtype(value.arguments[1 if value.function == "select" else 0])
+        if isinstance(value, scalars.Choose):
+            chosen = value.on_false if isinstance(value.on_true, (scalars.Fixed, scalars.Absent)) else value.on_true
+            return self._dtype(chosen)
+        if isinstance(value, scalars.Fold):
+            return self._dtype(value.body)
+        if isinstance(value, (scalars.Number, scalars.Absent)):
+            return DType.I64
+        constant = value.values[0] if isinstance(value, scalars.Table) else value.value
+        return DType.BOOL if isinstance(constant, bool) else DType.F64 if isinstance(constant, float) else DType.I64
+
+
+_MOST_CASES = 16
+_LOGICAL: dict[str, Callable[..., Value]] = {
+    "and": lambda a, b: a * b,
+    "or": lambda a, b: a + b - a * b,
+    "xor": lambda a, b: a + b - a * b * 2,
+    "not": lambda a: ONE - a,
+    "not_unsigned": lambda a: ONE - a,
+}
+
+
+def _combined(context: Context, total: Value, factor: Polynomial, value: Value) -> Value:
+    if isinstance(total, Polynomial) and isinstance(value, Polynomial):
+        return total + factor * value
+    return each(context, lambda a, b: a + factor * b, total, value)
+
+
+def _truncated(value: Value) -> Value:
+    if not isinstance(value, Polynomial):
+        raise TooHard(f"{value} as an integer")
+    return value if value.integer else polynomial(Function("truncate", (value,), True))
+
+
+def _is_computed(index: Index) -> bool:
+    return next(elements(index), None) is not None

@@ -1,0 +1,87 @@
+"""Floor division of polynomials over integers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Floor,
+    Monomial,
+    Number,
+    Polynomial,
+    polynomial,
+    sorted_monomial,
+)
+from rewright.terms.normal.context import Context
+from rewright.terms.normal.guards import at_least_zero, below
+
+
+def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial) -> Polynomial:
+    """``floor(numerator / divisor)`` for a divisor that is at least one.
+
+    Polynomial division gives a quotient and a rest; where the rest, the numerator, or the rest plus the divisor is
+    known to lie between zero and the divisor, the quotient is resolved, else a floor of the rest stays.
+    """
+    if divisor == ONE:
+        return numerator
+    top, bottom = numerator.constant(), divisor.constant()
+    if isinstance(top, int) and isinstance(bottom, int):
+        return polynomial(top // bottom)
+    quotient, rest = divide(numerator, divisor)
+    if not rest.terms:
+        return quotient
+    for candidate, result in ((rest, quotient), (numerator, ZERO), (rest + divisor, quotient - 1)):
+        if context.holds(at_least_zero(candidate)) and context.holds(below(candidate, divisor)):
+            return result
+    return quotient + polynomial(Floor(rest, divisor))
+
+
+def floor_remainder(context: Context, numerator: Polynomial, divisor: Polynomial) -> Polynomial:
+    """``numerator - divisor * floor(numerator / divisor)``."""
+    return numerator - divisor * floor_quotient(context, numerator, divisor)
+
+
+def divide(numerator: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """``numerator = quotient * divisor + rest`` by the leading monomial, with integer coefficients."""
+    leading = max(divisor.terms, key=_degree)
+    scale = divisor.terms[leading]
+    quotient, rest = ZERO, numerator
+    for _ in range(60):
+        step = _step(rest, leading, scale)
+        if step is None:
+            break
+        quotient = quotient + step
+        rest = rest - step * divisor
+    return quotient, rest
+
+
+def _step(rest: Polynomial, leading: Monomial, scale: Number) -> Polynomial | None:
+    """One term of the quotient: what a multiple of the leading monomial in the rest asks for."""
+    for monomial, coefficient in sorted(rest.terms.items(), key=lambda term: _degree(term[0]), reverse=True):
+        factor = _without(monomial, leading)
+        if factor is None or not isinstance(coefficient, int) or not isinstance(scale, int):
+            continue
+        times = coefficient // scale
+        if times:
+            return Polynomial({factor: times})
+    return None
+
+
+def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
+    left = dict(monomial)
+    for atom, exponent in factors:
+        remaining = left.get(atom, 0) - exponent
+        if remaining < 0:
+            return None
+        if remaining:
+            left[atom] = remaining
+        else:
+            del left[atom]
+    return sorted_monomial(left.items())
+
+
+def _degree(monomial: Monomial) -> tuple[Fraction, list[tuple[bytes, str]]]:
+    total = sum((Fraction(e) for _, e in monomial), Fraction(0))
+    return total, [(a.key, str(e)) for a, e in monomial]

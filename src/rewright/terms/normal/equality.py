@@ -1,0 +1,232 @@
+"""Equality of leaves and of guarded values on every path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rewright.terms.normal.atoms import (
+    ZERO,
+    Atom,
+    Base,
+    Element,
+    Exponential,
+    Function,
+    Item,
+    Largest,
+    Number,
+    Polynomial,
+    PrefixSum,
+    Symbol,
+    polynomial,
+)
+from rewright.terms.normal.binders import inner_atoms
+from rewright.terms.normal.context import Context, Signed
+from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, is_zero
+from rewright.terms.normal.powers import exponential, logarithm, power
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two sides could not be shown to be equal."""
+
+    left: Value
+    right: Value
+    path: tuple[Signed, ...]
+    sizes: dict[str, int] | None
+    """Small numbers for the symbols on this path."""
+
+
+def difference(context: Context, left: Value, right: Value) -> Difference | None:
+    """None where two guarded values are equal on every feasible path, else the first leaf that is open."""
+    context.tick()
+    for value in (left, right):
+        if isinstance(value, Choice):
+            return _by_cases(context, value.guard, left, right)
+    if left == right:
+        return None
+    if not isinstance(left, Polynomial) or not isinstance(right, Polynomial):
+        return None if context.contradictory() else _found(context, left, right)
+    if equal_leaves(context, left, right):
+        return None
+    split = _split_maximum(left - right)
+    if split is not None:
+        return _by_largest(context, *split, left, right)
+    return None if _equal_reals(context, left - right) else _found(context, left, right)
+
+
+def _found(context: Context, left: Value, right: Value) -> Difference:
+    trail = context.trail
+    names = sorted({name for guard, _ in trail for name in guard.free if not name.startswith(("~", "%"))})
+    return Difference(left, right, tuple(trail), context.small_model(names))
+
+
+def _by_cases(context: Context, guard: Guard, left: Value, right: Value) -> Difference | None:
+    decided = context.decide(guard)
+    if decided is not None:
+        return difference(context, _arm(left, guard, decided), _arm(right, guard, decided))
+    for polarity in (True, False):
+        with context.under(guard, polarity):
+            found = difference(context, _arm(left, guard, polarity), _arm(right, guard, polarity))
+        if found is not None:
+            return found
+    return None
+
+
+def _arm(value: Value, guard: Guard, polarity: bool) -> Value:
+    if isinstance(value, Choice) and value.guard == guard:
+        return value.yes if polarity else value.no
+    return value
+
+
+def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
+    """Whether the difference vanishes once denominators are cleared and equal accesses are merged."""
+    rest = left - right
+    for step in (0, 1, 2):
+        if not rest.terms:
+            return True
+        rest = _unified(context, rest) if step == 1 else cleared(rest)
+    return not rest.terms
+
+
+def cleared(value: Polynomial) -> Polynomial:
+    """The value times the negative powers of sums in it: it vanishes where the value does."""
+    for _ in range(8):
+        worst: dict[Atom, Number] = {}
+        for monomial in value.terms:
+            for atom, exponent in monomial:
+                if isinstance(atom, Base) and exponent < 0:
+                    worst[atom] = min(worst.get(atom, 0), exponent)
+        if not worst:
+            break
+        for atom in sorted(worst, key=lambda a: a.key):
+            ceiling = -(Fraction(worst[atom]).numerator // Fraction(worst[atom]).denominator)
+            value = value * Polynomial({((atom, ceiling),): 1})
+    return value
+
+
+def _unified(context: Context, value: Polynomial) -> Polynomial:
+    return _Unifier(context).polynomial(value)
+
+
+class _Unifier:
+    """Replaces accesses and sums by the first one that provably reads the same place or has the same bounds."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.known: dict[bytes, Polynomial] = {}
+        self.seen: list[Atom] = []
+
+    def polynomial(self, value: Polynomial) -> Polynomial:
+        total = ZERO
+        for monomial, coefficient in value.terms.items():
+            product = polynomial(coefficient)
+            for atom, exponent in monomial:
+                product = product * power(self.atom(atom), exponent)
+            total = total + product
+        return total
+
+    def atom(self, atom: Atom) -> Polynomial:
+        if atom.key not in self.known:
+            self.known[atom.key] = self._replaced(atom)
+        return self.known[atom.key]
+
+    def _replaced(self, atom: Atom) -> Polynomial:
+        if isinstance(atom, Exponential):
+            return exponential(self.polynomial(atom.exponent))
+        if isinstance(atom, Base):
+            return self.polynomial(atom.value)
+        if isinstance(atom, Function):
+            arguments = tuple(self.polynomial(a) for a in atom.arguments)
+            return (
+                logarithm(arguments[0])
+                if atom.name == "log"
+                else polynomial(Function(atom.name, arguments, atom.integer))
+            )
+        if isinstance(atom, Symbol):
+            bounds = self.context.bounds(atom.name)
+            if bounds is not None and self.context.equal(polynomial(atom), bounds[0]):
+                return bounds[0]
+            return polynomial(atom)
+        if isinstance(atom, PrefixSum) and any(self.context.holds(is_zero(bound)) for bound in atom.bounds):
+            return ZERO
+        if isinstance(atom, (Element, PrefixSum)):
+            for other in self.seen:
+                if _same_place(self.context, atom, other):
+                    return polynomial(other)
+            self.seen.append(atom)
+        return polynomial(atom)
+
+
+def _same_place(context: Context, left: Atom, right: Atom) -> bool:
+    if isinstance(left, Element) and isinstance(right, Element):
+        if left.tensor != right.tensor or len(left.index) != len(right.index):
+            return False
+        pairs = zip(left.index, right.index, strict=True)
+    elif isinstance(left, PrefixSum) and isinstance(right, PrefixSum):
+        if left.body != right.body or len(left.bounds) != len(right.bounds):
+            return False
+        pairs = zip(left.bounds, right.bounds, strict=True)
+    else:
+        return False
+    return all(context.equal(a, b) for a, b in pairs)
+
+
+def _split_maximum(value: Polynomial) -> tuple[Largest, list[Polynomial]] | None:
+    """A maximum outside of binders with several items, and the items as values."""
+    for atom in inner_atoms(value):
+        if isinstance(atom, Largest) and len(atom.items) >= 2 and not any(n.startswith("%") for n in atom.free):
+            return atom, [_item_value(item) for item in atom.items]
+    return None
+
+
+def _item_value(item: Item) -> Polynomial:
+    return polynomial(Largest([item])) if item.ranges else item.body
+
+
+def _by_largest(
+    context: Context, atom: Largest, values: list[Polynomial], left: Polynomial, right: Polynomial
+) -> Difference | None:
+    """One case for each item of a maximum: that it is the largest."""
+    for number, chosen in enumerate(values):
+        with context.scope():
+            for other_number, other in enumerate(values):
+                if other_number != number:
+                    context.add(at_least_zero(chosen - other))
+            if context.contradictory():
+                continue
+            found = difference(context, _replace(left, atom, chosen), _replace(right, atom, chosen))
+            if found is not None:
+                return found
+    return None
+
+
+def _replace(value: Polynomial, old: Atom, new: Polynomial) -> Polynomial:
+    """The value with an atom replaced, outside of binders."""
+    total = ZERO
+    for monomial, coefficient in value.terms.items():
+        product = polynomial(coefficient)
+        for atom, exponent in monomial:
+            product = product * power(_replace_atom(atom, old, new), exponent)
+        total = total + product
+    return total
+
+
+def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
+    if atom == old:
+        return new
+    if isinstance(atom, Exponential):
+        return exponential(_replace(atom.exponent, old, new))
+    if isinstance(atom, Base):
+        return _replace(atom.value, old, new)
+    if isinstance(atom, Function) and atom.name != "log":
+        return polynomial(Function(atom.name, tuple(_replace(a, old, new) for a in atom.arguments), atom.integer))
+    return polynomial(atom)
+
+
+def _equal_reals(context: Context, value: Polynomial) -> bool:
+    """z3's real arithmetic on a difference without sums, as the last resort."""
+    if any(isinstance(atom, (PrefixSum, Largest)) for atom in inner_atoms(value)):
+        return False
+    guard = is_zero(cleared(value))
+    return guard if isinstance(guard, bool) else context.implied_real(guard, True)

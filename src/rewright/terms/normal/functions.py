@@ -1,0 +1,337 @@
+"""The scalar functions of denotations on guarded values: what they are over the reals, and where they are defined.
+
+A function that has no algebra here is uninterpreted: equal arguments give equal values, and nothing else is known.
+With a grade below ``real`` the arithmetic that rounds in floating point is uninterpreted too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal
+
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Atom,
+    Base,
+    Exponential,
+    Function,
+    Monomial,
+    Number,
+    Polynomial,
+    Symbol,
+    polynomial,
+    sorted_monomial,
+)
+from rewright.terms.normal.cases import branch, each, truth
+from rewright.terms.normal.context import Context, TooHard
+from rewright.terms.normal.division import floor_quotient, floor_remainder
+from rewright.terms.normal.guards import (
+    PLUS_INFINITY,
+    Guard,
+    Infinite,
+    Value,
+    at_least,
+    at_least_zero,
+    is_zero,
+)
+from rewright.terms.normal.maxima import larger, negative
+from rewright.terms.normal.needs import Kind
+from rewright.terms.normal.powers import exponential, logarithm, power
+from rewright.terms.normal.signs import is_positive
+
+Grade = Literal["move", "assoc", "real"]
+Require = Callable[[Kind, Polynomial, str], None]
+
+EXACT_IN_FLOATS = frozenset(
+    {"negate", "abs", "maximum", "minimum", "clamp", "select", "not", "not_unsigned", "and", "or", "xor", "is_finite"}
+)
+"""Functions that never round; comparisons are too."""
+_LINEAR = frozenset({"add", "subtract"})
+_COMMUTATIVE = frozenset({"add", "multiply"})
+_OPAQUE = frozenset(
+    {"sine", "cosine", "erf", "floor", "ceil", "round_nearest_even", "remainder", "power", "power_integer", "absent"}
+)
+_STAYS_ON_INTEGERS = frozenset({"floor", "ceil", "round_nearest_even"})
+
+
+class Functions:
+    """The functions under the facts of a context; ``require`` is told what has to hold for a value to exist."""
+
+    def __init__(self, context: Context, grade: Grade, require: Require) -> None:
+        self.context = context
+        self.grade = grade
+        self.require = require
+
+    def apply(self, name: str, arguments: tuple[Value, ...], is_float: bool) -> Value:
+        """The value of a function; raises TooHard for infinities that it has no value for."""
+        if is_float and self._is_uninterpreted(name):
+            return each(self.context, lambda *leaves: self.opaque(name, leaves), *arguments)
+        if name == "maximum":
+            return larger(self.context, *arguments)
+        if name == "minimum":
+            return negative(larger(self.context, negative(arguments[0]), negative(arguments[1])))
+        if name == "clamp":
+            low, value, high = arguments
+            return self.apply("minimum", (self.apply("maximum", (value, low), is_float), high), is_float)
+        return each(self.context, lambda *leaves: self._leaf(name, leaves, is_float), *arguments)
+
+    def _is_uninterpreted(self, name: str) -> bool:
+        if self.grade == "real" or name in EXACT_IN_FLOATS or name.startswith("compare_"):
+            return False
+        return not (self.grade == "assoc" and name in _LINEAR)
+
+    def opaque(self, name: str, leaves: tuple[Value, ...], integer: bool = False) -> Polynomial:
+        """An uninterpreted function; those that commute in floating point have their arguments sorted."""
+        found = [self._argument(leaf) for leaf in leaves]
+        if name in _COMMUTATIVE:
+            found.sort(key=lambda p: p.key)
+        return polynomial(Function(name, tuple(found), integer))
+
+    def _argument(self, leaf: Value) -> Polynomial:
+        if isinstance(leaf, Polynomial):
+            return leaf
+        return polynomial(Function(f"={leaf}", ()))
+
+    def _leaf(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value:
+        finite = tuple(leaf for leaf in leaves if isinstance(leaf, Polynomial))
+        if len(finite) < len(leaves):
+            return self._infinite(name, leaves)
+        if name.startswith("compare_"):
+            return self._compare(name.removeprefix("compare_"), finite[0], finite[1])
+        if name.startswith("?") or name in _OPAQUE:
+            return self._uninterpreted(name, finite, is_float)
+        found = _FUNCTIONS.get(name)
+        if found is None:
+            raise TooHard(f"the function {name}")
+        return found(self, *finite)
+
+    def _uninterpreted(self, name: str, leaves: tuple[Polynomial, ...], is_float: bool) -> Value:
+        if name in _STAYS_ON_INTEGERS and leaves[0].integer:
+            return leaves[0]
+        if name == "remainder":
+            return self._float_remainder(*leaves) if is_float else self._remainder(*leaves)
+        if name == "power":
+            return self._power(*leaves)
+        return self.opaque(name, leaves, integer=name in _STAYS_ON_INTEGERS or name == "power_integer")
+
+    # --- order
+
+    def _compare(self, direction: str, left: Polynomial, right: Polynomial) -> Value:
+        if direction in ("EQ", "NE"):
+            return self._truth(is_zero(left - right), direction == "EQ")
+        if direction in ("LE", "GT"):
+            return self._truth(at_least_zero(right - left), direction == "LE")
+        return self._truth(at_least_zero(left - right), direction == "GE")
+
+    def _truth(self, guard: Guard | bool, polarity: bool) -> Value:
+        if polarity:
+            return truth(self.context, guard)
+        return branch(self.context, guard, lambda: ZERO, lambda: ONE)
+
+    def absolute(self, value: Polynomial) -> Value:
+        """The value or its negative, by its sign."""
+        return branch(self.context, at_least_zero(value), lambda: value, lambda: -value)
+
+    def _sign(self, value: Polynomial) -> Value:
+        return branch(
+            self.context,
+            is_zero(value),
+            lambda: ZERO,
+            lambda: branch(self.context, at_least_zero(value), lambda: ONE, lambda: -ONE),
+        )
+
+    # --- field
+
+    def _divide(self, left: Polynomial, right: Polynomial) -> Value:
+        self.require("not zero", right, "divide")
+        return left * power(right, -1)
+
+    def _power(self, base: Polynomial, exponent: Polynomial) -> Value:
+        constant = exponent.constant()
+        if constant is None:
+            return self.opaque("power", (base, exponent))
+        if isinstance(constant, int):
+            if constant < 0:
+                self.require("not zero", base, "power")
+            return power(base, constant)
+        self.require("not negative" if constant > 0 else "positive", base, "power")
+        return power(base, constant)
+
+    def _root(self, value: Polynomial, exponent: Fraction) -> Value:
+        """A square root or its inverse: positive factors leave, and the root of a square is an absolute value."""
+        outside, rest = self._positive_part(value)
+        factor = ONE
+        for atom, inner in outside:
+            factor = factor * power(polynomial(atom), inner * exponent)
+        square = _square_root(rest)
+        if square is None:
+            return factor * power(rest, exponent)
+        sign = 1 if exponent > 0 else -1
+        return each(self.context, lambda root: factor * power(root, sign), self.absolute(square))
+
+    def _positive_part(self, value: Polynomial) -> tuple[Monomial, Polynomial]:
+        """Sizes and exponentials that are factors, with what is left."""
+        least: dict[Atom, Number] = {}
+        for atom in {a.key: a for a in value.atoms()}.values():
+            if isinstance(atom, Exponential) or (isinstance(atom, Symbol) and self.context.is_size(atom.name)):
+                least[atom] = min(dict(monomial).get(atom, 0) for monomial in value.terms)
+        outside = sorted_monomial((a, e) for a, e in least.items() if e)
+        return outside, value * Polynomial({sorted_monomial((a, -e) for a, e in outside): 1}) if outside else value
+
+    # --- functions over the reals
+
+    def _sqrt(self, value: Polynomial) -> Value:
+        self.require("not negative", value, "sqrt")
+        return self._root(value, Fraction(1, 2))
+
+    def _rsqrt(self, value: Polynomial) -> Value:
+        self.require("positive", value, "rsqrt")
+        return self._root(value, Fraction(-1, 2))
+
+    def _log(self, value: Polynomial) -> Value:
+        self.require("positive", value, "log")
+        return logarithm(value)
+
+    def _log_plus_one(self, value: Polynomial) -> Value:
+        return self._log(value + 1)
+
+    def _logistic(self, value: Polynomial) -> Value:
+        return power(exponential(-value) + 1, -1)
+
+    def _tanh(self, value: Polynomial) -> Value:
+        grown = exponential(value * 2)
+        return (grown - 1) * power(grown + 1, -1)
+
+    # --- integers
+
+    def _quotient(self, left: Polynomial, right: Polynomial) -> Value:
+        """Division of integers towards zero."""
+        self.require("not zero", right, "divide")
+        return self._by_signs(left, right, lambda a, b, sa, sb: floor_quotient(self.context, a, b) * (sa * sb))
+
+    def _remainder(self, left: Polynomial, right: Polynomial) -> Value:
+        """What division towards zero leaves; it has the sign of the dividend."""
+        self.require("not zero", right, "remainder")
+        return self._by_signs(left, right, lambda a, b, sa, _: floor_remainder(self.context, a, b) * sa)
+
+    def _by_signs(
+        self,
+        left: Polynomial,
+        right: Polynomial,
+        function: Callable[[Polynomial, Polynomial, int, int], Polynomial],
+    ) -> Value:
+        """A function of absolute values and signs; the right one is not zero."""
+
+        def of(value: Polynomial, sign: int) -> Value:
+            return branch(
+                self.context,
+                at_least(right, 1),
+                lambda: function(value, right, sign, 1),
+                lambda: function(value, -right, sign, -1),
+            )
+
+        return branch(self.context, at_least_zero(left), lambda: of(left, 1), lambda: of(-left, -1))
+
+    def _float_remainder(self, left: Polynomial, right: Polynomial) -> Value:
+        self.require("not zero", right, "remainder")
+        return self.opaque("remainder", (left, right))
+
+    # --- infinities
+
+    def _infinite(self, name: str, leaves: tuple[Value, ...]) -> Value:
+        """What functions are at infinity; two infinities that would cancel have no value."""
+        value = leaves[0]
+        if name == "negate":
+            return negative(value)
+        if name == "is_finite":
+            return ZERO
+        if name == "exponential" and isinstance(value, Infinite):
+            return ZERO if value.sign < 0 else value
+        if name == "abs":
+            return PLUS_INFINITY
+        if name.startswith("convert_f") or name.startswith("convert_bf"):
+            return value
+        if len(leaves) == 2:
+            return self._infinite_pair(name, leaves[0], leaves[1])
+        raise TooHard(f"{name} of an infinity")
+
+    def _infinite_pair(self, name: str, left: Value, right: Value) -> Value:
+        if name.startswith("compare_"):
+            ranks = [leaf.sign if isinstance(leaf, Infinite) else 0 for leaf in (left, right)]
+            if isinstance(left, (Infinite, Polynomial)) and isinstance(right, (Infinite, Polynomial)):
+                return ONE if _COMPARED[name.removeprefix("compare_")](ranks[0], ranks[1]) else ZERO
+        if name == "subtract":
+            name, right = "add", negative(right)
+        if name == "add":
+            if isinstance(left, Polynomial):
+                return right
+            if isinstance(right, Polynomial) or left == right:
+                return left
+        if name in ("multiply", "divide") and isinstance(right, Polynomial):
+            return self._scaled(left, right)
+        if name == "multiply" and isinstance(left, Polynomial):
+            return self._scaled(right, left)
+        raise TooHard(f"{name} of {left} and {right}")
+
+    def _scaled(self, value: Value, factor: Polynomial) -> Value:
+        """An infinity times or over what has a known sign."""
+        if is_positive(self.context, factor):
+            return value
+        if is_positive(self.context, -factor):
+            return negative(value)
+        raise TooHard(f"an infinity times {factor}, whose sign is not known")
+
+
+_COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "EQ": lambda a, b: a == b,
+    "NE": lambda a, b: a != b,
+    "LT": lambda a, b: a < b,
+    "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b,
+    "GE": lambda a, b: a >= b,
+}
+
+
+def _square_root(value: Polynomial) -> Polynomial | None:
+    """The polynomial of which a single term is the square, if it is one and no constant."""
+    single = value.single()
+    if single is None or not single[0] or single[1] < 0:
+        return None
+    if not all(isinstance(e, int) and e % 2 == 0 for a, e in single[0]) or any(
+        isinstance(a, Base) for a, _ in single[0]
+    ):
+        return None
+    fraction = Fraction(single[1])
+    over, under = math.isqrt(fraction.numerator), math.isqrt(fraction.denominator)
+    if over * over != fraction.numerator or under * under != fraction.denominator:
+        return None
+    return Polynomial({tuple((a, int(e) // 2) for a, e in single[0]): 1}) * Fraction(over, under)
+
+
+def _identity(_: Functions, value: Polynomial) -> Value:
+    return value
+
+
+_FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "add": lambda _, a, b: a + b,
+    "subtract": lambda _, a, b: a - b,
+    "multiply": lambda _, a, b: a * b,
+    "negate": lambda _, a: -a,
+    "divide": Functions._divide,  # pyright: ignore[reportPrivateUsage]
+    "divide_integer": Functions._quotient,  # pyright: ignore[reportPrivateUsage]
+    "abs": Functions.absolute,
+    "sign": Functions._sign,  # pyright: ignore[reportPrivateUsage]
+    "exponential": lambda _, a: exponential(a),
+    "exponential_minus_one": lambda _, a: exponential(a) - 1,
+    "log": Functions._log,  # pyright: ignore[reportPrivateUsage]
+    "log_plus_one": Functions._log_plus_one,  # pyright: ignore[reportPrivateUsage]
+    "sqrt": Functions._sqrt,  # pyright: ignore[reportPrivateUsage]
+    "rsqrt": Functions._rsqrt,  # pyright: ignore[reportPrivateUsage]
+    "logistic": Functions._logistic,  # pyright: ignore[reportPrivateUsage]
+    "tanh": Functions._tanh,  # pyright: ignore[reportPrivateUsage]
+    "is_finite": lambda _, a: ONE,
+}
+"""Functions of finite values."""

@@ -1,0 +1,114 @@
+"""Rational powers, exponentials and logarithms of polynomials."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Base,
+    Exponential,
+    Function,
+    Monomial,
+    Number,
+    Polynomial,
+    content,
+    integer_power,
+    polynomial,
+    whole,
+)
+
+
+def power(value: Polynomial, exponent: Number) -> Polynomial:
+    """A power; a fractional one needs a value that is not negative. Raises ZeroDivisionError for 0 to a negative."""
+    exponent = whole(exponent)
+    if isinstance(exponent, int):
+        return integer_power(value, exponent)
+    if value == ONE or not value.terms:
+        return value
+    floor = exponent.numerator // exponent.denominator
+    return _fraction(value, exponent - floor) * integer_power(value, floor)
+
+
+def _fraction(value: Polynomial, exponent: Number) -> Polynomial:
+    """A power between zero and one: positive constants and exponentials leave, the rest is a base."""
+    single = value.single()
+    if single is not None and single[1] == 1 and _has_no_sign(single[0]):
+        result = ONE
+        for atom, inner in single[0]:
+            raised = whole(inner * exponent)
+            result = result * Polynomial({((atom, raised),): 1})
+        return result
+    coefficient = _positive_content(value)
+    if coefficient != 1:
+        return constant_power(coefficient, exponent) * _fraction(value * (1 / Fraction(coefficient)), exponent)
+    return Polynomial({((Base(value), whole(exponent)),): 1})
+
+
+def _has_no_sign(factors: Monomial) -> bool:
+    """Whether every factor is positive because the product is: all but one are powers that have no sign.
+
+    The square of a sum is not: its root is an absolute value.
+    """
+    if not all(isinstance(a, (Exponential, Base)) for a, _ in factors):
+        return False
+    signed = [e for a, e in factors if isinstance(a, Base) and isinstance(e, int)]
+    return not signed or (len(signed) == 1 and signed[0] % 2 == 1)
+
+
+def _positive_content(value: Polynomial) -> Number:
+    """The coefficient that a root can be taken of on its own, or one."""
+    if value.constant() is not None:
+        return 1
+    leading, _, _ = content(value)
+    return abs(leading)
+
+
+def constant_power(value: Number, exponent: Number) -> Polynomial:
+    """A positive number to a power between zero and one: exact for squares, else a base."""
+    fraction = Fraction(value)
+    if exponent == Fraction(1, 2):
+        over, under = math.isqrt(fraction.numerator), math.isqrt(fraction.denominator)
+        if over * over == fraction.numerator and under * under == fraction.denominator:
+            return polynomial(Fraction(over, under))
+    return Polynomial({((Base(polynomial(value)), whole(exponent)),): 1})
+
+
+def exponential(value: Polynomial) -> Polynomial:
+    """``exp(log x)`` is x, and sums become products."""
+    result = ONE
+    for monomial, coefficient in value.terms.items():
+        inner = _logarithm_of(monomial)
+        if inner is not None:
+            result = result * power(inner, coefficient)
+        else:
+            result = result * Polynomial({((Exponential(Polynomial({monomial: 1})), coefficient),): 1})
+    return result
+
+
+def logarithm(value: Polynomial) -> Polynomial:
+    """``log(exp(x)^e * rest)`` is ``e*x + log(rest)``; the value is positive."""
+    if value == ONE:
+        return ZERO
+    if not value.terms:
+        raise ZeroDivisionError
+    coefficient, common, rest = content(value)
+    total = ZERO
+    rest = rest * coefficient
+    for atom, exponent in common:
+        if isinstance(atom, Exponential):
+            total = total + atom.exponent * exponent
+        else:
+            rest = rest * Polynomial({((atom, exponent),): 1})
+    return total if rest == ONE else total + polynomial(Function("log", (rest,)))
+
+
+def _logarithm_of(monomial: Monomial) -> Polynomial | None:
+    """The argument, where the monomial is a logarithm."""
+    if len(monomial) == 1 and monomial[0][1] == 1:
+        atom = monomial[0][0]
+        if isinstance(atom, Function) and atom.name == "log":
+            return atom.arguments[0]
+    return None

@@ -1,0 +1,124 @@
+"""Replacing symbols; what is built again is in normal form."""
+
+from __future__ import annotations
+
+from rewright.terms.normal.atoms import (
+    ONE,
+    Atom,
+    Base,
+    Element,
+    Exponential,
+    Floor,
+    Function,
+    Guard,
+    Indicator,
+    Polynomial,
+    Symbol,
+    polynomial,
+)
+from rewright.terms.normal.cases import each
+from rewright.terms.normal.context import Context, Rebuilders, Values
+from rewright.terms.normal.division import floor_quotient
+from rewright.terms.normal.guards import Choice, Value, choice, with_value
+from rewright.terms.normal.powers import exponential, logarithm, power
+
+
+def substitute(context: Context, value: Polynomial, values: Values) -> Polynomial:
+    """The polynomial with symbols replaced; raises ZeroDivisionError where a divisor becomes zero."""
+    if not (value.free & values.keys()):
+        return value
+    total = polynomial(0)
+    for monomial, coefficient in value.terms.items():
+        product = polynomial(coefficient)
+        for atom, exponent in monomial:
+            if isinstance(atom, Base):
+                factor = power(substitute(context, atom.value, values), exponent)
+            else:
+                factor = power(substitute_atom(context, atom, values), exponent)
+            product = product * factor
+        total = total + product
+    return total
+
+
+def substitute_atom(context: Context, atom: Atom, values: Values) -> Polynomial:
+    """The value of an atom with symbols replaced."""
+    if not (atom.free & values.keys()):
+        return polynomial(atom)
+    if isinstance(atom, Symbol):
+        return values[atom.name]
+    return context.rebuild[type(atom)](context, atom, values)
+
+
+def substitute_guard(context: Context, guard: Guard, values: Values) -> Guard | bool:
+    """The guard with symbols replaced."""
+    if not (guard.free & values.keys()):
+        return guard
+    return with_value(guard, substitute(context, guard.value, values))
+
+
+def substitute_value(context: Context, value: Value, values: Values) -> Value:
+    """A guarded value with symbols replaced."""
+    if not (value.free & values.keys()):
+        return value
+    if isinstance(value, Choice):
+        guard = substitute_guard(context, value.guard, values)
+        yes, no = (substitute_value(context, v, values) for v in (value.yes, value.no))
+        if isinstance(guard, bool):
+            return yes if guard else no
+        return choice(guard, yes, no)
+    return substitute(context, value, values) if isinstance(value, Polynomial) else value
+
+
+def indicated(context: Context, guard: Guard | bool) -> Polynomial:
+    """One where the guard holds, else zero, as a polynomial."""
+    decided = context.decide(guard)
+    if decided is not None or isinstance(guard, bool):
+        return ONE if decided else polynomial(0)
+    return polynomial(Indicator(guard))
+
+
+def collapsed(context: Context, value: Value) -> Polynomial | None:
+    """A guarded value as one polynomial over indicators; None where a leaf is infinite or missing."""
+    if not isinstance(value, Choice):
+        return value if isinstance(value, Polynomial) else None
+    yes, no = collapsed(context, value.yes), collapsed(context, value.no)
+    if yes is None or no is None:
+        return None
+    return no + polynomial(Indicator(value.guard)) * (yes - no)
+
+
+def map_leaves(context: Context, value: Value, values: Values) -> Value:
+    """Substitution under the facts of the current path, which decide guards that become closed."""
+    return each(context, lambda leaf: leaf, substitute_value(context, value, values))
+
+
+def _element(context: Context, atom: Element, values: Values) -> Polynomial:
+    index = tuple(substitute(context, i, values) for i in atom.index)
+    return polynomial(Element(atom.tensor, index, atom.integer))
+
+
+def _floor(context: Context, atom: Floor, values: Values) -> Polynomial:
+    numerator = substitute(context, atom.numerator, values)
+    return floor_quotient(context, numerator, substitute(context, atom.divisor, values))
+
+
+def _function(context: Context, atom: Function, values: Values) -> Polynomial:
+    arguments = tuple(substitute(context, a, values) for a in atom.arguments)
+    return logarithm(arguments[0]) if atom.name == "log" else polynomial(Function(atom.name, arguments, atom.integer))
+
+
+def _exponential(context: Context, atom: Exponential, values: Values) -> Polynomial:
+    return exponential(substitute(context, atom.exponent, values))
+
+
+def _indicator(context: Context, atom: Indicator, values: Values) -> Polynomial:
+    return indicated(context, substitute_guard(context, atom.guard, values))
+
+
+PLAIN: Rebuilders = {
+    Element: _element,
+    Floor: _floor,
+    Function: _function,
+    Exponential: _exponential,
+    Indicator: _indicator,
+}

@@ -1,0 +1,328 @@
+"""Sums over ranges in normal form: differences of prefix sums.
+
+Guards on the variable become its range, factors without it leave, inner sums are pulled up, the rest falls into
+connected components of variables, and a sum over ``[low, high)`` is stored as F(high) - F(low) with F(t) the sum over
+``[0, t)``. Concatenation, slices, pads and splits of sums are then linear algebra.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Atom,
+    Guard,
+    Indicator,
+    Monomial,
+    Number,
+    Polynomial,
+    PrefixSum,
+    Symbol,
+    polynomial,
+)
+from rewright.terms.normal.binders import (
+    Binder,
+    merge_digits,
+    named,
+    opened,
+    orders,
+    placements,
+    split_digits,
+    without,
+)
+from rewright.terms.normal.cases import branch, each, only_where
+from rewright.terms.normal.context import Context, Signed, TooHard, Values
+from rewright.terms.normal.division import floor_quotient
+from rewright.terms.normal.guards import Choice, Value, at_least, below
+from rewright.terms.normal.substitution import substitute, substitute_guard
+
+Guards = tuple[Signed, ...]
+
+
+def sum_over(context: Context, name: str, size: Polynomial, value: Value) -> Value:
+    """The sum of a guarded value over ``0 <= name < size``; raises TooHard for infinite terms."""
+    return _by_path(context, name, size, value, ())
+
+
+def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards: Guards) -> Value:
+    if not isinstance(value, Choice):
+        if not isinstance(value, Polynomial):
+            raise TooHard(f"a sum with the term {value}")
+        return _under_guards(context, name, ZERO, size, value, guards)
+    guard, yes, no = value.guard, value.yes, value.no
+    if name not in guard.free:
+        return branch(
+            context,
+            guard,
+            lambda: _by_path(context, name, size, yes, guards),
+            lambda: _by_path(context, name, size, no, guards),
+        )
+    decided = context.decide(guard)
+    if decided is not None:
+        return _by_path(context, name, size, yes if decided else no, guards)
+    total: Value = ZERO
+    for polarity, arm in ((True, yes), (False, no)):
+        if arm == ZERO:
+            continue
+        # The facts about the variable hold inside the term only: what leaves the scope is a sum without it.
+        part = _by_path(context, name, size, arm, (*guards, (guard, polarity)))
+        total = add(context, total, part)
+    return total
+
+
+def add(context: Context, left: Value, right: Value) -> Value:
+    """The sum of two guarded values that are finite."""
+    return each(context, lambda a, b: a + b, left, right)
+
+
+def range_of_guard(context: Context, name: str, guard: Guard, polarity: bool) -> tuple[str, Polynomial] | None:
+    """What a guard says about a variable: ``(">=", e)``, ``("<", e)``, ``("=", e)``, ``("!=", e)``, or None."""
+    if not guard.kind.startswith("integer"):
+        return None
+    split = guard.value.linear(name)
+    if split is None:
+        return None
+    factor, rest = int(split[0]), split[1]
+    if guard.kind == "integer=0":
+        if factor not in (1, -1):
+            return None
+        return ("=" if polarity else "!="), rest * -factor
+    if not polarity:
+        factor, rest = -factor, -rest - 1
+    if factor > 0:
+        return ">=", -floor_quotient(context, rest, polynomial(factor))
+    return "<", floor_quotient(context, rest, polynomial(-factor)) + 1
+
+
+def _under_guards(
+    context: Context, name: str, low: Polynomial, high: Polynomial, value: Polynomial, guards: Guards
+) -> Value:
+    """The sum of one polynomial where all guards hold; each becomes a bound, or a factor."""
+    if not value.terms:
+        return ZERO
+    for position, (guard, polarity) in enumerate(guards):
+        rest = guards[:position] + guards[position + 1 :]
+
+        def go(lo: Polynomial, hi: Polynomial, left: Guards = rest) -> Value:
+            return _under_guards(context, name, lo, hi, value, left)
+
+        if name not in guard.free:
+            return only_where(context, guard, polarity, lambda: go(low, high))
+        found = range_of_guard(context, name, guard, polarity)
+        if found is None:
+            continue
+        kind, limit = found
+        if kind == ">=":
+            return branch(context, at_least(limit, low), lambda: go(limit, high), lambda: go(low, high))  # noqa: B023
+        if kind == "<":
+            return branch(context, at_least(high, limit), lambda: go(low, limit), lambda: go(low, high))  # noqa: B023
+        if kind == "=":
+            return _single_term(context, name, low, high, value, limit, rest)
+        skipped = _under_guards(context, name, low, high, value, (*rest, (guard, True)))
+        return each(context, lambda a, b: a - b, go(low, high), skipped)
+    for guard, polarity in guards:
+        indicator = polynomial(Indicator(guard))
+        value = value * (indicator if polarity else ONE - indicator)
+    summed = value
+    return branch(
+        context,
+        at_least(high, low),
+        lambda: sum_terms(context, [(name, low, high)], summed),
+        lambda: ZERO,
+    )
+
+
+def _single_term(
+    context: Context,
+    name: str,
+    low: Polynomial,
+    high: Polynomial,
+    value: Polynomial,
+    place: Polynomial,
+    guards: Guards,
+) -> Value:
+    """A sum with the one term at a place, if that is in range and the guards hold there."""
+    values = {name: place}
+    conditions: list[tuple[Guard | bool, bool]] = [(at_least(place, low), True), (below(place, high), True)]
+    conditions += [(substitute_guard(context, g, values), polarity) for g, polarity in guards]
+
+    def go(left: Sequence[tuple[Guard | bool, bool]]) -> Value:
+        if not left:
+            return substitute(context, value, values)
+        return only_where(context, left[0][0], left[0][1], lambda: go(left[1:]))
+
+    return go(conditions)
+
+
+def sum_terms(context: Context, binders: list[Binder], value: Polynomial) -> Polynomial:
+    """The sum of a polynomial over ranges that are not reversed, monomial by monomial."""
+    total = ZERO
+    for monomial, coefficient in value.terms.items():
+        total = total + _sum_monomial(context, binders, monomial) * coefficient
+    return total
+
+
+def _sum_monomial(context: Context, binders: list[Binder], monomial: Monomial) -> Polynomial:
+    outside, inside, binders = _prenex(context, list(binders), monomial)
+    used: set[str] = set()
+    for factors, names in _components(inside, frozenset(b[0] for b in binders)):
+        used |= names
+        product = ONE
+        for factor in factors:
+            product = product * Polynomial({(factor,): 1})
+        outside = outside * _component(context, [b for b in binders if b[0] in names], product)
+    for name, low, high in binders:
+        if name not in used:
+            outside = outside * (high - low)
+    return outside
+
+
+def _prenex(
+    context: Context, binders: list[Binder], monomial: Monomial
+) -> tuple[Polynomial, list[tuple[Atom, Number]], list[Binder]]:
+    """Factors without a variable, the others, and the binders with those of inner sums."""
+    outside, inside = ONE, list[tuple[Atom, Number]]()
+    names = frozenset(b[0] for b in binders)
+    work = list(monomial)
+    while work:
+        atom, exponent = work.pop()
+        if not (atom.free & names):
+            outside = outside * Polynomial({((atom, exponent),): 1})
+        elif isinstance(atom, PrefixSum) and _opens(atom, exponent, names):
+            for _ in range(int(exponent)):
+                new, body = open_sum(context, atom)
+                single = body.single()
+                if single is None:
+                    raise TooHard("a sum whose body is no single term")
+                binders += new
+                names |= {b[0] for b in new}
+                outside = outside * single[1]
+                work += single[0]
+        else:
+            inside.append((atom, exponent))
+    return outside, inside, binders
+
+
+def _opens(atom: PrefixSum, exponent: Number, names: frozenset[str]) -> bool:
+    return isinstance(exponent, int) and exponent > 0 and not any(b.free & names for b in atom.bounds)
+
+
+def open_sum(context: Context, atom: PrefixSum) -> tuple[list[Binder], Polynomial]:
+    """The ranges and the body of a prefix sum under fresh names."""
+    names, values = opened(context, len(atom.bounds), atom.depth)
+    body = substitute(context, atom.body, values)
+    return [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)], body
+
+
+def _components(
+    factors: Sequence[tuple[Atom, Number]], names: frozenset[str]
+) -> list[tuple[list[tuple[Atom, Number]], frozenset[str]]]:
+    """Factors grouped by the variables that connect them."""
+    found: list[tuple[list[tuple[Atom, Number]], frozenset[str]]] = []
+    for factor in factors:
+        members, used = [factor], factor[0].free & names
+        apart: list[tuple[list[tuple[Atom, Number]], frozenset[str]]] = []
+        for group in found:
+            if group[1] & used:
+                members, used = members + group[0], used | group[1]
+            else:
+                apart.append(group)
+        found = [*apart, (members, used)]
+    return found
+
+
+def _component(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial:
+    """One connected sum: each step finishes, or goes on with a simpler sum."""
+    context.tick()
+    if len(body.terms) != 1:
+        return sum_terms(context, binders, body)
+    for step in (_short_range, _closed_form, _split, _merge):
+        found = step(context, binders, body)
+        if found is not None:
+            return found
+    return _prefix_sums(context, binders, body)
+
+
+def _short_range(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
+    """Ranges of a constant size up to four are written out."""
+    for name, low, high in binders:
+        count = (high - low).constant()
+        if count == 0:
+            return ZERO
+        if count is not None and 1 <= count <= 4:
+            total = ZERO
+            for step in range(int(count)):
+                term = substitute(context, body, {name: low + step})
+                total = total + sum_terms(context, without(binders, name), term)
+            return total
+    return None
+
+
+def _closed_form(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
+    """The sums of k and of k^2."""
+    single = body.single()
+    if len(binders) != 1 or single is None or len(single[0]) != 1:
+        return None
+    (atom, exponent), coefficient = single[0][0], single[1]
+    name, low, high = binders[0]
+    if not isinstance(atom, Symbol) or atom.name != name or exponent not in (1, 2):
+        return None
+    if exponent == 1:
+        return (high * high - high - low * low + low) * (Fraction(1, 2) * coefficient)
+
+    def squares(t: Polynomial) -> Polynomial:
+        return (t * t * t * 2 - t * t * 3 + t) * Fraction(1, 6)
+
+    return (squares(high) - squares(low)) * coefficient
+
+
+def _split(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
+    found = split_digits(context, binders, body)
+    if found is None:
+        return None
+    everything, new, changed = found
+    with context.ranges(new):
+        return sum_terms(context, everything, changed)
+
+
+def _merge(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
+    found = merge_digits(context, binders, body)
+    return sum_terms(context, *found) if found is not None else None
+
+
+def _prefix_sums(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial:
+    """The least of all ways to place and order the binders, then a difference of prefix sums for each."""
+    best: tuple[tuple[bytes, tuple[bytes, ...]], Polynomial, Number, list[tuple[Polynomial, Polynomial]]] | None = None
+    for placed, value in placements(context, binders, body, 16):
+        for order in orders(len(placed)):
+            single = named(context, placed, order, value).single()
+            if single is None:
+                continue
+            term = Polynomial({single[0]: 1})
+            limits = [placed[b][1:] for b in order]
+            key = (term.key, tuple(p.key for pair in limits for p in pair))
+            if best is None or key < best[0]:
+                best = (key, term, single[1], limits)
+    if best is None:
+        raise TooHard("a sum whose body is no single term once its variables are moved")
+    _, term, coefficient, limits = best
+    total = ZERO
+    for ends in itertools.product((0, 1), repeat=len(limits)):
+        bounds = tuple(pair[end] for pair, end in zip(limits, ends, strict=True))
+        if all(bound.terms for bound in bounds):
+            sign = -1 if ends.count(0) % 2 else 1
+            total = total + polynomial(PrefixSum(bounds, term)) * (coefficient * sign)
+    return total
+
+
+def rebuild_sum(context: Context, atom: PrefixSum, values: Values) -> Polynomial:
+    """A prefix sum with symbols replaced: opened, replaced inside, and summed again."""
+    names, inner = opened(context, len(atom.bounds), atom.depth)
+    merged = {**{name: value for name, value in values.items() if name not in inner}, **inner}
+    body = substitute(context, atom.body, merged)
+    bounds = [substitute(context, bound, values) for bound in atom.bounds]
+    return sum_terms(context, [(name, ZERO, bound) for name, bound in zip(names, bounds, strict=True)], body)

@@ -1,0 +1,115 @@
+"""Integers that a rule is about, written in size symbols.
+
+A size symbol stands for an integer of at least one. An attribute that may be zero is a symbol minus one, and one that
+may be negative is a difference of two symbols, so that all that is decided about sizes holds for attributes too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from rewright.ir.dims import Dim, Rounded, SizeExpr, symbol
+from rewright.ir.errors import RewrightError
+
+Sort = Literal["size", "natural", "integer", "constant", "rounded"]
+_ABOVE, _HIGH, _LOW, _CONSTANT = "__above", "__high", "__low", "__"
+
+
+def size(name: str) -> SizeExpr:
+    """An integer of at least one. Raises RewrightError for a name that is reserved."""
+    return symbol(_checked(name))
+
+
+def natural(name: str) -> Dim:
+    """An integer of at least zero."""
+    return symbol(_checked(name) + _ABOVE) - 1
+
+
+def integer(name: str) -> Dim:
+    """Any integer."""
+    return symbol(_checked(name) + _HIGH) - symbol(name + _LOW)
+
+
+def constant(value: int) -> SizeExpr:
+    """A number as a symbol, for attributes whose effect on a size is no polynomial."""
+    return symbol(f"{_CONSTANT}{value}")
+
+
+def sort_of(name: str) -> tuple[str, Sort]:
+    """The name of the parameter that a size symbol belongs to, and what it may be."""
+    if isinstance(name, Rounded):
+        return name, "rounded"
+    for suffix, sort in ((_ABOVE, "natural"), (_HIGH, "integer"), (_LOW, "integer")):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix), sort  # type: ignore[return-value]
+    return (name.removeprefix(_CONSTANT), "constant") if name.startswith(_CONSTANT) else (name, "size")
+
+
+def parameters(sizes: Iterable[Dim]) -> dict[str, Sort]:
+    """The parameters that occur in size expressions, those inside rounded quotients included."""
+    found: dict[str, Sort] = {}
+    for expression in sizes:
+        if not isinstance(expression, SizeExpr):
+            continue
+        for name in sorted(expression.symbols()):
+            parameter, sort = sort_of(name)
+            if isinstance(name, Rounded):
+                found.update(parameters((name.numerator, name.denominator)))
+            elif sort != "constant":
+                found[parameter] = sort
+    return found
+
+
+def symbol_values(name: str, values: dict[str, int]) -> int | None:
+    """The value of a size symbol where its parameter has one; rounded quotients have none of their own."""
+    parameter, sort = sort_of(name)
+    if sort == "constant":
+        return int(parameter)
+    if sort == "rounded" or parameter not in values:
+        return None
+    value = values[parameter]
+    if sort == "natural":
+        return value + 1
+    if sort == "integer":
+        return max(value, 0) + 1 if name.endswith(_HIGH) else max(-value, 0) + 1
+    return value
+
+
+def evaluated(expression: Dim, values: dict[str, int]) -> Dim:
+    """A size expression with parameters replaced by their values; those without one stay."""
+    if not isinstance(expression, SizeExpr):
+        return expression
+    known: dict[str, int] = {}
+    for name in _all_symbols(expression):
+        value = symbol_values(name, values)
+        if value is not None:
+            known[name] = value
+    return expression.substitute(known)
+
+
+def _all_symbols(expression: Dim) -> Iterable[str]:
+    if isinstance(expression, SizeExpr):
+        for name in expression.symbols():
+            yield name
+            if isinstance(name, Rounded):
+                yield from _all_symbols(name.numerator)
+                yield from _all_symbols(name.denominator)
+
+
+def shown(expression: Dim) -> str:
+    """A size expression in parameters, for messages."""
+    text = str(expression)
+    for name in sorted(set(_all_symbols(expression)), key=len, reverse=True):
+        parameter, sort = sort_of(name)
+        if sort == "natural":
+            text = text.replace(name, f"({parameter}+1)")
+        elif sort == "integer":
+            text = text.replace(name, f"{parameter}⁺" if name.endswith(_HIGH) else f"{parameter}⁻")
+    return text
+
+
+def _checked(name: str) -> str:
+    if not name.isidentifier() or "__" in name:
+        raise RewrightError(f"{name!r} is no name for a size; use a Python name without double underscores")
+    return name
