@@ -33,6 +33,8 @@ class SizeExpr:
         return isinstance(other, SizeExpr) and self.terms == other.terms
 
     def __add__(self, other: Dim) -> Dim:
+        if not _is_size(other):
+            return NotImplemented
         return _collect([*_terms(self), *_terms(other)])
 
     __radd__ = __add__
@@ -41,12 +43,16 @@ class SizeExpr:
         return _collect((m, -c) for m, c in self.terms)
 
     def __sub__(self, other: Dim) -> Dim:
+        if not _is_size(other):
+            return NotImplemented
         return self + (-other)
 
     def __rsub__(self, other: Dim) -> Dim:
         return (-self) + other
 
     def __mul__(self, other: Dim) -> Dim:
+        if not _is_size(other):
+            return NotImplemented
         right = _terms(other)
         return _collect((tuple(sorted(m + n)), c * d) for m, c in self.terms for n, d in right)
 
@@ -124,6 +130,11 @@ def divide(numerator: Dim, denominator: Dim) -> Dim | None:
         quotient = quotient + step
         rest = rest - step * denominator
     return quotient
+
+
+def _is_size(value: object) -> bool:
+    """Whether a value takes part in arithmetic of sizes; anything else may know what to do with one."""
+    return isinstance(value, (int, SizeExpr))
 
 
 class Rounded(str):

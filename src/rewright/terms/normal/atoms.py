@@ -170,6 +170,21 @@ class Polynomial:
                 return None
         return coefficient, Polynomial(rest)
 
+    def multiple(self, name: str) -> tuple[Polynomial, Polynomial] | None:
+        """``(factor, rest)`` if this is ``factor * name + rest`` and the symbol is in neither, else None."""
+        factor: dict[Monomial, Number] = {}
+        rest: dict[Monomial, Number] = {}
+        for monomial, coefficient in self.terms.items():
+            own = [e for a, e in monomial if isinstance(a, Symbol) and a.name == name]
+            if any(name in a.free and not isinstance(a, Symbol) for a, _ in monomial) or (own and own[0] != 1):
+                return None
+            if own:
+                left = tuple(t for t in monomial if not (isinstance(t[0], Symbol) and t[0].name == name))
+                factor[left] = factor.get(left, 0) + coefficient
+            else:
+                rest[monomial] = coefficient
+        return Polynomial(factor), Polynomial(rest)
+
     def atoms(self) -> Iterator[Atom]:
         """The atoms of all monomials, with repetitions."""
         for m in self.terms:

@@ -257,7 +257,7 @@ class Context:
             bounds = self.bounds(name)
             if bounds is None or name not in value.free:
                 continue
-            split = _split(value, name)
+            split = value.multiple(name)
             if split is None:
                 return False
             factor, rest = split
@@ -294,19 +294,3 @@ class Context:
                     for make in self.universal[atom.tensor]:
                         for guard, polarity in make(atom):
                             self.add(guard, polarity)
-
-
-def _split(value: Polynomial, name: str) -> tuple[Polynomial, Polynomial] | None:
-    """``value = factor * name + rest``, or None where the symbol occurs otherwise."""
-    factor: dict[Monomial, Number] = {}
-    rest: dict[Monomial, Number] = {}
-    for monomial, coefficient in value.terms.items():
-        exponents = [e for a, e in monomial if isinstance(a, Symbol) and a.name == name]
-        if any(name in a.free and not isinstance(a, Symbol) for a, _ in monomial) or (exponents and exponents[0] != 1):
-            return None
-        if exponents:
-            left = tuple(t for t in monomial if not (isinstance(t[0], Symbol) and t[0].name == name))
-            factor[left] = factor.get(left, 0) + coefficient
-        else:
-            rest[monomial] = coefficient
-    return Polynomial(factor), Polynomial(rest)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from rewright.terms.normal.atoms import Atom, Base, Element, Monomial, Number, Polynomial, content, polynomial, symbol
+from rewright.terms.normal.atoms import Atom, Base, Element, Guard, Monomial, Number, Polynomial, content, polynomial, symbol
 from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.equality import equal_leaves
@@ -73,6 +73,8 @@ def _follows(context: Context, need: Need, available: list[tuple[Kind, Polynomia
     if need.kind == "positive":
         if is_positive(context, need.value) or is_positive(context, stripped):
             return True
+        if context.decide(at_least_zero(-need.value)) is False:
+            return True
         strong = [_stripped(context, value) for kind, value in available if kind == "positive"]
         return any(_same(context, stripped, p) for p in strong)
     if is_nonnegative(context, need.value) or context.holds(at_least_zero(need.value)):
@@ -131,25 +133,38 @@ def _same(context: Context, left: Polynomial, right: Polynomial) -> bool:
 
 def _applicable(context: Context, given: Need, need: Need) -> Iterator[tuple[Kind, Polynomial]]:
     """A given need at this path: its variables matched with what the wanted value reads."""
-    for values in _bindings(given, need.value):
-        bounds = [
-            (substitute(context, p, values), guard)
-            for p, guard in ((symbol(name), limits) for name, *limits in given.variables)
-        ]
-        if not all(
-            context.holds(at_least(place, substitute(context, low, values)))
-            and context.holds(below(place, substitute(context, high, values)))
-            for place, (low, high) in bounds
-        ):
+    path = _own_path(given)
+    names = [name for name, *_ in given.variables if name in given.value.free or any(name in g.free for g, _ in path)]
+    for values in _bindings(given, names, need.value):
+        if not all(_in_range(context, variable, values) for variable in given.variables):
             continue
-        path = [(substitute_guard(context, guard, values), polarity) for guard, polarity in given.path]
-        if all(context.decide(guard) is polarity for guard, polarity in path):
+        conditions = [(substitute_guard(context, guard, values), polarity) for guard, polarity in path]
+        if all(context.decide(guard) is polarity for guard, polarity in conditions):
             yield given.kind, substitute(context, given.value, values)
 
 
-def _bindings(given: Need, value: Polynomial) -> Iterator[dict[str, Polynomial]]:
+def _own_path(need: Need) -> list[Signed]:
+    """The facts of a need besides the ranges of its variables."""
+    ranges = {
+        guard.key
+        for name, low, high in need.variables
+        for guard in (at_least(symbol(name), low), below(symbol(name), high))
+        if isinstance(guard, Guard)
+    }
+    return [fact for fact in need.path if fact[0].key not in ranges]
+
+
+def _in_range(context: Context, variable: tuple[str, Polynomial, Polynomial], values: dict[str, Polynomial]) -> bool:
+    """Whether a variable's value is in its range; one that does not matter needs a range that is not empty."""
+    name, low, high = variable
+    low, high = substitute(context, low, values), substitute(context, high, values)
+    if name not in values:
+        return context.holds(at_least(high - low, 1))
+    return context.holds(at_least(values[name], low)) and context.holds(below(values[name], high))
+
+
+def _bindings(given: Need, names: list[str], value: Polynomial) -> Iterator[dict[str, Polynomial]]:
     """Values for the variables of a given need at which it reads an element that the wanted value reads."""
-    names = [name for name, *_ in given.variables if name in given.value.free or _in_path(given, name)]
     if not names:
         yield {}
         return
@@ -159,10 +174,6 @@ def _bindings(given: Need, value: Polynomial) -> Iterator[dict[str, Polynomial]]
             found = _unify(names, mine, other)
             if found is not None:
                 yield found
-
-
-def _in_path(need: Need, name: str) -> bool:
-    return any(name in guard.free for guard, _ in need.path)
 
 
 def _unify(names: list[str], mine: Element, other: Element) -> dict[str, Polynomial] | None:

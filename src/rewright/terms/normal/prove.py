@@ -20,7 +20,7 @@ from rewright.ir.graph import Graph
 from rewright.terms.conditions import AtMost, IsFloor, Same, Simple, SizeCondition, cases, sizes_of
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Polynomial, Symbol, polynomial, symbol
-from rewright.terms.normal.context import Context, OutOfTime, TooHard
+from rewright.terms.normal.context import Context, OutOfTime, Signed, TooHard
 from rewright.terms.normal.denote import Denoter
 from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.equality import difference
@@ -120,10 +120,21 @@ class _Proof:
         """Raises _Open, _Vacuous, TooHard or OutOfTime where the case is not proved."""
         self._solve()
         self._assume()
-        left, right = self._denoter(self.claim.left), self._denoter(self.claim.right)
         self._demands(self.claim.left, proved=False)
-        if self.context.contradictory():
+        alternatives = self._assume_facts()
+        possible = False
+        for alternative in alternatives:
+            with self.context.scope():
+                for guard, polarity in alternative:
+                    self.context.add(guard, polarity)
+                if not self.context.contradictory():
+                    possible = True
+                    self._obligations()
+        if not possible:
             raise _Vacuous
+
+    def _obligations(self) -> None:
+        left, right = self._denoter(self.claim.left), self._denoter(self.claim.right)
         self._demands(self.claim.right, proved=True)
         if list(self.claim.left.outputs) != list(self.claim.right.outputs):
             raise _Open("the sides have different outputs")
@@ -214,25 +225,28 @@ class _Proof:
                 self.context.add(at_least(self.size(condition.high), self.size(condition.low)))
             elif isinstance(condition, IsFloor):
                 self.context.add(at_least(self.size(condition.denominator), 1))
-        self._assume_facts()
 
-    def _assume_facts(self) -> None:
-        """Facts about all elements of inputs, to be instantiated where an element occurs."""
-        if self.claim.facts is None:
-            return
-        for position in self.claim.facts.outputs.values():
-            self._assume_fact(self.claim.facts, position)
+    def _assume_facts(self) -> list[tuple[Signed, ...]]:
+        """Facts about all elements of inputs, to be instantiated where an element occurs.
 
-    def _assume_fact(self, facts: Graph, position: int) -> None:
-        denoter = Denoter(self.context, facts, self.size)
-        names = [self.context.fresh("u") for _ in facts.nodes[position].type.shape]
-        value = denoter.value(position, tuple(symbol(name) for name in names))
-        for guard, polarity in _true_guards(value):
-            elements = [a for a in guard.value.atoms() if isinstance(a, Element)]
+        Returns the ways in which facts about scalars hold, of which one does.
+        """
+        facts = self.claim.facts
+        if facts is None:
+            return [()]
+        self._demands(facts, proved=False)
+        alternatives: list[tuple[Signed, ...]] = [()]
+        for position in facts.outputs.values():
+            names = [self.context.fresh("u") for _ in facts.nodes[position].type.shape]
+            denoter = Denoter(self.context, facts, self.size)
+            ways = list(_ways_to_hold(denoter.value(position, tuple(symbol(name) for name in names))))
             if not names:
-                self.context.add(guard, polarity)
-            for element in elements:
-                self._instantiated(element, names, guard, polarity)
+                alternatives = [(*before, *way) for before in alternatives for way in ways]
+            elif len(ways) == 1:
+                for guard, polarity in ways[0]:
+                    for element in (a for a in guard.value.atoms() if isinstance(a, Element)):
+                        self._instantiated(element, names, guard, polarity)
+        return alternatives
 
     def _instantiated(self, pattern: Element, names: Sequence[str], guard: Guard, polarity: bool) -> None:
         """A fact that is used wherever the tensor is read: the pattern's index must be the fact's own variables."""
@@ -355,16 +369,14 @@ class _Proof:
         return binders
 
 
-def _true_guards(value: Value) -> list[tuple[Guard, bool]]:
-    """The guards that must hold for a truth value to be true, where it is a conjunction."""
-    if not isinstance(value, Choice):
-        return []
-    yes, no = value.yes, value.no
-    if no == ZERO:
-        return [(value.guard, True), *_true_guards(yes)]
-    if yes == ZERO:
-        return [(value.guard, False), *_true_guards(no)]
-    return []
+def _ways_to_hold(value: Value) -> Iterator[tuple[Signed, ...]]:
+    """The paths on which a truth value is true."""
+    if isinstance(value, Choice):
+        for polarity, arm in ((True, value.yes), (False, value.no)):
+            for way in _ways_to_hold(arm):
+                yield (value.guard, polarity), *way
+    elif value != ZERO:
+        yield ()
 
 
 def _short(value: object) -> str:

@@ -15,6 +15,7 @@ from rewright.terms.normal.atoms import (
     ONE,
     ZERO,
     Atom,
+    Floor,
     Guard,
     Indicator,
     Monomial,
@@ -23,6 +24,7 @@ from rewright.terms.normal.atoms import (
     PrefixSum,
     Symbol,
     polynomial,
+    symbol,
 )
 from rewright.terms.normal.binders import (
     Binder,
@@ -83,19 +85,22 @@ def range_of_guard(context: Context, name: str, guard: Guard, polarity: bool) ->
     """What a guard says about a variable: ``(">=", e)``, ``("<", e)``, ``("=", e)``, ``("!=", e)``, or None."""
     if not guard.kind.startswith("integer"):
         return None
-    split = guard.value.linear(name)
+    split = guard.value.multiple(name)
     if split is None:
         return None
-    factor, rest = int(split[0]), split[1]
+    factor, rest = split
     if guard.kind == "integer=0":
-        if factor not in (1, -1):
+        sign = factor.constant()
+        if sign not in (1, -1):
             return None
-        return ("=" if polarity else "!="), rest * -factor
+        return ("=" if polarity else "!="), rest * -sign
     if not polarity:
         factor, rest = -factor, -rest - 1
-    if factor > 0:
-        return ">=", -floor_quotient(context, rest, polynomial(factor))
-    return "<", floor_quotient(context, rest, polynomial(-factor)) + 1
+    if context.holds(at_least(factor, 1)):
+        return ">=", -floor_quotient(context, rest, factor)
+    if context.holds(at_least(-factor, 1)):
+        return "<", floor_quotient(context, rest, -factor) + 1
+    return None
 
 
 def _under_guards(
@@ -112,6 +117,9 @@ def _under_guards(
 
         if name not in guard.free:
             return only_where(context, guard, polarity, lambda: go(low, high))
+        strided = _strided(context, name, low, high, guard)
+        if strided is not None:
+            return _every(context, name, (low, high), strided, value, guards, position)
         found = range_of_guard(context, name, guard, polarity)
         if found is None:
             continue
@@ -124,7 +132,7 @@ def _under_guards(
             return _single_term(context, name, low, high, value, limit, rest)
         skipped = _under_guards(context, name, low, high, value, (*rest, (guard, True)))
         return each(context, lambda a, b: a - b, go(low, high), skipped)
-    for guard, polarity in guards:
+    for guard, polarity in _irredundant(context, (name, low, high), guards):
         indicator = polynomial(Indicator(guard))
         value = value * (indicator if polarity else ONE - indicator)
     summed = value
@@ -134,6 +142,70 @@ def _under_guards(
         lambda: sum_terms(context, [(name, low, high)], summed),
         lambda: ZERO,
     )
+
+
+def _irredundant(context: Context, binder: Binder, guards: Guards) -> Guards:
+    """The guards without those that follow from the others, in one order."""
+    kept = sorted(dict.fromkeys(guards), key=lambda fact: (fact[0].key, fact[1]))
+    if len(kept) < 2:
+        return tuple(kept)
+    for guard, polarity in list(kept):
+        with context.ranges([binder]):
+            for other, truth in kept:
+                if other != guard:
+                    context.add(other, truth)
+            if context.decide(guard) is polarity:
+                kept.remove((guard, polarity))
+    return tuple(kept)
+
+
+def _strided(
+    context: Context, name: str, low: Polynomial, high: Polynomial, guard: Guard
+) -> tuple[Binder, Polynomial] | None:
+    """A guard that ``c*name + r`` is a multiple of q, with c one or minus one: (the multiple's range, the value)."""
+    if guard.kind != "integer=0":
+        return None
+    for atom in guard.value.atoms():
+        if not isinstance(atom, Floor) or name not in atom.numerator.free or name in atom.divisor.free:
+            continue
+        split = atom.numerator.linear(name)
+        rest = atom.numerator - atom.divisor * polynomial(atom)
+        if split is None or split[0] not in (1, -1) or guard.value not in (rest, -rest):
+            continue
+        sign, offset, divisor = int(split[0]), split[1], atom.divisor
+        multiple = context.fresh("b")
+        if sign == 1:
+            limits = [-floor_quotient(context, -(limit + offset), divisor) for limit in (low, high)]
+        else:
+            limits = [floor_quotient(context, offset - limit, divisor) + 1 for limit in (high, low)]
+        return (multiple, limits[0], limits[1]), (symbol(multiple) * divisor - offset) * sign
+    return None
+
+
+def _every(
+    context: Context,
+    name: str,
+    limits: tuple[Polynomial, Polynomial],
+    strided: tuple[Binder, Polynomial],
+    value: Polynomial,
+    guards: Guards,
+    position: int,
+) -> Value:
+    """The sum over the multiples that a guard selects, or over all but those."""
+    (multiple, low, high), place = strided
+    rest = guards[:position] + guards[position + 1 :]
+    values = {name: place}
+    with context.ranges([(multiple, low, high)]):
+        moved = substitute(context, value, values)
+        conditions = [(substitute_guard(context, guard, values), polarity) for guard, polarity in rest]
+    if any(isinstance(guard, bool) and guard is not polarity for guard, polarity in conditions):
+        selected: Value = ZERO
+    else:
+        kept = tuple((guard, polarity) for guard, polarity in conditions if not isinstance(guard, bool))
+        selected = _under_guards(context, multiple, low, high, moved, kept)
+    if guards[position][1]:
+        return selected
+    return each(context, lambda a, b: a - b, _under_guards(context, name, *limits, value, rest), selected)
 
 
 def _single_term(
