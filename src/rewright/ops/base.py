@@ -41,6 +41,8 @@ class Demand:
     what: str
     low: Dim
     high: Dim
+    form: bool = False
+    """Whether only the symbolic form of the result's size needs it, and numbers do not."""
 
 
 class TensorOperator(Operator):

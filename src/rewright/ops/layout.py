@@ -264,7 +264,7 @@ def dilated(size: Dim, step: Dim) -> Dim:
 
 def dilation_demands(size: Dim, step: Dim) -> tuple[Demand, ...]:
     """That a symbolic axis is not empty where elements are put apart: the size of an empty one is no polynomial."""
-    return () if step == 1 or isinstance(size, int) else (Demand("an axis with an element", 1, size),)
+    return () if step == 1 or isinstance(size, int) else (Demand("an axis with an element", 1, size, form=True),)
 
 
 @dataclass(frozen=True, slots=True)

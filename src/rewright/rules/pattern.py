@@ -279,6 +279,11 @@ def tanh(x: Tensor) -> Tensor:
     return Tensor(ops.Tanh(), x)
 
 
+def negated(x: Tensor) -> Tensor:
+    """``-x``."""
+    return Tensor(ops.Negate(), x)
+
+
 def maximum(x: Tensor, y: Tensor | float) -> Tensor:
     """The larger one, elementwise."""
     return Tensor(ops.Maximum(), *fitted(x, y))

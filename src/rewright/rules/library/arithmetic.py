@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewright import ops
+from rewright.ir.types import DType
 from rewright.rules.pattern import (
     absolute,
     apply,
@@ -16,6 +17,7 @@ from rewright.rules.pattern import (
     log,
     maximum,
     minimum,
+    negated,
     rsqrt,
     scalar,
     select,
@@ -24,8 +26,6 @@ from rewright.rules.pattern import (
     tanh,
 )
 from rewright.rules.rule import Rule, rule
-from rewright.ir.types import DType
-from rewright.terms.conditions import AtMost
 from rewright.terms.parameters import size
 
 XLA = "XLA algebraic simplifier, TensorRight "
@@ -36,13 +36,12 @@ m, n, t = size("m"), size("n"), size("t")
 A, B, C, D = (floats(name, m, n) for name in "ABCD")
 c, c1, c2 = scalar("c"), scalar("c1"), scalar("c2")
 row = floats("row", m)
-I, J = integers("I", m, n), integers("J", m, n)
+I1, J1 = integers("I", m, n), integers("J", m, n)
 x, y = scalar("x", DType.I64), scalar("y", DType.I64)
 P, Q = boolean("P", m, n), boolean("Q", m, n)
 yes, no = constant(True, (m, n), DType.BOOL), constant(False, (m, n), DType.BOOL)
 zero, one = constant(0.0, (m, n)), constant(1.0, (m, n))
 low, high = floats("low", m, n), floats("high", m, n)
-
 
 
 RULES: tuple[Rule, ...] = (
@@ -58,7 +57,10 @@ RULES: tuple[Rule, ...] = (
     rule("multiply-zero", "A * 0 = 0", A * zero, zero, provenance=XLA + "mul/03"),
     rule("zero-multiply", "0 * A = 0", zero * A, zero, provenance=XLA + "mul/04"),
     rule(
-        "multiply-scaled", "(A c1)(B c2) = (A B)(c1 c2)", (A * c1) * (B * c2), (A * B) * (c1 * c2),
+        "multiply-scaled",
+        "(A c1)(B c2) = (A B)(c1 c2)",
+        (A * c1) * (B * c2),
+        (A * B) * (c1 * c2),
         provenance=XLA + "mul/05",
     ),
     rule("multiply-constants", "(A c1) c2 = A (c1 c2)", (A * c1) * c2, A * (c1 * c2), provenance=XLA + "mul/06"),
@@ -92,7 +94,7 @@ RULES: tuple[Rule, ...] = (
         where=[B.differs(0.0), C.differs(0.0)],
         provenance=XLA + "div/04",
     ),
-    rule("remainder-twice", "rem(rem(I, J), J) = rem(I, J)", I % J % J, I % J, provenance=XLA + "rem/05"),
+    rule("remainder-twice", "rem(rem(I, J), J) = rem(I, J)", I1 % J1 % J1, I1 % J1, provenance=XLA + "rem/05"),
     rule(
         "remainder-of-small-iota",
         "rem(iota, c) = iota for sizes up to c",
@@ -118,14 +120,15 @@ RULES: tuple[Rule, ...] = (
         provenance=XLA + "rem/08",
     ),
     rule(
-        "max-minus-infinity", "max(A, -inf) = A", maximum(A, constant(float("-inf"), (m, n))), A,
+        "max-minus-infinity",
+        "max(A, -inf) = A",
+        maximum(A, constant(float("-inf"), (m, n))),
+        A,
         provenance=XLA + "max/01",
     ),
-    rule(
-        "min-infinity", "min(A, inf) = A", minimum(A, constant(float("inf"), (m, n))), A, provenance=XLA + "max/02"
-    ),
+    rule("min-infinity", "min(A, inf) = A", minimum(A, constant(float("inf"), (m, n))), A, provenance=XLA + "max/02"),
     rule("not-not", "not(not(P)) = P", ~~P, P, provenance=XLA + "not/01"),
-    rule("negate-negate", "-(-A) = A", -(-A), A, provenance=XLA + "not/02"),
+    rule("negate-negate", "-(-A) = A", negated(negated(A)), A, provenance=XLA + "not/02"),
     rule("greater-self", "(A > A) = false", A > A, no, provenance=XLA + "compare/01"),
     rule("less-self", "(A < A) = false", A < A, no, provenance=XLA + "compare/02"),
     rule("differs-self", "(A != A) = false", A.differs(A), no, provenance=XLA + "compare/03"),
@@ -141,35 +144,62 @@ RULES: tuple[Rule, ...] = (
     rule("and-false", "P and false = false", P & no, no, provenance=XLA + "logical/07"),
     rule("false-and", "false and P = false", no & P, no, provenance=XLA + "logical/08"),
     rule(
-        "less-than-both", "(A < c1) and (c2 > A) = A < min(c1, c2)",
-        (A < c1) & (c2.broadcast((m, n)) > A), A < minimum(c1, c2), provenance=XLA + "logical/09",
+        "less-than-both",
+        "(A < c1) and (c2 > A) = A < min(c1, c2)",
+        (c1 > A) & (c2.broadcast((m, n)) > A),
+        minimum(c1, c2) > A,
+        provenance=XLA + "logical/09",
     ),
     rule("max-greater-right", "(max(A, B) > B) = (A > B)", maximum(A, B) > B, A > B, provenance=XLA + "logical/10"),
     rule("max-greater-left", "(max(A, B) > A) = (B > A)", maximum(A, B) > A, B > A, provenance=XLA + "logical/11"),
     rule("select-same", "select(P, A, A) = A", select(P, A, A), A, provenance=XLA + "select/01"),
     rule("select-true", "select(true, A, B) = A", select(yes, A, B), A, provenance=XLA + "select/02"),
     rule("select-false", "select(false, A, B) = B", select(no, A, B), B, provenance=XLA + "select/03"),
-    rule("select-not", "select(not P, A, B) = select(P, B, A)", select(~P, A, B), select(P, B, A), provenance=XLA + "select/04"),
     rule(
-        "clamp-twice", "clamp(l, clamp(l, A, h), h) = clamp(l, A, h)",
-        clamp(low, clamp(low, A, high), high), clamp(low, A, high), provenance=XLA + "clamp/01",
+        "select-not",
+        "select(not P, A, B) = select(P, B, A)",
+        select(~P, A, B),
+        select(P, B, A),
+        provenance=XLA + "select/04",
     ),
     rule(
-        "max-min-is-clamp", "max(l, min(A, h)) = clamp(l, A, h) where l <= h",
-        maximum(low, minimum(A, high)), clamp(low, A, high), where=[low <= high], provenance=XLA + "clamp/02",
+        "clamp-twice",
+        "clamp(l, clamp(l, A, h), h) = clamp(l, A, h)",
+        clamp(low, clamp(low, A, high), high),
+        clamp(low, A, high),
+        provenance=XLA + "clamp/01",
     ),
     rule(
-        "min-max-is-clamp", "min(h, max(A, l)) = clamp(l, A, h)",
-        minimum(high, maximum(A, low)), clamp(low, A, high), provenance=XLA + "clamp/03",
+        "max-min-is-clamp",
+        "max(l, min(A, h)) = clamp(l, A, h) where l <= h",
+        maximum(low, minimum(A, high)),
+        clamp(low, A, high),
+        where=[low <= high],
+        provenance=XLA + "clamp/02",
+    ),
+    rule(
+        "min-max-is-clamp",
+        "min(h, max(A, l)) = clamp(l, A, h)",
+        minimum(high, maximum(A, low)),
+        clamp(low, A, high),
+        provenance=XLA + "clamp/03",
     ),
     rule("abs-abs", "||A|| = |A|", absolute(absolute(A)), absolute(A), provenance=EXTRA + "E17"),
     rule("abs-square", "|A A| = A A", absolute(A * A), A * A, provenance=EXTRA + "E19"),
     rule(
-        "rsqrt-squared", "rsqrt(A) rsqrt(A) = 1 / A", rsqrt(A) * rsqrt(A), 1.0 / A, where=[A > 0.0],
+        "rsqrt-squared",
+        "rsqrt(A) rsqrt(A) = 1 / A",
+        rsqrt(A) * rsqrt(A),
+        1.0 / A,
+        where=[A > 0.0],
         provenance=EXTRA + "E21",
     ),
     rule(
-        "divide-by-rsqrt", "A / rsqrt(B) = A sqrt(B)", A / rsqrt(B), A * sqrt(B), where=[B > 0.0],
+        "divide-by-rsqrt",
+        "A / rsqrt(B) = A sqrt(B)",
+        A / rsqrt(B),
+        A * sqrt(B),
+        where=[B > 0.0],
         provenance=EXTRA + "E23",
     ),
     rule("exp-quotient", "exp(A) / exp(B) = exp(A - B)", exp(A) / exp(B), exp(A - B), provenance=EXTRA + "E25"),
@@ -177,8 +207,12 @@ RULES: tuple[Rule, ...] = (
     rule("exp-log", "exp(log(A)) = A", exp(log(A)), A, where=[A > 0.0], provenance=EXTRA + "E29"),
     rule("log-exp", "log(exp(A)) = A", log(exp(A)), A),
     rule(
-        "quotient-times-inverse", "(A / B) (B / A) = 1", (A / B) * (B / A), one,
-        where=[A.differs(0.0), B.differs(0.0)], provenance=EXTRA + "E31",
+        "quotient-times-inverse",
+        "(A / B) (B / A) = 1",
+        (A / B) * (B / A),
+        one,
+        where=[A.differs(0.0), B.differs(0.0)],
+        provenance=EXTRA + "E31",
     ),
     rule("inverse-inverse", "1 / (1 / A) = A", 1.0 / (1.0 / A), A, where=[A.differs(0.0)], provenance=EXTRA + "E33"),
     rule("times-minus-one", "A (-1) = -A", A * -1.0, -A, provenance=EXTRA + "E35"),
@@ -190,8 +224,11 @@ RULES: tuple[Rule, ...] = (
         "max-plus-min", "max(A, B) + min(A, B) = A + B", maximum(A, B) + minimum(A, B), A + B, provenance=EXTRA + "E45"
     ),
     rule(
-        "select-nested", "select(P, select(P, A, B), B) = select(P, A, B)",
-        select(P, select(P, A, B), B), select(P, A, B), provenance=EXTRA + "E47",
+        "select-nested",
+        "select(P, select(P, A, B), B) = select(P, A, B)",
+        select(P, select(P, A, B), B),
+        select(P, A, B),
+        provenance=EXTRA + "E47",
     ),
     rule(
         "select-larger", "select(A > B, A, B) = max(A, B)", select(A > B, A, B), maximum(A, B), provenance=EXTRA + "E49"
@@ -201,33 +238,46 @@ RULES: tuple[Rule, ...] = (
     rule("multiply-commutes", "A B = B A", A * B, B * A),
     rule("multiply-associates", "(A B) C = A (B C)", (A * B) * C, A * (B * C)),
     rule("subtract-is-add", "A - B = A + (-B)", A - B, A + -B),
-    rule("max-associates", "max(max(A, B), C) = max(A, max(B, C))", maximum(maximum(A, B), C), maximum(A, maximum(B, C))),
-    rule("exp-difference", "exp(A - B) = exp(A) / exp(B)", exp(A - B), exp(A) / exp(B), provenance=MODELS + "algebra 1"),
     rule(
-        "quotient-of-quotients", "(A / B) / (C / D) = (A / C) (D / B)",
-        (A / B) / (C / D), (A / C) * (D / B), where=[D.differs(0.0)], provenance=MODELS + "algebra 2",
+        "max-associates", "max(max(A, B), C) = max(A, max(B, C))", maximum(maximum(A, B), C), maximum(A, maximum(B, C))
+    ),
+    rule(
+        "exp-difference", "exp(A - B) = exp(A) / exp(B)", exp(A - B), exp(A) / exp(B), provenance=MODELS + "algebra 1"
+    ),
+    rule(
+        "quotient-of-quotients",
+        "(A / B) / (C / D) = (A / C) (D / B)",
+        (A / B) / (C / D),
+        (A / C) * (D / B),
+        where=[D.differs(0.0)],
+        provenance=MODELS + "algebra 2",
     ),
     rule(
         "silu", "A sigmoid(A) = A / (1 + exp(-A))", A * sigmoid(A), A / (1.0 + exp(-A)), provenance=MODELS + "algebra 3"
     ),
     rule(
-        "tanh-by-sigmoid", "tanh(A) = 2 sigmoid(2 A) - 1", tanh(A), 2.0 * sigmoid(A * 2.0) - 1.0,
+        "tanh-by-sigmoid",
+        "tanh(A) = 2 sigmoid(2 A) - 1",
+        tanh(A),
+        2.0 * sigmoid(A * 2.0) - 1.0,
         provenance=MODELS + "algebra 4",
     ),
+    rule("times-rsqrt", "A rsqrt(B) = A / sqrt(B)", A * rsqrt(B), A / sqrt(B), provenance=MODELS + "algebra 5"),
     rule(
-        "times-rsqrt", "A rsqrt(B) = A / sqrt(B)", A * rsqrt(B), A / sqrt(B), provenance=MODELS + "algebra 5"
-    ),
-    rule(
-        "relu-difference", "max(A, 0) - max(-A, 0) = A", maximum(A, 0.0) - maximum(-A, 0.0), A,
+        "relu-difference",
+        "max(A, 0) - max(-A, 0) = A",
+        maximum(A, 0.0) - maximum(-A, 0.0),
+        A,
         provenance=MODELS + "algebra 6",
     ),
     rule(
-        "square-of-sum", "(A + B)^2 = A^2 + 2 A B + B^2", (A + B) * (A + B), A * A + 2.0 * (A * B) + B * B,
+        "square-of-sum",
+        "(A + B)^2 = A^2 + 2 A B + B^2",
+        (A + B) * (A + B),
+        A * A + 2.0 * (A * B) + B * B,
         provenance=MODELS + "algebra 7",
     ),
     rule("logistic", "sigmoid(A) = 1 / (1 + exp(-A))", sigmoid(A), 1.0 / (1.0 + exp(-A))),
     rule("sigmoid-of-negative", "sigmoid(-A) = 1 - sigmoid(A)", sigmoid(-A), 1.0 - sigmoid(A)),
-    rule(
-        "expm1", "expm1(A) = exp(A) - 1", apply(ops.ExponentialMinusOne(), A), exp(A) - 1.0
-    ),
+    rule("expm1", "expm1(A) = exp(A) - 1", apply(ops.ExponentialMinusOne(), A), exp(A) - 1.0),
 )

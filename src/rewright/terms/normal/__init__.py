@@ -1,1 +1,1 @@
-"""One normal form for the elements of tensors: guarded polynomials over sums, maxima and functions, with symbolic sizes."""
+"""One normal form for elements of tensors: guarded polynomials over sums, maxima and functions, sizes symbolic."""

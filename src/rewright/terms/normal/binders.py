@@ -155,7 +155,7 @@ def _has_bound(value: Polynomial) -> bool:
 
 
 def moved(context: Context, binder: Binder, sign: int, offset: Polynomial) -> tuple[Binder, Polynomial]:
-    """The binder renamed so that its use ``sign*name + offset`` is the new variable itself, with the old one's value."""
+    """The binder renamed so that its use ``sign*name + offset`` is the new variable, with the old one's value."""
     _, low, high = binder
     name = context.fresh("b")
     if sign == 1:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-import z3
+import z3  # pyright: ignore[reportMissingTypeStubs]
 
 from rewright.terms.normal.atoms import (
     Atom,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewright.terms.normal.atoms import ONE, ZERO, Guard
-from rewright.terms.normal.context import Context
+from rewright.terms.normal.atoms import ONE, ZERO, Guard, Polynomial
+from rewright.terms.normal.context import Context, TooHard
 from rewright.terms.normal.guards import Choice, Leaf, Value, choice
 
 
@@ -26,14 +26,37 @@ def each(context: Context, function: Callable[..., Value], *values: Value) -> Va
     """The function of the leaves of guarded values."""
     for position, value in enumerate(values):
         if isinstance(value, Choice):
-            before, after = values[:position], values[position + 1 :]
-
-            def arm(chosen: Value, before: tuple[Value, ...] = before, after: tuple[Value, ...] = after) -> Value:
-                return each(context, function, *before, chosen, *after)
-
-            yes, no = value.yes, value.no
-            return branch(context, value.guard, lambda: arm(yes), lambda: arm(no))
+            return _split(context, function, values, position, value)
     return function(*values)
+
+
+def _split(
+    context: Context, function: Callable[..., Value], values: tuple[Value, ...], position: int, value: Choice
+) -> Value:
+    before, after = values[:position], values[position + 1 :]
+    return branch(
+        context,
+        value.guard,
+        lambda: each(context, function, *before, value.yes, *after),
+        lambda: each(context, function, *before, value.no, *after),
+    )
+
+
+def finite(leaf: Leaf) -> Polynomial:
+    """A leaf that is a number; raises TooHard for infinities and for absence."""
+    if not isinstance(leaf, Polynomial):
+        raise TooHard(f"arithmetic with {leaf}")
+    return leaf
+
+
+def plus(left: Leaf, right: Leaf) -> Value:
+    """The sum of two numbers."""
+    return finite(left) + finite(right)
+
+
+def minus(left: Leaf, right: Leaf) -> Value:
+    """The difference of two numbers."""
+    return finite(left) - finite(right)
 
 
 def only_where(context: Context, guard: Guard | bool, polarity: bool, value: Callable[[], Value]) -> Value:

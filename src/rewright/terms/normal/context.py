@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewright.terms.normal.atoms import Atom, Element, Guard, Monomial, Number, Polynomial, Symbol, polynomial, symbol
+from rewright.terms.normal.atoms import Atom, Element, Guard, Polynomial, Symbol, polynomial, symbol
 from rewright.terms.normal.bridge import Bridge, Signed
 from rewright.terms.normal.guards import at_least, below, is_zero
 

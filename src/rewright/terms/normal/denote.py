@@ -15,7 +15,7 @@ from rewright.terms import scalar as scalars
 from rewright.terms.index import Index, Variable, result_index
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Fold, Function, Indicator, Polynomial, polynomial, symbol
 from rewright.terms.normal.binders import named
-from rewright.terms.normal.cases import branch, each, truth
+from rewright.terms.normal.cases import branch, each, finite, truth
 from rewright.terms.normal.context import Context, TooHard
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.functions import Functions, Grade
@@ -25,6 +25,7 @@ from rewright.terms.normal.guards import (
     PLUS_INFINITY,
     Choice,
     Infinite,
+    Leaf,
     Value,
     at_least,
     at_least_zero,
@@ -80,7 +81,9 @@ class Denoter:
         reads = (part for part in subterms(self._scalar(position, node)) if isinstance(part, scalars.Read))
         return any(_is_computed(i) for read in reads for i in read.index)
 
-    def lookups_of(self, position: int, binders: Sequence[tuple[str, Polynomial, Polynomial]], node: Node) -> list[Need]:
+    def lookups_of(
+        self, position: int, binders: Sequence[tuple[str, Polynomial, Polynomial]], node: Node
+    ) -> list[Need]:
         """What has to hold for the reads of one node, at an index of fresh variables."""
         self.lookups, before = [], self._variables
         self._variables = [*binders]
@@ -178,7 +181,11 @@ class Denoter:
 
     def opaque(self, name: str, arguments: tuple[Value, ...], integer: bool) -> Value:
         """A function of which only its arguments are known."""
-        return each(self.context, lambda *leaves: self._functions.opaque(name, leaves, integer), *arguments)
+
+        def leaf(*leaves: Leaf) -> Value:
+            return self._functions.opaque(name, leaves, integer)
+
+        return each(self.context, leaf, *arguments)
 
     @property
     def exact_casts(self) -> bool:
@@ -252,7 +259,7 @@ class _Reader:
         if isinstance(value, scalars.Number):
             return self._index(value.index, at)
         if isinstance(value, scalars.Table):
-            return each(self.context, lambda place: self._table(value.values, place), self._index(value.index, at))
+            return self._entry(value, at)
         return fixed(value.value) if isinstance(value, scalars.Fixed) else MISSING
 
     def _read(self, value: scalars.Read, at: Environment) -> Value:
@@ -309,6 +316,12 @@ class _Reader:
         if self.denoter.exact_casts or target == source.value:
             return value
         return self.denoter.opaque(f"convert_{target}", (value,), False)
+
+    def _entry(self, value: scalars.Table, at: Environment) -> Value:
+        def leaf(place: Leaf) -> Value:
+            return self._table(value.values, place)
+
+        return each(self.context, leaf, self._index(value.index, at))
 
     def _table(self, values: tuple[float | int | bool, ...], place: Value) -> Value:
         number = place.constant() if isinstance(place, Polynomial) else None
@@ -393,19 +406,35 @@ class _Reader:
 
 
 _MOST_CASES = 16
-_LOGICAL: dict[str, Callable[..., Value]] = {
-    "and": lambda a, b: a * b,
-    "or": lambda a, b: a + b - a * b,
-    "xor": lambda a, b: a + b - a * b * 2,
-    "not": lambda a: ONE - a,
-    "not_unsigned": lambda a: ONE - a,
-}
+
+
+def _and(left: Leaf, right: Leaf) -> Value:
+    return finite(left) * finite(right)
+
+
+def _or(left: Leaf, right: Leaf) -> Value:
+    return finite(left) + finite(right) - finite(left) * finite(right)
+
+
+def _xor(left: Leaf, right: Leaf) -> Value:
+    return finite(left) + finite(right) - finite(left) * finite(right) * 2
+
+
+def _not(value: Leaf) -> Value:
+    return ONE - finite(value)
+
+
+_LOGICAL: dict[str, Callable[..., Value]] = {"and": _and, "or": _or, "xor": _xor, "not": _not, "not_unsigned": _not}
 
 
 def _combined(context: Context, total: Value, factor: Polynomial, value: Value) -> Value:
     if isinstance(total, Polynomial) and isinstance(value, Polynomial):
         return total + factor * value
-    return each(context, lambda a, b: a + factor * b, total, value)
+
+    def leaf(one: Leaf, other: Leaf) -> Value:
+        return finite(one) + factor * finite(other)
+
+    return each(context, leaf, total, value)
 
 
 def _truncated(value: Value) -> Value:

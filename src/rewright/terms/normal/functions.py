@@ -25,13 +25,14 @@ from rewright.terms.normal.atoms import (
     polynomial,
     sorted_monomial,
 )
-from rewright.terms.normal.cases import branch, each, truth
+from rewright.terms.normal.cases import branch, each, finite, truth
 from rewright.terms.normal.context import Context, TooHard
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import (
     PLUS_INFINITY,
     Guard,
     Infinite,
+    Leaf,
     Value,
     at_least,
     at_least_zero,
@@ -68,7 +69,7 @@ class Functions:
     def apply(self, name: str, arguments: tuple[Value, ...], is_float: bool) -> Value:
         """The value of a function; raises TooHard for infinities that it has no value for."""
         if is_float and self._is_uninterpreted(name):
-            return each(self.context, lambda *leaves: self.opaque(name, leaves), *arguments)
+            return each(self.context, self._opaque_leaves(name), *arguments)
         if name == "maximum":
             return larger(self.context, *arguments)
         if name == "minimum":
@@ -76,7 +77,17 @@ class Functions:
         if name == "clamp":
             low, value, high = arguments
             return self.apply("minimum", (self.apply("maximum", (value, low), is_float), high), is_float)
-        return each(self.context, lambda *leaves: self._leaf(name, leaves, is_float), *arguments)
+
+        def leaf(*leaves: Leaf) -> Value:
+            return self._leaf(name, leaves, is_float)
+
+        return each(self.context, leaf, *arguments)
+
+    def _opaque_leaves(self, name: str) -> Callable[..., Value]:
+        def leaf(*leaves: Leaf) -> Value:
+            return self.opaque(name, leaves)
+
+        return leaf
 
     def _is_uninterpreted(self, name: str) -> bool:
         if self.grade == "real" or name in EXACT_IN_FLOATS or name.startswith("compare_"):
@@ -135,7 +146,8 @@ class Functions:
         """The value or its negative, by its sign."""
         return branch(self.context, at_least_zero(value), lambda: value, lambda: -value)
 
-    def _sign(self, value: Polynomial) -> Value:
+    def sign(self, value: Polynomial) -> Value:
+        """Minus one, zero or one."""
         return branch(
             self.context,
             is_zero(value),
@@ -145,7 +157,8 @@ class Functions:
 
     # --- field
 
-    def _divide(self, left: Polynomial, right: Polynomial) -> Value:
+    def divide(self, left: Polynomial, right: Polynomial) -> Value:
+        """A quotient; the divisor is not zero."""
         self.require("not zero", right, "divide")
         return left * power(right, -1)
 
@@ -170,7 +183,11 @@ class Functions:
         if square is None:
             return factor * power(rest, exponent)
         sign = 1 if exponent > 0 else -1
-        return each(self.context, lambda root: factor * power(root, sign), self.absolute(square))
+
+        def signed(leaf: Leaf) -> Value:
+            return factor * power(finite(leaf), sign)
+
+        return each(self.context, signed, self.absolute(square))
 
     def _positive_part(self, value: Polynomial) -> tuple[Monomial, Polynomial]:
         """Sizes and exponentials that are factors, with what is left."""
@@ -183,31 +200,37 @@ class Functions:
 
     # --- functions over the reals
 
-    def _sqrt(self, value: Polynomial) -> Value:
+    def sqrt(self, value: Polynomial) -> Value:
+        """The square root, of what is not negative."""
         self.require("not negative", value, "sqrt")
         return self._root(value, Fraction(1, 2))
 
-    def _rsqrt(self, value: Polynomial) -> Value:
+    def rsqrt(self, value: Polynomial) -> Value:
+        """One over the square root, of what is positive."""
         self.require("positive", value, "rsqrt")
         return self._root(value, Fraction(-1, 2))
 
-    def _log(self, value: Polynomial) -> Value:
+    def log(self, value: Polynomial) -> Value:
+        """The natural logarithm, of what is positive."""
         self.require("positive", value, "log")
         return logarithm(value)
 
-    def _log_plus_one(self, value: Polynomial) -> Value:
-        return self._log(value + 1)
+    def log_plus_one(self, value: Polynomial) -> Value:
+        """The logarithm of one more."""
+        return self.log(value + 1)
 
-    def _logistic(self, value: Polynomial) -> Value:
+    def logistic(self, value: Polynomial) -> Value:
+        """``1 / (1 + exp(-x))``."""
         return power(exponential(-value) + 1, -1)
 
-    def _tanh(self, value: Polynomial) -> Value:
+    def tanh(self, value: Polynomial) -> Value:
+        """``(exp(2x) - 1) / (exp(2x) + 1)``."""
         grown = exponential(value * 2)
         return (grown - 1) * power(grown + 1, -1)
 
     # --- integers
 
-    def _quotient(self, left: Polynomial, right: Polynomial) -> Value:
+    def quotient(self, left: Polynomial, right: Polynomial) -> Value:
         """Division of integers towards zero."""
         self.require("not zero", right, "divide")
         return self._by_signs(left, right, lambda a, b, sa, sb: floor_quotient(self.context, a, b) * (sa * sb))
@@ -252,7 +275,7 @@ class Functions:
             return ZERO if value.sign < 0 else value
         if name == "abs":
             return PLUS_INFINITY
-        if name.startswith("convert_f") or name.startswith("convert_bf"):
+        if name.startswith(("convert_f", "convert_bf")):
             return value
         if len(leaves) == 2:
             return self._infinite_pair(name, leaves[0], leaves[1])
@@ -300,7 +323,7 @@ def _square_root(value: Polynomial) -> Polynomial | None:
     single = value.single()
     if single is None or not single[0] or single[1] < 0:
         return None
-    if not all(isinstance(e, int) and e % 2 == 0 for a, e in single[0]) or any(
+    if not all(isinstance(e, int) and e % 2 == 0 for _, e in single[0]) or any(
         isinstance(a, Base) for a, _ in single[0]
     ):
         return None
@@ -311,27 +334,51 @@ def _square_root(value: Polynomial) -> Polynomial | None:
     return Polynomial({tuple((a, int(e) // 2) for a, e in single[0]): 1}) * Fraction(over, under)
 
 
-def _identity(_: Functions, value: Polynomial) -> Value:
-    return value
+def _add(_: Functions, left: Polynomial, right: Polynomial) -> Value:
+    return left + right
+
+
+def _subtract(_: Functions, left: Polynomial, right: Polynomial) -> Value:
+    return left - right
+
+
+def _multiply(_: Functions, left: Polynomial, right: Polynomial) -> Value:
+    return left * right
+
+
+def _negate(_: Functions, value: Polynomial) -> Value:
+    return -value
+
+
+def _exponential(_: Functions, value: Polynomial) -> Value:
+    return exponential(value)
+
+
+def _exponential_minus_one(_: Functions, value: Polynomial) -> Value:
+    return exponential(value) - 1
+
+
+def _is_finite(_: Functions, __: Polynomial) -> Value:
+    return ONE
 
 
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "add": lambda _, a, b: a + b,
-    "subtract": lambda _, a, b: a - b,
-    "multiply": lambda _, a, b: a * b,
-    "negate": lambda _, a: -a,
-    "divide": Functions._divide,  # pyright: ignore[reportPrivateUsage]
-    "divide_integer": Functions._quotient,  # pyright: ignore[reportPrivateUsage]
+    "add": _add,
+    "subtract": _subtract,
+    "multiply": _multiply,
+    "negate": _negate,
+    "divide": Functions.divide,
+    "divide_integer": Functions.quotient,
     "abs": Functions.absolute,
-    "sign": Functions._sign,  # pyright: ignore[reportPrivateUsage]
-    "exponential": lambda _, a: exponential(a),
-    "exponential_minus_one": lambda _, a: exponential(a) - 1,
-    "log": Functions._log,  # pyright: ignore[reportPrivateUsage]
-    "log_plus_one": Functions._log_plus_one,  # pyright: ignore[reportPrivateUsage]
-    "sqrt": Functions._sqrt,  # pyright: ignore[reportPrivateUsage]
-    "rsqrt": Functions._rsqrt,  # pyright: ignore[reportPrivateUsage]
-    "logistic": Functions._logistic,  # pyright: ignore[reportPrivateUsage]
-    "tanh": Functions._tanh,  # pyright: ignore[reportPrivateUsage]
-    "is_finite": lambda _, a: ONE,
+    "sign": Functions.sign,
+    "exponential": _exponential,
+    "exponential_minus_one": _exponential_minus_one,
+    "log": Functions.log,
+    "log_plus_one": Functions.log_plus_one,
+    "sqrt": Functions.sqrt,
+    "rsqrt": Functions.rsqrt,
+    "logistic": Functions.logistic,
+    "tanh": Functions.tanh,
+    "is_finite": _is_finite,
 }
 """Functions of finite values."""

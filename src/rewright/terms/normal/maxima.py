@@ -23,6 +23,7 @@ from rewright.terms.normal.guards import (
     PLUS_INFINITY,
     Choice,
     Infinite,
+    Leaf,
     Value,
     at_least,
     at_least_zero,
@@ -34,7 +35,11 @@ from rewright.terms.normal.sums import Guards, range_of_guard
 
 def larger(context: Context, left: Value, right: Value) -> Value:
     """The larger of two guarded values."""
-    return each(context, lambda a, b: _larger(context, a, b), left, right)
+
+    def leaf(one: Leaf, other: Leaf) -> Value:
+        return _larger(context, one, other)
+
+    return each(context, leaf, left, right)
 
 
 def negative(value: Value) -> Value:

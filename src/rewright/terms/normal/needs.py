@@ -6,7 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from rewright.terms.normal.atoms import Atom, Base, Element, Guard, Monomial, Number, Polynomial, content, polynomial, symbol
+from rewright.terms.normal.atoms import (
+    Atom,
+    Base,
+    Element,
+    Guard,
+    Monomial,
+    Number,
+    Polynomial,
+    content,
+    polynomial,
+    symbol,
+)
 from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.equality import equal_leaves

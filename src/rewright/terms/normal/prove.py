@@ -274,10 +274,11 @@ class _Proof:
                 continue
             for demand in demands([graph.nodes[p].type for p in node.operands]):
                 guard = at_least(self.size(demand.high), self.size(demand.low))
-                if not proved:
+                if not proved and not demand.form:
                     self.context.add(guard)
                 elif not self.context.holds(guard):
-                    raise self._open(f"{node.op.name} on the right side needs {demand.what}", guard)
+                    side = "right" if proved else "left"
+                    raise self._open(f"{node.op.name} on the {side} side needs {demand.what}", guard)
         for node in graph.nodes:
             for size in node.type.shape:
                 guard = at_least(self.size(size), 0)

@@ -19,7 +19,7 @@ from rewright.terms.normal.atoms import (
 from rewright.terms.normal.cases import each
 from rewright.terms.normal.context import Context, Rebuilders, Values
 from rewright.terms.normal.division import floor_quotient
-from rewright.terms.normal.guards import Choice, Value, choice, with_value
+from rewright.terms.normal.guards import Choice, Leaf, Value, choice, with_value
 from rewright.terms.normal.powers import exponential, logarithm, power
 
 
@@ -89,7 +89,11 @@ def collapsed(context: Context, value: Value) -> Polynomial | None:
 
 def map_leaves(context: Context, value: Value, values: Values) -> Value:
     """Substitution under the facts of the current path, which decide guards that become closed."""
-    return each(context, lambda leaf: leaf, substitute_value(context, value, values))
+    return each(context, _same, substitute_value(context, value, values))
+
+
+def _same(leaf: Leaf) -> Value:
+    return leaf
 
 
 def _element(context: Context, atom: Element, values: Values) -> Polynomial:

@@ -36,7 +36,7 @@ from rewright.terms.normal.binders import (
     split_digits,
     without,
 )
-from rewright.terms.normal.cases import branch, each, only_where
+from rewright.terms.normal.cases import branch, each, minus, only_where, plus
 from rewright.terms.normal.context import Context, Signed, TooHard, Values
 from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.guards import Choice, Value, at_least, below
@@ -78,7 +78,7 @@ def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards
 
 def add(context: Context, left: Value, right: Value) -> Value:
     """The sum of two guarded values that are finite."""
-    return each(context, lambda a, b: a + b, left, right)
+    return each(context, plus, left, right)
 
 
 def range_of_guard(context: Context, name: str, guard: Guard, polarity: bool) -> tuple[str, Polynomial] | None:
@@ -131,7 +131,7 @@ def _under_guards(
         if kind == "=":
             return _single_term(context, name, low, high, value, limit, rest)
         skipped = _under_guards(context, name, low, high, value, (*rest, (guard, True)))
-        return each(context, lambda a, b: a - b, go(low, high), skipped)
+        return each(context, minus, go(low, high), skipped)
     for guard, polarity in _irredundant(context, (name, low, high), guards):
         indicator = polynomial(Indicator(guard))
         value = value * (indicator if polarity else ONE - indicator)
@@ -205,7 +205,7 @@ def _every(
         selected = _under_guards(context, multiple, low, high, moved, kept)
     if guards[position][1]:
         return selected
-    return each(context, lambda a, b: a - b, _under_guards(context, name, *limits, value, rest), selected)
+    return each(context, minus, _under_guards(context, name, *limits, value, rest), selected)
 
 
 def _single_term(
