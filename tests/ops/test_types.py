@@ -138,7 +138,7 @@ REFUSED: list[tuple[TensorOperator, tuple[TensorType, ...], str]] = [
         (f32(1, 4, 9), f32(3, 2, 3)),
         "axis 0 a multiple of groups",
     ),
-    (ops.Convolution((1,), ((-1, 0),), (1,), (1,), 1), (f32(1, 1, 9), f32(1, 1, 3)), "slice the input instead"),
+    (ops.Convolution((1,), ((-1, 0),), (1,), (1,), 1), (f32(1, 1, 9), f32(1, 1, 3)), "else slice the input"),
     (ops.AllReduce("sum", ((0, 1), (2,))), (f32(2),), "needs groups of one size"),
     (ops.AllReduce("sum", ((0, 0),)), (f32(2),), "needs every rank in one group only"),
     (ops.ReduceScatter("sum", 0, PAIR), (f32(3),), "cannot split axis 0 of size 3 into 2 equal parts"),

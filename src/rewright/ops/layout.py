@@ -214,8 +214,8 @@ class Pad(TensorOperator):
     def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
         found = [Demand("interior padding of at least 0", 0, between) for between in self.interior]
         for low, high, between, size in zip(self.low, self.high, self.interior, operands[0].shape, strict=True):
-            found.append(Demand("at least 0 elements left", 0, low + high + dilated(size, between + 1)))
             found += dilation_demands(size, between + 1)
+            found.append(Demand("at least 0 elements left", 0, low + high + dilated(size, between + 1)))
         return tuple(found)
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
