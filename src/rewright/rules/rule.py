@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
@@ -12,7 +13,8 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType
 from rewright.rules.pattern import Tensor
 from rewright.terms.conditions import AtMost, SizeCondition
-from rewright.terms.normal.prove import Claim
+from rewright.terms.normal.assumptions import Claim, all_sizes
+from rewright.terms.parameters import Sort, parameters
 
 Condition = SizeCondition | Tensor
 """A condition on sizes, or a boolean expression over inputs that is true at every index."""
@@ -34,6 +36,11 @@ class Rule:
     provenance: str = ""
     ranks: str = ""
     """Why the proof at these ranks covers what the statement says, or at which ranks it holds."""
+
+    @cached_property
+    def parameters(self) -> dict[str, Sort]:
+        """The size parameters with what they may be."""
+        return parameters(all_sizes(self.claim()))
 
     def claim(self) -> Claim:
         """What there is to prove."""

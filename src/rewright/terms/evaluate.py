@@ -78,6 +78,10 @@ class Evaluator:
         if value.function == "otherwise":
             first = self.scalar(value.arguments[0], at)
             return self.scalar(value.arguments[1], at) if first is None else first
+        if value.function == "select":
+            predicate, yes, no = value.arguments
+            # Only the one chosen needs to be defined.
+            return self.scalar(yes if self.scalar(predicate, at) else no, at)
         return self.arithmetic.apply(value.function, [self.scalar(a, at) for a in value.arguments])
 
     def _fold(self, value: Fold, at: Mapping[Variable, int]) -> Value:

@@ -6,7 +6,7 @@ may be negative is a difference of two symbols, so that all that is decided abou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from rewright.ir.dims import Dim, Rounded, SizeExpr, symbol
@@ -61,13 +61,13 @@ def parameters(sizes: Iterable[Dim]) -> dict[str, Sort]:
     return found
 
 
-def symbol_values(name: str, values: dict[str, int]) -> int | None:
-    """The value of a size symbol where its parameter has one; rounded quotients have none of their own."""
+def symbol_value(name: str, values: Mapping[str, int]) -> int:
+    """The value of a size symbol; raises KeyError where its parameter has none."""
     parameter, sort = sort_of(name)
+    if isinstance(name, Rounded):
+        return 1 - (-value_of(name.numerator, values) // value_of(name.denominator, values))
     if sort == "constant":
         return int(parameter)
-    if sort == "rounded" or parameter not in values:
-        return None
     value = values[parameter]
     if sort == "natural":
         return value + 1
@@ -76,16 +76,17 @@ def symbol_values(name: str, values: dict[str, int]) -> int | None:
     return value
 
 
-def evaluated(expression: Dim, values: dict[str, int]) -> Dim:
-    """A size expression with parameters replaced by their values; those without one stay."""
+def value_of(expression: Dim, values: Mapping[str, int]) -> int:
+    """The integer that a size expression is; raises KeyError where a parameter has no value."""
     if not isinstance(expression, SizeExpr):
         return expression
-    known: dict[str, int] = {}
-    for name in _all_symbols(expression):
-        value = symbol_values(name, values)
-        if value is not None:
-            known[name] = value
-    return expression.substitute(known)
+    total = 0
+    for names, coefficient in expression.terms:
+        product = coefficient
+        for name in names:
+            product *= symbol_value(name, values)
+        total += product
+    return total
 
 
 def _all_symbols(expression: Dim) -> Iterable[str]:

@@ -1,0 +1,205 @@
+"""The number system of 50-digit decimals: every function of the vocabulary, with rounding far below any difference.
+
+A value that is not defined (a division by zero, infinities that cancel, the root of a negative number) raises
+RewrightError, so that no NaN is ever compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+
+from rewright.interp.arithmetic import EXACT, ORDERED, Value, convert
+from rewright.ir.errors import RewrightError
+
+DIGITS = 50
+_CONTEXT = Context(prec=DIGITS, Emin=-(10**9), Emax=10**9, traps=[InvalidOperation, DivisionByZero, Overflow])
+_SERIES = Context(prec=DIGITS + 15, Emin=-(10**9), Emax=10**9, traps=[InvalidOperation, DivisionByZero, Overflow])
+_EQUAL = Decimal(10) ** -40
+_MOST_TERMS = 2000
+
+
+def close(left: Value, right: Value, digits: int = 35) -> bool:
+    """Whether two elements agree to so many digits, relative to the larger one or to one."""
+    if not isinstance(left, Decimal) or not isinstance(right, Decimal):
+        return bool(left == right)
+    if left.is_infinite() or right.is_infinite():
+        return left == right
+    scale = max(Decimal(1), abs(left), abs(right))
+    return abs(_CONTEXT.subtract(left, right)) <= scale * Decimal(10) ** -digits
+
+
+@dataclass(frozen=True)
+class Decimals:
+    """Real numbers to 50 digits, with the two infinities."""
+
+    def literal(self, value: float | int | bool) -> Value:
+        """The decimal that a float is exactly; raises RewrightError for NaN."""
+        if not isinstance(value, float):
+            return value
+        if math.isnan(value):
+            raise RewrightError("the constant NaN is no number; use a number")
+        return Decimal(value)
+
+    def apply(self, function: str, arguments: Sequence[Value]) -> Value:
+        """The value to 50 digits; raises RewrightError where there is none."""
+        try:
+            return self._apply(function, arguments)
+        except (InvalidOperation, DivisionByZero, ZeroDivisionError, ValueError):
+            shown = ", ".join(f"{a:.6g}" if isinstance(a, Decimal) else str(a) for a in arguments)
+            raise RewrightError(f"{function}({shown}) is not defined; evaluate at other values") from None
+        except Overflow:
+            raise RewrightError(f"{function} is too large; evaluate at other values") from None
+
+    def _apply(self, function: str, arguments: Sequence[Value]) -> Value:
+        if function.startswith("convert_"):
+            return convert(function.removeprefix("convert_"), arguments[0], Decimal)
+        if function.startswith("?"):
+            return _uninterpreted(function, arguments)
+        if function in _COMPARISONS:
+            return _COMPARISONS[function](_order(arguments[0], arguments[1]))
+        own = _FUNCTIONS.get(function)
+        if own is not None and isinstance(arguments[0], Decimal):
+            return own(*arguments)
+        found = EXACT.get(function) or ORDERED.get(function)
+        if found is None:
+            raise RewrightError(f"{function} is no function of numbers")
+        return found(*arguments)
+
+
+def _order(left: Value, right: Value) -> int:
+    """-1, 0 or 1; numbers that differ by rounding only are equal."""
+    if isinstance(left, Decimal) and isinstance(right, Decimal) and left.is_finite() and right.is_finite():
+        scale = max(Decimal(1), abs(left), abs(right))
+        if abs(_CONTEXT.subtract(left, right)) <= scale * _EQUAL:
+            return 0
+    return (left > right) - (left < right)
+
+
+def _uninterpreted(function: str, arguments: Sequence[Value]) -> Value:
+    """A smooth function that depends on its name, for pattern variables that stand for any function."""
+    total = Decimal(sum(function.encode()) % 7) / 10
+    for place, argument in enumerate(arguments):
+        total = _CONTEXT.add(total, _CONTEXT.multiply(Decimal(argument), Decimal(17 + 12 * place) / 10))
+    return _CONTEXT.add(_sine(total), _CONTEXT.divide(total, Decimal(3)))
+
+
+def _exponential(value: Decimal) -> Decimal:
+    return _CONTEXT.exp(value)
+
+
+def _logarithm(value: Decimal) -> Decimal:
+    if value <= 0:
+        raise InvalidOperation
+    return _CONTEXT.ln(value)
+
+
+def _exponential_minus_one(value: Decimal) -> Decimal:
+    return _CONTEXT.subtract(_SERIES.exp(value), Decimal(1))
+
+
+def _log_plus_one(value: Decimal) -> Decimal:
+    return _logarithm(_SERIES.add(value, Decimal(1)))
+
+
+def _rsqrt(value: Decimal) -> Decimal:
+    return _CONTEXT.divide(Decimal(1), _CONTEXT.sqrt(value))
+
+
+def _logistic(value: Decimal) -> Decimal:
+    return _CONTEXT.divide(Decimal(1), _CONTEXT.add(Decimal(1), _exponential(-value)))
+
+
+def _tanh(value: Decimal) -> Decimal:
+    grown = _SERIES.exp(2 * value)
+    return _CONTEXT.divide(_SERIES.subtract(grown, Decimal(1)), _SERIES.add(grown, Decimal(1)))
+
+
+def _series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
+    """The sum of terms each of which is the one before times a ratio."""
+    total, term = first, first
+    for step in range(1, _MOST_TERMS):
+        term = _SERIES.multiply(term, ratio(step))
+        total = _SERIES.add(total, term)
+        if abs(term) < Decimal(10) ** -(DIGITS + 10):
+            return total
+    raise InvalidOperation
+
+
+def _sine(value: Decimal) -> Decimal:
+    square = -_SERIES.multiply(value, value)
+    return _CONTEXT.plus(_series(value, lambda n: _SERIES.divide(square, Decimal(2 * n * (2 * n + 1)))))
+
+
+def _cosine(value: Decimal) -> Decimal:
+    square = -_SERIES.multiply(value, value)
+    return _CONTEXT.plus(_series(Decimal(1), lambda n: _SERIES.divide(square, Decimal(2 * n * (2 * n - 1)))))
+
+
+def _erf(value: Decimal) -> Decimal:
+    square = -_SERIES.multiply(value, value)
+
+    def ratio(n: int) -> Decimal:
+        return _SERIES.divide(_SERIES.multiply(square, Decimal(2 * n - 1)), Decimal(n * (2 * n + 1)))
+
+    total = _series(value, ratio)
+    return _CONTEXT.divide(_SERIES.multiply(Decimal(2), total), _SERIES.sqrt(_pi()))
+
+
+def _pi() -> Decimal:
+    """Machin's formula: 16 arctan(1/5) - 4 arctan(1/239)."""
+
+    def arctan_of_inverse(n: int) -> Decimal:
+        power, total = _SERIES.divide(Decimal(1), Decimal(n)), Decimal(0)
+        for k in range(DIGITS * 2):
+            part = _SERIES.divide(power, Decimal(2 * k + 1))
+            total = _SERIES.add(total, part if k % 2 == 0 else -part)
+            power = _SERIES.divide(power, Decimal(n * n))
+        return total
+
+    first = _SERIES.multiply(Decimal(16), arctan_of_inverse(5))
+    return _SERIES.subtract(first, _SERIES.multiply(Decimal(4), arctan_of_inverse(239)))
+
+
+def _power(base: Decimal, exponent: Decimal) -> Decimal:
+    return _CONTEXT.power(base, exponent)
+
+
+def _remainder(left: Decimal, right: Decimal) -> Decimal:
+    return _CONTEXT.remainder(left, right)
+
+
+def _sqrt(value: Decimal) -> Decimal:
+    return _CONTEXT.sqrt(value)
+
+
+_FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "add": _CONTEXT.add,
+    "subtract": _CONTEXT.subtract,
+    "multiply": _CONTEXT.multiply,
+    "divide": _CONTEXT.divide,
+    "remainder": _remainder,
+    "power": _power,
+    "exponential": _exponential,
+    "exponential_minus_one": _exponential_minus_one,
+    "log": _logarithm,
+    "log_plus_one": _log_plus_one,
+    "sqrt": _sqrt,
+    "rsqrt": _rsqrt,
+    "logistic": _logistic,
+    "tanh": _tanh,
+    "sine": _sine,
+    "cosine": _cosine,
+    "erf": _erf,
+    "is_finite": Decimal.is_finite,
+}
+_COMPARISONS: dict[str, Callable[[int], bool]] = {
+    "compare_EQ": lambda order: order == 0,
+    "compare_NE": lambda order: order != 0,
+    "compare_LT": lambda order: order < 0,
+    "compare_LE": lambda order: order <= 0,
+    "compare_GT": lambda order: order > 0,
+    "compare_GE": lambda order: order >= 0,
+}
