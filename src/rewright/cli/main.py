@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rewright.cli import commands
+from rewright.cli.rules import build_rules_app
 from rewright.ir.errors import RewrightError
 
 PROVED, REFUTED, UNKNOWN, USAGE = 0, 1, 2, 3
@@ -39,6 +40,7 @@ def build_app() -> typer.Typer:
     app.command("refine")(commands.refine)
     app.command("capture")(commands.capture)
     app.command("show")(commands.show)
+    app.add_typer(build_rules_app(), name="rules")
     return app
 
 

@@ -77,6 +77,13 @@ def find_function(text: str) -> UserFunction:
     return UserFunction(path, name, function)
 
 
+def load_module(path: Path) -> ModuleType:
+    """Run a Python file as a module; raises RewrightError with the line that went wrong."""
+    if not path.is_file():
+        raise RewrightError(f"there is no file {path}; check the path")
+    return _import(path)
+
+
 def _import(path: Path) -> ModuleType:
     """Run the file as a module, with its folder on the path as ``python file.py`` has it."""
     name = f"_rewright_user_{path.stem}"

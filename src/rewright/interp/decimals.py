@@ -109,7 +109,7 @@ def _rsqrt(value: Decimal) -> Decimal:
 
 
 def _logistic(value: Decimal) -> Decimal:
-    return _CONTEXT.divide(Decimal(1), _CONTEXT.add(Decimal(1), _exponential(-value)))
+    return _CONTEXT.divide(Decimal(1), _CONTEXT.add(Decimal(1), _exponential(value.copy_negate())))
 
 
 def _tanh(value: Decimal) -> Decimal:
@@ -129,17 +129,17 @@ def _series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
 
 
 def _sine(value: Decimal) -> Decimal:
-    square = -_SERIES.multiply(value, value)
+    square = _SERIES.multiply(value, value).copy_negate()
     return _CONTEXT.plus(_series(value, lambda n: _SERIES.divide(square, Decimal(2 * n * (2 * n + 1)))))
 
 
 def _cosine(value: Decimal) -> Decimal:
-    square = -_SERIES.multiply(value, value)
+    square = _SERIES.multiply(value, value).copy_negate()
     return _CONTEXT.plus(_series(Decimal(1), lambda n: _SERIES.divide(square, Decimal(2 * n * (2 * n - 1)))))
 
 
 def _erf(value: Decimal) -> Decimal:
-    square = -_SERIES.multiply(value, value)
+    square = _SERIES.multiply(value, value).copy_negate()
 
     def ratio(n: int) -> Decimal:
         return _SERIES.divide(_SERIES.multiply(square, Decimal(2 * n - 1)), Decimal(n * (2 * n + 1)))
@@ -155,7 +155,7 @@ def _pi() -> Decimal:
         power, total = _SERIES.divide(Decimal(1), Decimal(n)), Decimal(0)
         for k in range(DIGITS * 2):
             part = _SERIES.divide(power, Decimal(2 * k + 1))
-            total = _SERIES.add(total, part if k % 2 == 0 else -part)
+            total = _SERIES.add(total, part if k % 2 == 0 else part.copy_negate())
             power = _SERIES.divide(power, Decimal(n * n))
         return total
 
@@ -180,6 +180,8 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "subtract": _CONTEXT.subtract,
     "multiply": _CONTEXT.multiply,
     "divide": _CONTEXT.divide,
+    "negate": Decimal.copy_negate,
+    "abs": Decimal.copy_abs,
     "remainder": _remainder,
     "power": _power,
     "exponential": _exponential,

@@ -475,10 +475,12 @@ def sorted_monomial(factors: Iterable[tuple[Atom, Number]]) -> Monomial:
 
 def _multiply(left: Monomial, right: Monomial) -> tuple[Monomial, Polynomial | None]:
     """The product of two monomials, or a polynomial where powers of sums reached one and were expanded."""
-    if not left:
-        return right, None
+    for one, other in ((left, right), (right, left)):
+        # A power of a sum that has reached one is expanded by what follows, also where nothing is multiplied to it.
+        if not one and not any(isinstance(a, Base) and e >= 1 for a, e in other):
+            return other, None
     if not right:
-        return left, None
+        left, right = right, left
     factors = dict(left)
     whole_powers: list[tuple[Polynomial, int]] = []
     for atom, exponent in right:
