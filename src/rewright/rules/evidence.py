@@ -195,8 +195,9 @@ def _is_constant(rule: Rule) -> bool:
 
 
 def save(records: Sequence[Record], path: Path) -> None:
-    """Write records as one JSON document."""
-    path.write_text(json.dumps([asdict(record) for record in records], indent=1, sort_keys=True) + "\n")
+    """Write records as one JSON document, a line for each record."""
+    lines = [json.dumps(asdict(record), sort_keys=True) for record in records]
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
 def load(path: Path) -> dict[str, Record]:

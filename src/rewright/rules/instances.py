@@ -97,14 +97,9 @@ def sample_inputs(
     rule: Rule, sizes: Mapping[str, int], source: random.Random, tries: int = 60
 ) -> dict[str, dict[Place, Any]] | None:
     """Elements that satisfy the rule's facts about elements; None where none were found."""
-    left = concrete(rule.left, sizes)
     facts = concrete(rule.facts, sizes) if rule.facts is not None else None
     positive = source.random() < 0.5
-    inputs = {
-        node.op.label: {place: _draw(node.op.tensor.dtype, source, positive) for place in _places(node.op.tensor.shape)}
-        for node in left.nodes
-        if isinstance(node.op, ops.Input)
-    }
+    inputs = random_inputs(concrete(rule.left, sizes), source, positive)
     if facts is None:
         return inputs
     for _ in range(tries):
@@ -115,6 +110,15 @@ def sample_inputs(
             dtype = next(n.op.tensor.dtype for n in facts.nodes if isinstance(n.op, ops.Input) and n.op.label == label)
             inputs[label][place] = _draw(dtype, source, positive)
     return None
+
+
+def random_inputs(graph: Graph, source: random.Random, positive: bool = True) -> dict[str, dict[Place, Any]]:
+    """Random elements for all inputs of a graph at numbers."""
+    return {
+        node.op.label: {place: _draw(node.op.tensor.dtype, source, positive) for place in _places(node.op.tensor.shape)}
+        for node in graph.nodes
+        if isinstance(node.op, ops.Input)
+    }
 
 
 def satisfies(rule: Rule, sizes: Mapping[str, int], inputs: Given) -> bool:

@@ -74,11 +74,22 @@ def rule(
         else:
             sizes.append(condition)
     program = graph(lefts, name), graph(rights, name)
-    unknown = [label for label in program[1].inputs if label not in program[0].inputs]
-    if unknown:
-        raise RewrightError(f"rule {name!r}: the right side reads {unknown[0]!r}, which the left side does not have")
     facts_graph = graph(facts, name) if facts else None
+    _check_inputs(name, program[0], [program[1], *([facts_graph] if facts_graph is not None else [])])
     return Rule(name, statement, *program, tuple(sizes), facts_graph, provenance, ranks)
+
+
+def _check_inputs(name: str, left: Graph, others: Sequence[Graph]) -> None:
+    """Raise RewrightError where an input is not on the left, or has another type there."""
+    for other in others:
+        for label, position in other.inputs.items():
+            found = other.nodes[position].type
+            if label not in left.inputs:
+                raise RewrightError(f"rule {name!r}: {label!r} is read, but the left side does not have it")
+            if left.nodes[left.inputs[label]].type != found:
+                raise RewrightError(
+                    f"rule {name!r}: {label!r} has two types, one of them {found}; use one name for one"
+                )
 
 
 def graph(results: Sequence[Tensor], name: str) -> Graph:

@@ -104,6 +104,7 @@ class _Proof:
 
     def run(self) -> None:
         """Raises _Open, _Vacuous, TooHard or OutOfTime where the case is not proved."""
+        self._same_inputs()
         self.given.solve()
         self.given.assume()
         self.given.assume_valid(self.claim.left)
@@ -118,6 +119,15 @@ class _Proof:
                     self._obligations()
         if not possible:
             raise _Vacuous
+
+    def _same_inputs(self) -> None:
+        """A name stands for one tensor wherever it is read."""
+        claim = self.claim
+        types: dict[str, object] = {}
+        for graph in (claim.left, claim.right, *([claim.facts] if claim.facts is not None else [])):
+            for name, position in graph.inputs.items():
+                if types.setdefault(name, graph.nodes[position].type) != graph.nodes[position].type:
+                    raise _Open(f"input {name!r} has type {types[name]} in one place and another type elsewhere")
 
     def _obligations(self) -> None:
         left, right = self._denoter(self.claim.left), self._denoter(self.claim.right)

@@ -1,0 +1,56 @@
+"""Fifty digits: every function against double precision, and values that do not exist."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pytest
+
+from rewright.interp.arithmetic import REAL
+from rewright.interp.decimals import Decimals, close
+from rewright.ir.errors import RewrightError
+
+NUMBERS = Decimals()
+POINTS = (0.125, 0.5, 1.0, 2.5)
+
+
+@pytest.mark.parametrize("function", sorted(set(REAL) - {"divide", "power"}))
+def test_functions_agree_with_double_precision(function: str) -> None:
+    for point in POINTS:
+        found = NUMBERS.apply(function, [Decimal(point)])
+        assert math.isclose(float(found), REAL[function](point), rel_tol=1e-14)
+
+
+def test_fifty_digits_of_e() -> None:
+    assert str(NUMBERS.apply("exponential", [Decimal(1)])) == "2.7182818284590452353602874713526624977572470937000"
+
+
+def test_the_square_of_sine_and_cosine_is_one() -> None:
+    x = Decimal("1.7")
+    squares = [NUMBERS.apply("multiply", [v, v]) for f in ("sine", "cosine") for v in [NUMBERS.apply(f, [x])]]
+    assert close(NUMBERS.apply("add", squares), Decimal(1), digits=45)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("divide", (1, 0)),
+        ("log", (0,)),
+        ("log", (-1,)),
+        ("sqrt", (-1,)),
+        ("rsqrt", (0,)),
+        ("subtract", ("Infinity", "Infinity")),
+        ("multiply", (0, "Infinity")),
+    ],
+)
+def test_what_is_not_defined_is_an_error(function: str, arguments: tuple[object, ...]) -> None:
+    with pytest.raises(RewrightError, match="is not defined"):
+        NUMBERS.apply(function, [Decimal(a) for a in arguments])  # type: ignore[arg-type]
+
+
+def test_rounding_does_not_decide_an_order() -> None:
+    third = NUMBERS.apply("divide", [Decimal(1), Decimal(3)])
+    one = NUMBERS.apply("multiply", [third, Decimal(3)])
+    assert NUMBERS.apply("compare_EQ", [one, Decimal(1)])
+    assert not NUMBERS.apply("compare_LT", [one, Decimal(1)])
