@@ -13,9 +13,9 @@ from typing import Any
 from rewright.interp.decimals import Decimals, close
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import Graph
-from rewright.rules.concrete import applies, both_sides
+from rewright.rules.concrete import applies, both_sides, concrete
 from rewright.rules.elements import Place, Program
-from rewright.rules.instances import Instance, lifted, sample_inputs, sample_sizes, satisfies
+from rewright.rules.instances import Instance, filled_inputs, lifted, sample_inputs, sample_sizes, satisfies
 from rewright.rules.rule import Rule
 
 
@@ -103,13 +103,16 @@ def find(
         drawn.append(sizes)
     drawn.sort(key=lambda sizes: (sum(abs(v) for v in sizes.values()), sorted(sizes.items())))
     for sizes in [*_distinct(drawn), *candidates]:
-        for _ in range(6):
+        for attempt in range(8):
             if time.monotonic() > deadline:
                 return None
-            found = _at(rule, sizes, source)
+            found = _at(rule, sizes, source, attempt)
             if found is not None:
                 return _smallest(rule, found)
     return None
+
+
+_FILLINGS = (0, -1)
 
 
 def _complete(rule: Rule, sizes: Mapping[str, int]) -> bool:
@@ -120,8 +123,14 @@ def _distinct(drawn: list[dict[str, int]]) -> list[dict[str, int]]:
     return list({tuple(sorted(sizes.items())): sizes for sizes in drawn}.values())
 
 
-def _at(rule: Rule, sizes: Mapping[str, int], source: random.Random) -> Counterexample | None:
-    inputs = sample_inputs(rule, sizes, source)
+def _at(rule: Rule, sizes: Mapping[str, int], source: random.Random, attempt: int) -> Counterexample | None:
+    """A difference at sizes: for elements that are all zero, all minus one, then random ones."""
+    if attempt < len(_FILLINGS):
+        inputs = filled_inputs(concrete(rule.left, sizes), _FILLINGS[attempt])
+        if not satisfies(rule, sizes, inputs):
+            return None
+    else:
+        inputs = sample_inputs(rule, sizes, source)
     if inputs is None:
         return None
     try:

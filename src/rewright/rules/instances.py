@@ -121,6 +121,17 @@ def random_inputs(graph: Graph, source: random.Random, positive: bool = True) ->
     }
 
 
+def filled_inputs(graph: Graph, value: int) -> dict[str, dict[Place, Any]]:
+    """One number for all elements of all inputs of a graph at numbers; truth values are whether it is not zero."""
+    found: dict[str, dict[Place, Any]] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, ops.Input):
+            dtype = node.op.tensor.dtype
+            element = Fraction(value) if dtype.is_float else value if dtype.is_integer else bool(value)
+            found[node.op.label] = dict.fromkeys(_places(node.op.tensor.shape), element)
+    return found
+
+
 def satisfies(rule: Rule, sizes: Mapping[str, int], inputs: Given) -> bool:
     """Whether elements satisfy the rule's facts about elements."""
     return rule.facts is None or not _violations(concrete(rule.facts, sizes), inputs)

@@ -41,6 +41,9 @@ def _fraction(value: Polynomial, exponent: Number) -> Polynomial:
             raised = whole(inner * exponent)
             result = result * Polynomial({((atom, raised),): 1})
         return result
+    constant = value.constant()
+    if constant is not None and constant > 0:
+        return constant_power(constant, exponent)
     coefficient = _positive_content(value)
     if coefficient != 1:
         return constant_power(coefficient, exponent) * _fraction(value * (1 / Fraction(coefficient)), exponent)

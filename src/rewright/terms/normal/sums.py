@@ -369,7 +369,8 @@ def _merge(context: Context, binders: list[Binder], body: Polynomial) -> Polynom
 def _prefix_sums(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial:
     """The least of all ways to place and order the binders, then a difference of prefix sums for each."""
     best: tuple[tuple[bytes, tuple[bytes, ...]], Polynomial, Number, list[tuple[Polynomial, Polynomial]]] | None = None
-    for placed, value in placements(context, binders, body, 16):
+    several = placements(context, binders, body, 16)
+    for placed, value in several:
         for order in orders(len(placed)):
             single = named(context, placed, order, value).single()
             if single is None:
@@ -380,7 +381,11 @@ def _prefix_sums(context: Context, binders: list[Binder], body: Polynomial) -> P
             if best is None or key < best[0]:
                 best = (key, term, single[1], limits)
     if best is None:
-        raise TooHard("a sum whose body is no single term once its variables are moved")
+        # A factor such as k itself falls into several terms where k is moved; each is summed where it now stands.
+        placed, value = several[0]
+        if {b[0] for b in placed} == {b[0] for b in binders}:
+            raise TooHard("a sum whose body is no single term")
+        return sum_terms(context, placed, value)
     _, term, coefficient, limits = best
     total = ZERO
     for ends in itertools.product((0, 1), repeat=len(limits)):
