@@ -27,8 +27,9 @@ def close(left: Value, right: Value, digits: int = 35) -> bool:
         return bool(left == right)
     if left.is_infinite() or right.is_infinite():
         return left == right
-    scale = max(Decimal(1), abs(left), abs(right))
-    return abs(_CONTEXT.subtract(left, right)) <= scale * Decimal(10) ** -digits
+    scale = max(Decimal(1), left.copy_abs(), right.copy_abs())
+    gap = _CONTEXT.subtract(left, right).copy_abs()
+    return gap <= _CONTEXT.multiply(scale, Decimal(10) ** -digits)
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ class Decimals:
 def _order(left: Value, right: Value) -> int:
     """-1, 0 or 1; numbers that differ by rounding only are equal."""
     if isinstance(left, Decimal) and isinstance(right, Decimal) and left.is_finite() and right.is_finite():
-        scale = max(Decimal(1), abs(left), abs(right))
-        if abs(_CONTEXT.subtract(left, right)) <= scale * _EQUAL:
+        scale = max(Decimal(1), left.copy_abs(), right.copy_abs())
+        if _CONTEXT.subtract(left, right).copy_abs() <= _CONTEXT.multiply(scale, _EQUAL):
             return 0
     return (left > right) - (left < right)
 
@@ -123,7 +124,7 @@ def _series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
     for step in range(1, _MOST_TERMS):
         term = _SERIES.multiply(term, ratio(step))
         total = _SERIES.add(total, term)
-        if abs(term) < Decimal(10) ** -(DIGITS + 10):
+        if term.copy_abs() < Decimal(10) ** -(DIGITS + 10):
             return total
     raise InvalidOperation
 

@@ -211,7 +211,7 @@ def _compare(left: Graph, right: Graph, inputs: Mapping[str, Mapping[Place, Any]
         except NeedsOrder:
             result.skipped += 1
             return None
-        except RewrightError:
+        except (RewrightError, RecursionError):
             continue
         if not _identical(*values):
             if _ordered(values):

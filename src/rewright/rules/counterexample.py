@@ -14,7 +14,7 @@ from rewright.interp.decimals import Decimals, close
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import Graph
 from rewright.rules.concrete import applies, both_sides, concrete
-from rewright.rules.elements import Place, Program
+from rewright.rules.elements import NoDenotation, Place, Program
 from rewright.rules.instances import Instance, filled_inputs, lifted, sample_inputs, sample_sizes, satisfies
 from rewright.rules.rule import Rule
 
@@ -78,8 +78,11 @@ def compare_programs(left: Graph, right: Graph, instance: Instance) -> Compariso
 
 
 def _element(program: Program, name: str, index: Place) -> Any:
+    """An element, or why it is not defined; raises NoDenotation where that is not known either."""
     try:
         return program.output(name, index)
+    except NoDenotation:
+        raise
     except RewrightError as error:
         return error
 
@@ -102,8 +105,10 @@ def find(
             continue
         drawn.append(sizes)
     drawn.sort(key=lambda sizes: (sum(abs(v) for v in sizes.values()), sorted(sizes.items())))
-    for sizes in [*_distinct(drawn), *candidates]:
-        for attempt in range(8):
+    ordered = [*_distinct(drawn), *candidates]
+    attempts = max(8, 4 * tries // max(1, len(ordered)))
+    for sizes in ordered:
+        for attempt in range(attempts):
             if time.monotonic() > deadline:
                 return None
             found = _at(rule, sizes, source, attempt)
@@ -135,7 +140,7 @@ def _at(rule: Rule, sizes: Mapping[str, int], source: random.Random, attempt: in
         return None
     try:
         found = compare(rule, Instance(sizes, inputs))
-    except TypeMismatch:
+    except (TypeMismatch, NoDenotation, RecursionError):
         return None
     return Counterexample(sizes, inputs, found.difference) if found.difference is not None else None
 

@@ -20,6 +20,10 @@ Elements = Mapping[str, Mapping[Place, Any]]
 """The elements of inputs by name and index, in the arithmetic."""
 
 
+class NoDenotation(RewrightError):
+    """An operator that cannot be read element by element: nothing is known about its values."""
+
+
 class Program:
     """A graph at numbers with elements for its inputs, in one arithmetic."""
 
@@ -62,9 +66,9 @@ class Program:
         if position not in self._scalars:
             node = self.graph.nodes[position]
             if not isinstance(node.op, TensorOperator):
-                raise RewrightError(f"{node.op.name} has no denotation")
+                raise NoDenotation(f"{node.op.name} has no denotation")
             found = node.op.denote([self.graph.nodes[p].type for p in node.operands])
             if isinstance(found, Unsupported):
-                raise RewrightError(f"{node.op.name} has no denotation: {found.why}")
+                raise NoDenotation(f"{node.op.name} has no denotation: {found.why}")
             self._scalars[position] = found
         return self._scalars[position]

@@ -101,18 +101,26 @@ def graph(results: Sequence[Tensor], name: str) -> Graph:
     known: dict[object, int] = {}
     done: dict[int, int] = {}
 
-    def visit(tensor: Tensor) -> int:
-        if id(tensor) in done:
-            return done[id(tensor)]
-        operands = tuple(visit(operand) for operand in tensor.operands)
+    def add(tensor: Tensor) -> int:
+        operands = tuple(done[id(operand)] for operand in tensor.operands)
         key = (tensor.op, operands)
         if key not in known:
             if isinstance(tensor.op, ops.Input):
                 known[key] = builder.input(tensor.op.label, tensor.op)
             else:
                 known[key] = builder.add(tensor.op, *operands)
-        done[id(tensor)] = known[key]
         return known[key]
+
+    def visit(result: Tensor) -> int:
+        stack = [result]
+        while stack:
+            waiting = [operand for operand in stack[-1].operands if id(operand) not in done]
+            if waiting:
+                stack.extend(reversed(waiting))
+            else:
+                tensor = stack.pop()
+                done[id(tensor)] = add(tensor)
+        return done[id(result)]
 
     for number, result in enumerate(results):
         builder.output(str(number), visit(result))

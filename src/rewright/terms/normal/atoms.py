@@ -31,6 +31,15 @@ def whole(value: Number) -> Number:
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
+class TooHard(Exception):
+    """A term that the normal form has no rules for, or that is too large; the message says which."""
+
+
+_LARGEST_POWER = 64
+_LARGEST_PRODUCT = 20_000
+"""Pairs of terms that are multiplied in one go: beyond that a proof is not worth its time."""
+
+
 class Atom:
     """What polynomials are made of; subclasses say what it is.
 
@@ -129,6 +138,8 @@ class Polynomial:
     def __mul__(self, other: Polynomial | Number) -> Polynomial:
         if not isinstance(other, Polynomial):
             return Polynomial({m: whole(c * other) for m, c in self.terms.items()}) if other else ZERO
+        if len(self.terms) * len(other.terms) > _LARGEST_PRODUCT:
+            raise TooHard(f"a product of {len(self.terms)} and {len(other.terms)} terms")
         total: dict[Monomial, Number] = {}
         rest = ZERO
         for m, c in self.terms.items():
@@ -514,8 +525,13 @@ def _expand(atom: Base, exponent: Number, whole_powers: list[tuple[Polynomial, i
 def integer_power(value: Polynomial, exponent: int) -> Polynomial:
     """A power with an integer exponent; the inverse of a sum is a base with its common factors taken out.
 
-    Raises ZeroDivisionError for a negative power of zero.
+    Raises ZeroDivisionError for a negative power of zero, and TooHard for powers that are too large to write out.
     """
+    atom = value.atom()
+    if atom is not None and not isinstance(atom, (Indicator, Base)) and exponent:
+        return Polynomial({((atom, exponent),): 1})
+    if abs(exponent) > _LARGEST_POWER:
+        raise TooHard(f"a power of {exponent}")
     if exponent >= 0:
         result = ONE
         for _ in range(exponent):

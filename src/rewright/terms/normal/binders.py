@@ -18,10 +18,11 @@ from rewright.terms.normal.atoms import (
     Largest,
     Polynomial,
     PrefixSum,
+    TooHard,
     bound_name,
     symbol,
 )
-from rewright.terms.normal.context import Context, TooHard
+from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import divide
 from rewright.terms.normal.guards import at_least
 from rewright.terms.normal.substitution import substitute

@@ -30,6 +30,10 @@ Term = Any
 Signed = tuple[Guard, bool]
 
 
+_WRITTEN_OUT = 16
+"""Integer powers up to this are products for z3."""
+
+
 class Bridge:
     """A solver with scopes; translations are scoped with it, because some bring a lemma along."""
 
@@ -71,6 +75,9 @@ class Bridge:
             self.add(facts)
             self.queries += 1
             return self._solver.check() == _z3.unsat
+        except _z3.Z3Exception:
+            # What the solver cannot even read is open, like all that it cannot decide.
+            return False
         finally:
             self.pop()
 
@@ -155,15 +162,17 @@ class Bridge:
         return total
 
     def _times(self, product: Term, atom: Atom, exponent: Number) -> Term:
-        if isinstance(exponent, Fraction):
+        if isinstance(exponent, Fraction) or abs(exponent) > _WRITTEN_OUT:
             return product * self._known(b"p" + atom.key + str(exponent).encode(), lambda: self._root(atom, exponent))
         factor = self._real_atom(atom)
         for _ in range(abs(exponent)):
             product = product * factor if exponent > 0 else product / factor
         return product
 
-    def _root(self, atom: Atom, exponent: Fraction) -> Term:
-        """A fractional power: all that z3 is told is that it is not negative."""
+    def _root(self, atom: Atom, exponent: Number) -> Term:
+        """A fractional or a large power: all that z3 is told is its sign, where it has one."""
+        if not isinstance(exponent, Fraction) and not isinstance(atom, Exponential):
+            return _z3.Real(f"~{atom.key.hex()}^{exponent}")
         found = _z3.Real(f"~{atom.key.hex()}^{exponent}")
         self._solver.add(found > 0 if isinstance(atom, Exponential) else found >= 0)
         return found

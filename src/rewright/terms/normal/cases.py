@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewright.terms.normal.atoms import ONE, ZERO, Guard, Polynomial
-from rewright.terms.normal.context import Context, TooHard
+from rewright.terms.normal.atoms import ONE, ZERO, Guard, Polynomial, TooHard
+from rewright.terms.normal.context import Context
 from rewright.terms.normal.guards import Choice, Leaf, Value, choice
 
 

@@ -18,10 +18,6 @@ class OutOfTime(Exception):
     """The wall-clock limit of a proof is used up."""
 
 
-class TooHard(Exception):
-    """A term that the normal form has no rules for; the message says which."""
-
-
 @dataclass
 class _Frame:
     """What was added at one depth of the proof."""

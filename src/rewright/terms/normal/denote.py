@@ -13,10 +13,21 @@ from rewright.ir.types import DType, TensorType
 from rewright.terms import index as places
 from rewright.terms import scalar as scalars
 from rewright.terms.index import Index, Variable, result_index
-from rewright.terms.normal.atoms import ONE, ZERO, Element, Fold, Function, Indicator, Polynomial, polynomial, symbol
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Element,
+    Fold,
+    Function,
+    Indicator,
+    Polynomial,
+    TooHard,
+    polynomial,
+    symbol,
+)
 from rewright.terms.normal.binders import named
 from rewright.terms.normal.cases import branch, each, finite, truth
-from rewright.terms.normal.context import Context, TooHard
+from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.functions import Functions, Grade
 from rewright.terms.normal.guards import (
@@ -143,15 +154,20 @@ class Denoter:
     def _extreme(self, fold: scalars.Fold, name: str, size: Polynomial, value: Value) -> Value:
         """A maximum, or a minimum as minus the maximum of negatives; truth values are zero and one."""
         lowest = fold.kind in ("minimum", "and")
-        found = max_over(self.context, name, size, negative(value) if lowest else value)
+        boolean = fold.kind in ("and", "or")
+        found = max_over(self.context, name, size, self._opposite(value, boolean) if lowest else value)
         empty = fixed(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
 
         def leaf(one: Value) -> Value:
             if isinstance(one, Infinite) and one.sign < 0:
                 return empty
-            return negative(one) if lowest else one
+            return self._opposite(one, boolean) if lowest else one
 
         return each(self.context, leaf, found)
+
+    def _opposite(self, value: Value, is_boolean: bool) -> Value:
+        """What turns the order around: the negation of a truth value, else minus the value."""
+        return each(self.context, _not, value) if is_boolean else negative(value)
 
     def _as_written(self, kind: str, name: str, size: Polynomial, value: Value) -> Value:
         if isinstance(value, Choice) and name not in value.guard.free:
@@ -293,8 +309,22 @@ class _Reader:
         if name in _LOGICAL:
             if dtype is not DType.BOOL:
                 return self.denoter.opaque(name, arguments, True)
-            return each(self.context, _LOGICAL[name], *arguments)
+            return each(self.context, self._logical(name), *arguments)
         return self.denoter.apply(name, arguments, dtype.is_float)
+
+    def _logical(self, name: str) -> Callable[..., Value]:
+        """Conjunction and disjunction of what is not decided are a minimum and a maximum of zero and one."""
+
+        def leaf(*leaves: Leaf) -> Value:
+            decided = any(finite(one).constant() is not None for one in leaves)
+            if decided or name not in ("and", "or"):
+                return _LOGICAL[name](*leaves)
+            if name == "or":
+                return self.denoter.apply("maximum", leaves, False)
+            found = self.denoter.apply("maximum", tuple(_not(one) for one in leaves), False)
+            return each(self.context, _not, found)
+
+        return leaf
 
     def _otherwise(self, value: scalars.Apply, at: Environment) -> Value:
         first, second = value.arguments

@@ -22,11 +22,12 @@ from rewright.terms.normal.atoms import (
     Number,
     Polynomial,
     Symbol,
+    TooHard,
     polynomial,
     sorted_monomial,
 )
 from rewright.terms.normal.cases import branch, each, finite, truth
-from rewright.terms.normal.context import Context, TooHard
+from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import (
     PLUS_INFINITY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rewright.terms.normal.atoms import ONE, ZERO, Item, Largest, Polynomial, Range, polynomial
+from rewright.terms.normal.atoms import ONE, ZERO, Item, Largest, Polynomial, Range, TooHard, polynomial
 from rewright.terms.normal.binders import (
     Binder,
     merge_digits,
@@ -17,7 +17,7 @@ from rewright.terms.normal.binders import (
     without,
 )
 from rewright.terms.normal.cases import branch, each
-from rewright.terms.normal.context import Context, TooHard, Values
+from rewright.terms.normal.context import Context, Values
 from rewright.terms.normal.guards import (
     MINUS_INFINITY,
     PLUS_INFINITY,

@@ -19,8 +19,8 @@ from rewright.ir.graph import Graph
 from rewright.terms.conditions import Simple, cases
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.assumptions import Assumptions, Claim, Restricted
-from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, symbol
-from rewright.terms.normal.context import Context, OutOfTime, TooHard
+from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, symbol
+from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.denote import Denoter
 from rewright.terms.normal.equality import difference
 from rewright.terms.normal.functions import Grade
@@ -85,8 +85,8 @@ def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real") -> Outcome
         outcome.status, outcome.reason = "unknown", f"the budget of {seconds:g} s is used up"
     except ZeroDivisionError:
         outcome.status, outcome.reason = "unknown", "a division by zero"
-    except RecursionError:
-        outcome.status, outcome.reason = "unknown", "the term is nested too deeply"
+    except (RecursionError, OverflowError):
+        outcome.status, outcome.reason = "unknown", "the term is nested too deeply, or a number is too large"
     outcome.seconds = time.monotonic() - started
     return outcome
 

@@ -23,6 +23,7 @@ from rewright.terms.normal.atoms import (
     Polynomial,
     PrefixSum,
     Symbol,
+    TooHard,
     polynomial,
     symbol,
 )
@@ -37,7 +38,7 @@ from rewright.terms.normal.binders import (
     without,
 )
 from rewright.terms.normal.cases import branch, each, minus, only_where, plus
-from rewright.terms.normal.context import Context, Signed, TooHard, Values
+from rewright.terms.normal.context import Context, Signed, Values
 from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.guards import Choice, Value, at_least, below
 from rewright.terms.normal.substitution import substitute, substitute_guard
