@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-import rewright
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import Graph
 from rewright.rules import bounded, mutation
@@ -88,7 +87,7 @@ def _graph_text(graph: Graph) -> str:
 def checker_digest() -> str:
     """The SHA-256 digest of the source that proofs depend on, and of the solver's version."""
     found = hashlib.sha256(importlib.metadata.version("z3-solver").encode())
-    root = Path(rewright.__file__).parent
+    root = Path(__file__).parents[1]
     for package in _CHECKER:
         for path in sorted((root / package).rglob("*.py")):
             if "library" not in path.parts:
