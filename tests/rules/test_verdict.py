@@ -65,12 +65,16 @@ TRUE: dict[str, tuple[Tensor, Tensor]] = {
     "logsumexp of a shift": (log(exp(A + c).sum(1)), log(exp(A).sum(1)) + c),
     "scatter of equal arguments": (apply(scatter, V, places, updates), apply(scatter, V + 0.0, places, updates)),
     "a table reversed": (table.reverse(), apply(ops.Constant(TensorType((3,), DType.F32), (3.0, 2.0, 1.0)))),
+    "maximum of a shift": ((A + c).max(1), A.max(1) + c),
+    "maximum of a positive multiple": ((A * exp(c)).max(1), A.max(1) * exp(c)),
     "no axes": (c + 0.0, c),
     "an axis without elements": (floats("Z", 0, n).sum(0), constant(0.0, (n,))),
     "seven axes": (seven.transpose().transpose(), seven),
 }  # fmt: skip
 
 WRONG: dict[str, tuple[Tensor, Tensor]] = {
+    "maximum of any multiple": ((A * c).max(1), A.max(1) * c),
+    "maximum of a shift by a row": ((A + V.broadcast((m, n), (1,))).max(1), A.max(1) + V.sum(0).broadcast((m,))),
     "any = all": (P.reduce("or", 0), P.reduce("and", 0)),
     "boolean and back": (I.convert(DType.BOOL).convert(DType.I64), I),
     "root of a square": (apply(ops.Power(), A * A, constant(0.5, (m, n))), A),

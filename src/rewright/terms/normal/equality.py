@@ -23,7 +23,9 @@ from rewright.terms.normal.atoms import (
 from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, is_zero
+from rewright.terms.normal.maxima import scaled_largest
 from rewright.terms.normal.powers import exponential, logarithm, power
+from rewright.terms.normal.signs import is_positive
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,31 @@ def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
         if not rest.terms:
             return True
         rest = _unified(context, rest) if step == 1 else cleared(rest)
-    return not rest.terms
+    return not rest.terms or _same_maximum(context, left - right)
+
+
+def _same_maximum(context: Context, rest: Polynomial) -> bool:
+    """Whether ``rest = max(..) - g max(..) + r`` vanishes because g is positive and goes inside, and so does r."""
+    found = [
+        (monomial, atom)
+        for monomial in rest.terms
+        for atom, exponent in monomial
+        if isinstance(atom, Largest) and exponent == 1
+    ]
+    if len(found) != 2:
+        return False
+    for (alone, target), (scaled, other) in (found, found[::-1]):
+        if len(alone) != 1 or abs(rest.terms[alone]) != 1:
+            continue
+        sign = rest.terms[alone]
+        factor = Polynomial({tuple(f for f in scaled if f[0] != other): -sign * rest.terms[scaled]})
+        terms = {m: -sign * c for m, c in rest.terms.items() if m not in (alone, scaled)}
+        offset = Polynomial(terms)
+        if any(isinstance(a, Largest) for a in (*factor.atoms(), *offset.atoms())):
+            continue
+        if is_positive(context, factor) and scaled_largest(context, other, factor, offset) == polynomial(target):
+            return True
+    return False
 
 
 def cleared(value: Polynomial) -> Polynomial:

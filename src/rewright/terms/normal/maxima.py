@@ -237,6 +237,15 @@ def _placed(context: Context, binders: list[Binder], body: Polynomial) -> tuple[
     return found, body
 
 
+def scaled_largest(context: Context, atom: Largest, factor: Polynomial, offset: Polynomial) -> Polynomial:
+    """``factor * max + offset`` as one maximum, for a factor that is positive."""
+    items: list[Item] = []
+    for item in atom.items:
+        binders, body = _open_item(context, item)
+        items += _normal_item(context, binders, body * factor + offset)
+    return largest(context, items)
+
+
 def rebuild_largest(context: Context, atom: Largest, values: Values) -> Polynomial:
     """A maximum with symbols replaced: opened, replaced inside, and taken again."""
     items: list[Item] = []
