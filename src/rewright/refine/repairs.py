@@ -124,10 +124,14 @@ def _proposals(program: RankProgram, site: Mapping[int, int]) -> Iterator[_Propo
         rank = min(near)
         node = program.graphs[rank].nodes[near[rank]]
         edits = [(text, near, build) for text, build in _edits(program, rank, node)]
-        if isinstance(node.op, ops.Constant) and node.type.dtype.is_integer:
+        if node.type.dtype.is_integer and all(_is_constant(program, r, p) for r, p in near.items()):
             edits.extend(_moved_constants(program, near))
         for number, (text, where, build) in enumerate(edits):
             yield _Proposal((tuple(near.items()), number), text, where, build)
+
+
+def _is_constant(program: RankProgram, rank: int, position: int) -> bool:
+    return isinstance(program.graphs[rank].nodes[position].op, ops.Constant)
 
 
 def _neighbourhood(program: RankProgram, site: Site) -> Iterator[Site]:

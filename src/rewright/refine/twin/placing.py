@@ -136,7 +136,9 @@ def _largest(expected: Array, held: Array, scale: float, placement: Placement, r
     gap = np.where((left == right) | (np.isnan(left) & np.isnan(right)), 0.0, gap)
     gap = np.where(np.isnan(gap), np.inf, gap)
     with np.errstate(invalid="ignore"):
-        gap = np.where((np.abs(left) > HUGE) & (gap <= TOLERANCE * np.abs(left)), 0.0, gap)
+        # Infinities are equal or they are not: everything is within rounding of one.
+        huge = (np.abs(left) > HUGE) & np.isfinite(left)
+        gap = np.where(huge & (gap <= TOLERANCE * np.abs(left)), 0.0, gap)
     local = np.unravel_index(int(np.argmax(gap)), gap.shape)
     runs = placement.runs[rank]
     index = tuple(int(global_indices(own)[i]) for own, i in zip(runs, local, strict=True))
