@@ -25,9 +25,10 @@ class _CallablePackage(ModuleType):
         relations: Given | None = None,
         expect: Given | None = None,
         budget: float | None = None,
+        suggest: bool = True,
     ) -> Verdict:
         """See :func:`rewright.refine.engine.refine`."""
-        return refine(sequential, distributed, relations, expect, budget)
+        return refine(sequential, distributed, relations, expect, budget, suggest)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from rewright.ir.errors import TypeMismatch
@@ -75,6 +75,25 @@ def _inferred(nodes: list[Node], node: Node) -> Node:
         return replace(node, type=node.op.infer(types))
     except TypeMismatch as error:
         raise TypeMismatch(describe_failure(len(nodes), node.op, types, node.span, str(error))) from None
+
+
+def insert_node(graph: Graph, at: int, op: Operator, operands: Sequence[int], instead: int) -> Graph:
+    """The graph with a new node before position ``at`` that everything behind it reads instead of another one.
+
+    Raises TypeMismatch where the operator does not fit, or its result has another type than what it stands for.
+    """
+    nodes = list(graph.nodes[:at])
+    added = Editor(nodes, graph.nodes[instead].span, 0).add(op, *operands)
+    if nodes[added].type != graph.nodes[instead].type:
+        raise TypeMismatch(f"{op.name} gives {nodes[added].type} where {graph.nodes[instead].type} is read")
+
+    def moved(old: int) -> int:
+        return added if old == instead else old if old < at else old + 1
+
+    nodes.extend(replace(node, operands=tuple(moved(p) for p in node.operands)) for node in graph.nodes[at:])
+    outputs = {name: moved(p) for name, p in graph.outputs.items()}
+    inputs = {name: p if p < at else p + 1 for name, p in graph.inputs.items()}
+    return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
 
 
 def edit_program(program: RankProgram, site: Mapping[int, int], build: Replacement) -> tuple[RankProgram, Site]:

@@ -11,8 +11,9 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
+from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof, attempt
-from rewright.refine.explain import Case, findings
+from rewright.refine.explain import findings
 from rewright.refine.relations import Given, input_relations, output_expectations, settled
 from rewright.refine.twin.twin import TwinResult, make_twin
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
@@ -24,6 +25,7 @@ def refine(
     relations: Given | None = None,
     expect: Given | None = None,
     budget: float | None = None,
+    suggest: bool = True,
 ) -> Verdict:
     """Whether the ranks together compute what the sequential program computes, and how their outputs relate.
 
@@ -34,6 +36,7 @@ def refine(
             equations over rank tensors; inputs that it does not name keep the placement read at capture.
         expect: the same for outputs.
         budget: wall-clock seconds after which the answer is ``unknown``.
+        suggest: whether repairs are looked for where the answer is ``refuted``; each one is proved before it is told.
 
     Returns:
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
@@ -69,7 +72,7 @@ def refine(
         reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
         return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason)
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)
-    return _failed(case, proof, stats, notes, assumptions, deadline)
+    return _failed(case, proof, stats, notes, assumptions, deadline, suggest)
 
 
 def _failed(
@@ -79,13 +82,15 @@ def _failed(
     notes: tuple[str, ...],
     assumptions: tuple[str, ...],
     deadline: float | None,
+    suggest: bool,
 ) -> Verdict:
     """Refuted where the numeric twin finds values that differ, else unknown."""
     started = time.perf_counter()
-    twin = _run_twin(case, proof)
+    ran = _run_twin(case, proof)
+    twin = ran.result
     stats.seconds["numeric twin"] = time.perf_counter() - started
     started = time.perf_counter()
-    found = findings(case, proof, twin, deadline)
+    found = findings(case, proof, ran, deadline, suggest)
     stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
@@ -102,22 +107,25 @@ def _counted(proof: Proof, what: str) -> str:
     return f"{failed} of {count} outputs are {what}, {proof.failed[0]} first"
 
 
-def _run_twin(case: Case, proof: Proof) -> TwinResult:
+def _run_twin(case: Case, proof: Proof) -> Ran:
     """Run the programs where they can be run; a placement that was proved but not asked for decides by itself."""
     try:
         twin = make_twin(case.sequential, case.program)
     except CollectiveMismatch as error:
-        return TwinResult(False, str(error))
+        return Ran(TwinResult(False, str(error)))
     if isinstance(twin, Unsupported):
-        return TwinResult(None, f"the numeric twin cannot run: {twin.why}")
+        return Ran(TwinResult(None, f"the numeric twin cannot run: {twin.why}"))
     expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
     result = twin.compare(expect=expected)
     if result.agrees is True:
         partial = [n for n in proof.failed if "Partial" in proof.relations[n].placement and n not in expected]
         if partial:
-            return replace(result, agrees=False, reason=f"{partial[0]} is a sum that is never reduced over the ranks")
-        return replace(result, reason=f"values agree on {result.trials} random inputs, so no proof is not a bug")
-    return result
+            reason = f"{partial[0]} is a sum that is never reduced over the ranks"
+            result = replace(result, agrees=False, reason=reason, wrong_outputs=tuple(partial))
+        else:
+            reason = f"values agree on {result.trials} random inputs, so no proof is not a bug"
+            result = replace(result, reason=reason)
+    return Ran(result, twin)
 
 
 def _plain(graphs: Sequence[Graph]) -> RankProgram:

@@ -2,65 +2,135 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
-from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph
-from rewright.ir.placement import Placement, RankProgram
+from rewright.ir.placement import Placement
 from rewright.ir.types import SourceSpan
-from rewright.refine.check import Proof, attempt
+from rewright.refine.case import Case, Ran
+from rewright.refine.check import Proof
+from rewright.refine.counterparts import mended
 from rewright.refine.localise import Localiser, Parting
-from rewright.refine.relations import Relations
-from rewright.refine.repairs import Repair, candidates
-from rewright.refine.twin.twin import TwinResult
+from rewright.refine.mending import nearby, proved_repair, site_of
+from rewright.refine.repairs import Repair
+from rewright.refine.telling import Teller
+from rewright.refine.twin.divergence import CONVINCING, Divergence, Search, search_trial
 from rewright.refine.verdict import Finding, OutputRelation
 
-_MOST_REPAIRS = 20
-"""Candidates that are proved at one place; each costs about as much as the check itself."""
+_MOST_PLACES = 3
+"""Later places usually follow from the first; they are told only up to a readable number."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """One question: both programs, the relations of their inputs and what is expected of the outputs."""
+class Spot:
+    """A place where the programs part, the outputs that are wrong because of it, and what may mend it."""
 
-    sequential: Graph
-    program: RankProgram
-    relations: Relations
-    expected: Mapping[str, Placement]
+    finding: Finding
+    outputs: tuple[str, ...]
+    repairs: Iterable[Repair]
 
 
-def findings(case: Case, proof: Proof, twin: TwinResult, deadline: float | None) -> tuple[Finding, ...]:
-    """One finding for every independent place where the programs part, the earliest first."""
+def findings(case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest: bool = True) -> tuple[Finding, ...]:
+    """One finding for every independent place where the programs part, the most important first.
+
+    Args:
+        ran: what running the programs showed.
+        deadline: no repair is tried after it.
+        suggest: whether repairs are tried at all.
+    """
+    spots = list(_by_values(case, proof, ran))
+    told = {name for spot in spots for name in spot.outputs}
+    spots.extend(_by_terms(case, proof, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
+    found = [spot.finding for spot in spots]
+    if not ran.is_different:
+        found = [replace(finding, kind="not_proved") for finding in found]
+    if spots and suggest and ran.is_different:
+        # Later findings mostly follow from the first: a repair that mends it is what there is to tell.
+        repair = proved_repair(case, proof, spots[0].repairs, spots[0].outputs, deadline)
+        found[0] = replace(found[0], suggestion=repair.text if repair else None)
+    told |= {name for spot in spots for name in spot.outputs}
+    found.extend(_output_finding(proof.relations[name]) for name in proof.failed if name not in told)
+    return tuple(replace(finding, counterexample=ran.result.counterexample) for finding in found)
+
+
+def _by_values(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
+    """Where the values part, for every independent place that convinces."""
+    if not ran.is_different or ran.twin is None:
+        return
+    search = search_trial(ran.twin, ran.result)
+    expected = ran.expected(case)
+    remaining = [name for name in _by_importance(proof.failed) if name in ran.result.wrong_outputs]
+    for _ in range(_MOST_PLACES):
+        found = search.first(remaining, expected) if search is not None and remaining else None
+        if found is None or search is None or found.cost > CONVINCING:
+            return
+        outputs = [name for name in _by_importance(proof.failed) if name in search.places.leads_to(found.place)]
+        if not set(outputs) & set(remaining):
+            return
+        remaining = [name for name in remaining if name not in outputs]
+        yield _spot_by_values(case, search, found, outputs, expected)
+
+
+def _spot_by_values(
+    case: Case, search: Search, found: Divergence, outputs: Sequence[str], expected: Mapping[str, Placement]
+) -> Spot:
+    told = Teller(search).tell(found)
+    wanted = str(expected[found.output]) if found.cause == "output" and found.output in expected else told.expected
+    message = f"{told.message} ({_wrong(outputs)})"
+    sites = [dict(enumerate(place)) for place in told.places]
+    repairs = chain(mended(case.sequential, case.program, search, found), nearby(case.program, sites))
+    finding = Finding(told.kind, message, told.sequential, told.distributed, wanted, told.found, None, None)
+    return Spot(finding, tuple(outputs), repairs)
+
+
+def _by_terms(case: Case, proof: Proof, names: Sequence[str]) -> list[Spot]:
+    """Where the proof stops: the first operators whose results are no part of anything in the sequential program."""
     localiser = Localiser(proof.lifter, proof.sequential, proof.ranks)
     places: dict[tuple[SourceSpan, str], tuple[Parting, list[str]]] = {}
-    for output in _by_importance(proof.failed):
+    for output in _by_importance(names):
         partings = localiser.partings(output)
-        if not partings:
-            continue
-        first = partings[0]
-        places.setdefault((first.span, first.operator), (first, []))[1].append(output)
-    found: list[Finding] = []
+        if partings:
+            first = partings[0]
+            places.setdefault((first.span, first.operator), (first, []))[1].append(output)
     ordered = sorted(places.values(), key=lambda item: item[0].position)
-    for number, (parting, outputs) in enumerate(ordered[: _shown(ordered)]):
-        origin = localiser.origin(parting)
-        sites = [place for place in (origin, parting) if place is not None]
-        # Later findings mostly follow from the first: a repair that mends it is what there is to tell.
-        tried = sites if number == 0 and twin.agrees is False else []
-        repairs = (_repair(case, proof, place, outputs, deadline) for place in tried)
-        repair = next((repair for repair in repairs if repair is not None), None)
-        found.append(_finding(proof, parting, origin, outputs, twin, repair))
-    explained = {name for _, outputs in places.values() for name in outputs}
-    for name in proof.failed:
-        if name not in explained:
-            found.append(_output_finding(proof.relations[name], twin))
-    return tuple(found)
+    return [_spot_by_terms(case, proof, localiser, parting, outputs) for parting, outputs in ordered]
 
 
-def _shown(ordered: Sequence[tuple[Parting, list[str]]]) -> int:
-    """Later places usually follow from the first; they are told only up to a readable number."""
-    return min(len(ordered), 3)
+def _spot_by_terms(case: Case, proof: Proof, localiser: Localiser, parting: Parting, outputs: Sequence[str]) -> Spot:
+    origin = localiser.origin(parting)
+    relation = proof.relations[outputs[0]]
+    partial = bool(parting.partial) or "Partial" in relation.placement
+    what = f"{parting.operator} at {parting.span}"
+    if origin is not None:
+        message = f"rank {parting.rank} computes {what} from the sum at {origin.span}, which nothing adds up before"
+    elif parting.partial:
+        message = f"rank {parting.rank} computes {what} from a sum over ranks that nothing adds up before"
+    elif partial:
+        message = f"the sum at {parting.span} is never added up over the ranks"
+    else:
+        message = f"rank {parting.rank} computes {what} from tensors that are right, and its result is not"
+    shown = origin or parting
+    finding = Finding(
+        "missing_reduction" if partial else "wrong_value",
+        f"{message} ({_wrong(outputs)})",
+        shown.sequential,
+        shown.span,
+        relation.expected or "Replicate()",
+        'Partial("sum")' if partial else "no part of a tensor of the sequential program",
+        None,
+        None,
+    )
+    sites = [site_of(case.program, place.rank, place.position) for place in (origin, parting) if place is not None]
+    return Spot(finding, tuple(outputs), nearby(case.program, sites))
+
+
+def _wrong(outputs: Sequence[str]) -> str:
+    """The outputs that a place spoils, in a few words."""
+    if len(outputs) == 1:
+        return f"{outputs[0]} is wrong"
+    more = len(outputs) - 1
+    return f"{outputs[0]} and {more} more output{'s' if more > 1 else ''} are wrong"
 
 
 def _by_importance(failed: Sequence[str]) -> list[str]:
@@ -68,44 +138,7 @@ def _by_importance(failed: Sequence[str]) -> list[str]:
     return sorted(failed, key=lambda name: name.startswith("grad:"))
 
 
-def _finding(
-    proof: Proof,
-    parting: Parting,
-    origin: Parting | None,
-    outputs: Sequence[str],
-    twin: TwinResult,
-    repair: Repair | None,
-) -> Finding:
-    relation = proof.relations[outputs[0]]
-    partial = bool(parting.partial) or "Partial" in relation.placement
-    kind = "missing_reduction" if partial else "wrong_value"
-    if twin.agrees is not False:
-        kind = "not_proved"
-    found = 'Partial("sum")' if partial else "no part of a tensor of the sequential program"
-    more = f" and {len(outputs) - 1} more outputs" if len(outputs) > 1 else ""
-    message = f"{outputs[0]}{more}: rank {parting.rank} computes {parting.operator} at {parting.span} from "
-    if origin is not None:
-        message += f"the sum at {origin.span}, which is not yet reduced over the ranks"
-    elif parting.partial:
-        message += "a sum that is not yet reduced over the ranks"
-    elif partial:
-        message = f"{outputs[0]}{more}: the sum at {parting.span} is never reduced over the ranks"
-    else:
-        message += "tensors that are right, and its result is not"
-    shown = origin or parting
-    return Finding(
-        kind,
-        message,
-        shown.sequential,
-        shown.span,
-        relation.expected or "Replicate()",
-        found,
-        repair.text if repair else None,
-        twin.counterexample,
-    )
-
-
-def _output_finding(relation: OutputRelation, twin: TwinResult) -> Finding:
+def _output_finding(relation: OutputRelation) -> Finding:
     what = f"is {relation.placement} and" if relation.placement else "is not related and"
     return Finding(
         "wrong_placement" if relation.placement else "not_related",
@@ -115,37 +148,5 @@ def _output_finding(relation: OutputRelation, twin: TwinResult) -> Finding:
         relation.expected or "",
         relation.placement,
         None,
-        twin.counterexample,
+        None,
     )
-
-
-def _repair(
-    case: Case, proof: Proof, parting: Parting, outputs: Sequence[str], deadline: float | None
-) -> Repair | None:
-    """The first edit near the place after which the proof succeeds for the outputs that failed there."""
-    site = _site(case.program, parting)
-    if len(site) < len(case.program.graphs):
-        return None
-    for count, repair in enumerate(candidates(case.program, site)):
-        if count >= _MOST_REPAIRS or (deadline is not None and time.monotonic() > deadline):
-            return None
-        try:
-            again = attempt(case.sequential, repair.program, case.relations, case.expected, deadline)
-        except RewrightError:
-            continue
-        if again.mismatch or again.out_of_time:
-            continue
-        if not set(outputs) & set(again.failed) and len(again.failed) < len(proof.failed):
-            return repair
-    return None
-
-
-def _site(program: RankProgram, parting: Parting) -> dict[int, int]:
-    """The corresponding node of every rank: positions differ between ranks, operators and source lines do not."""
-    wanted = program.graphs[parting.rank].nodes[parting.position]
-    alike = [
-        [p for p, node in enumerate(graph.nodes) if node.span == wanted.span and node.op.name == wanted.op.name]
-        for graph in program.graphs
-    ]
-    occurrence = alike[parting.rank].index(parting.position)
-    return {rank: found[occurrence] for rank, found in enumerate(alike) if occurrence < len(found)}

@@ -1,54 +1,49 @@
-"""Where two programs part, by values: which sequential tensors the ranks hold, and the first that they do not."""
+"""Where two programs part, by values: from an output that is wrong back to the first operator that is.
+
+Whoever reads a wrong program asks of each tensor what it should be. That is known of outputs, and from there
+backwards: where an operator of the ranks should compute what one of the sequential program does, its operands should
+be that one's operands. Those that the ranks hold are right; one that they do not hold is followed further. The way
+with the fewest presumptions wins, and it ends where all operands are right and the result is not.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import count, product
 
-import numpy as np
-
-from rewright import ops
-from rewright.ir.errors import RewrightError
-from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
-from rewright.ops.base import Array
-from rewright.refine.editing import Site, sites
-from rewright.refine.twin.placing import TOLERANCE, compare, fitting
+from rewright.refine.twin.holding import Holding
+from rewright.refine.twin.pairing import Cause, Explained, Pair, Pairing
+from rewright.refine.twin.places import Place, Places
 from rewright.refine.twin.twin import Trial, Twin, TwinResult
 
-MOST_CANDIDATES = 32
-"""Rank tensors that are compared element by element with one sequential tensor."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """Rank tensors that together are one sequential tensor."""
-
-    site: Site
-    placement: Placement
-    number: int
-    """Of the place, in the order of the program."""
+CONVINCING = 2
+"""Ways that presume more than this are guesses."""
+_HELD_ELSEWHERE = 2
+"""What it costs to presume that a tensor is missing at a place although the ranks hold it at another one."""
+_OTHER_SHAPE = 1
+_OTHER_TYPE = 2
+_OTHER_RESULT = 2
+_MOST_PAIRS = 20_000
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first sequential tensor on the way to a wrong output that the ranks do not hold.
+    """The first place where the ranks hold something else than what they should hold there."""
 
-    ``site`` is the first place of the rank programs that reads tensors which are right and computes one that is not
-    any sequential tensor, else the last place that is right; ``end`` the next place behind it with the operator of
-    the sequential node. What is wrong lies at one of them, or between. None where there is no such place;
-    ``sequential`` is None where the ranks failed at ``site``.
-    """
-
-    sequential: int | None
-    site: Site | None
-    end: Site | None = None
-
-
-_LAYOUT = (ops.Reshape, ops.Transpose, ops.BroadcastInDim, ops.Convert, ops.Constant, ops.Iota)
-"""Operators whose results are right where their operands are, whether the other program has such a tensor or not."""
+    cause: Cause
+    sequential: int
+    """The node of the sequential program that the ranks should hold."""
+    place: Place
+    reader: Place
+    """Where that is read: the next place on the way to the output, or the place itself."""
+    output: str
+    cost: int
+    """How much had to be presumed; more than ``CONVINCING`` is a guess."""
+    instead: int | None = None
+    """The sequential node that the ranks hold at the place, where an operator is missing."""
 
 
 def run_all(twin: Twin, seed: int = 0, trial: int = 0) -> Trial | TwinResult:
@@ -57,209 +52,114 @@ def run_all(twin: Twin, seed: int = 0, trial: int = 0) -> Trial | TwinResult:
     return twin.run_trial(seed, trial, keep, frozenset(range(len(twin.sequential))))
 
 
-def correspondences(twin: Twin, trial: Trial) -> dict[int, Held]:
-    """For every sequential node whose value the ranks hold: the first place that does, and how it is placed.
-
-    ``trial`` has to keep the values of all nodes, as :func:`run_all` does.
-    """
-    index = _Index(twin, trial)
-    found: dict[int, Held] = {}
-    for position, value in trial.sequential.values.items():
-        held = next(index.find(value), None)
-        if held is not None:
-            found[position] = held
-    return found
+def search_trial(twin: Twin, result: TwinResult, seed: int = 0) -> Search | None:
+    """The search over the trial in which a comparison found a difference, None where no values can be looked at."""
+    trial = run_all(twin, seed, max(result.trials, 1) - 1)
+    if isinstance(trial, TwinResult):
+        return None
+    return Search(Holding(twin, trial, Places(twin.sequential, twin.program)))
 
 
-def first_divergence(twin: Twin, wrong_outputs: Sequence[str], seed: int = 0) -> Divergence | None:
-    """Follow wrong outputs back to where the values were last right, or None where that cannot be told.
-
-    Args:
-        wrong_outputs: names of outputs that are known to differ.
-        seed: determines the inputs.
-    """
-    for number in range(twin.draws.trials):
-        trial = run_all(twin, seed, number)
-        if isinstance(trial, TwinResult):
-            if trial.failed_at is None:
-                return None
-            rank, position = trial.failed_at
-            place = next((site for site in sites(twin.program) if site.get(rank) == position), {rank: position})
-            return Divergence(None, place)
-        found = _Parting(twin, trial).find(wrong_outputs)
-        if found is not None:
-            return found
-    return None
+@dataclass(frozen=True)
+class _Reached:
+    pair: Pair
+    before: Pair | None
+    output: str
 
 
-class _Parting:
-    """One trial, with all places of both programs whose values the other program has."""
+class Search:
+    """The cheapest ways back from wrong outputs, over one trial."""
 
-    def __init__(self, twin: Twin, trial: Trial) -> None:
-        self.nodes = twin.sequential.nodes
-        self.outputs = twin.sequential.outputs
-        self.program = twin.program
-        self.trial = trial
-        self.index = _Index(twin, trial)
-        self.held: dict[int, list[int]] = {}
-        """For every sequential node the numbers of the places that hold its value."""
-        self.matched: set[int] = set()
-        inputs = {position: name for name, position in twin.sequential.inputs.items()}
-        for position, value in trial.sequential.values.items():
-            numbers = [held.number for held in islice(self.index.find(value), MOST_CANDIDATES)]
-            if position in inputs:
-                # Inputs are right by definition, in whatever way the ranks hold them.
-                numbers.append(self.index.number_of_input(inputs[position]))
-            if numbers:
-                self.held[position] = numbers
-                self.matched.update(numbers)
-        self.operands = [self._operands(site) for site in self.index.sites]
-        self.right = self._right()
+    def __init__(self, holding: Holding) -> None:
+        self.holding = holding
+        self.places = holding.places
+        self.pairing = Pairing(holding)
+        self._before: dict[Pair, Pair | None] = {}
 
-    def find(self, wrong_outputs: Sequence[str]) -> Divergence | None:
-        """The earliest wrong tensor on the way to the outputs, if an output is wrong in this trial."""
-        known = self._known()
-        unmatched = {self.outputs[name] for name in wrong_outputs if not self._is_right(name)}
-        stack = [operand for position in unmatched for operand in self.nodes[position].operands]
-        while stack:
-            position = stack.pop()
-            if position not in known and position not in unmatched:
-                unmatched.add(position)
-                stack.extend(self.nodes[position].operands)
-        if not unmatched:
-            return None
-        first = min(unmatched)
-        operator = type(self.nodes[first].op)
-        sources = [n for p in (*self.nodes[first].operands, first) for n in self._holders(p) if n >= 0]
-        site = self._first_wrong(sources, operator)
-        if site is None:
-            return Divergence(first, self.index.sites[max(sources)] if sources else None)
-        return Divergence(first, self.index.sites[site], self._next_like(site, operator))
+    def first(self, outputs: Sequence[str], expected: Mapping[str, Placement]) -> Divergence | None:
+        """The explanation that presumes least; among equals the earliest in the programs of the ranks.
 
-    def _is_right(self, name: str) -> bool:
-        """Whether the ranks hold an output in this trial, and as the program says where it says so."""
-        value = self.trial.sequential.outputs[name]
-        local = [execution.outputs.get(name) for execution in self.trial.ranks]
-        held = [tensor for tensor in local if tensor is not None]
-        expected = self.program.outputs.get(name)
-        if len(held) != len(local):
-            return False
-        if expected is None:
-            return fitting(value, held, self.program.mesh) is not None
-        try:
-            worst = compare(value, held, expected, self.program.mesh)
-        except RewrightError:
-            return False
-        return worst is None or worst.is_rounding
+        Args:
+            outputs: names of outputs that are known to differ.
+            expected: placements of outputs at the sizes of the twin.
 
-    def _known(self) -> set[int]:
-        """Sequential nodes that the ranks hold, or that only lay out what they hold."""
-        known: set[int] = set()
-        for position, node in enumerate(self.nodes):
-            if position in self.held or (isinstance(node.op, _LAYOUT) and known.issuperset(node.operands)):
-                known.add(position)
-        return known
+        Returns None where no way leads to an explanation.
+        """
+        self._before.clear()
+        found = list(self._misplaced(outputs, expected)) or self._explanations(outputs)
+        best = min((d.cost for d in found), default=None)
+        return min((d for d in found if d.cost == best), key=lambda d: max(d.place), default=None)
 
-    def _holders(self, position: int) -> list[int]:
-        """Places that hold a sequential tensor, or what it only lays out."""
-        found = list(self.held.get(position, ()))
-        node = self.nodes[position]
-        if not found and isinstance(node.op, _LAYOUT):
-            found = [number for operand in node.operands for number in self._holders(operand)]
+    def _misplaced(self, outputs: Sequence[str], expected: Mapping[str, Placement]) -> Iterator[Divergence]:
+        """Outputs that are right but for their placement."""
+        for name in outputs:
+            position, place = self.holding.twin.sequential.outputs[name], self.places.output(name)
+            held = None if place is None else self.holding.holds(position, place)
+            if place is None or held is None:
+                continue
+            wanted = expected.get(name)
+            if held.partial if wanted is None else (held.runs, held.partial) != (wanted.runs, wanted.partial):
+                yield Divergence("output", position, place, place, name, 0)
+
+    def _explanations(self, outputs: Sequence[str]) -> list[Divergence]:
+        number = count()
+        heap: list[tuple[int, int, _Reached]] = []
+        for name in outputs:
+            place = self.places.output(name)
+            pair = None if place is None else (self.holding.twin.sequential.outputs[name], place)
+            if pair is not None and self.holding.holds(*pair) is None:
+                heapq.heappush(heap, (0, next(number), _Reached(pair, None, name)))
+        found: list[Divergence] = []
+        best: int | None = None
+        while heap and len(self._before) < _MOST_PAIRS:
+            cost, _, reached = heapq.heappop(heap)
+            if best is not None and cost > best:
+                break
+            if reached.pair in self._before:
+                continue
+            self._before[reached.pair] = reached.before
+            for move in self.pairing.moves(reached.pair):
+                if isinstance(move, Explained):
+                    divergence = self._divergence(cost, move, reached)
+                    best = divergence.cost if best is None else min(best, divergence.cost)
+                    found.append(divergence)
+                else:
+                    total = cost + move.cost + self._misfit(move.pair)
+                    if best is None or total <= best:
+                        heapq.heappush(heap, (total, next(number), _Reached(move.pair, reached.pair, reached.output)))
         return found
 
-    def _operands(self, site: Site) -> list[int]:
-        """Numbers of the places that a place reads; -1 for one that does not exist on all ranks."""
-        graphs = self.program.graphs
-        arity = min(len(graphs[rank].nodes[p].operands) for rank, p in site.items())
-        read = [tuple((r, graphs[r].nodes[p].operands[i]) for r, p in site.items()) for i in range(arity)]
-        return [self.index.numbers.get(place, -1) for place in read]
+    def _misfit(self, pair: Pair) -> int:
+        """What it costs to presume that a place should hold a tensor although the shapes do not fit."""
+        if self.holding.fits(*pair):
+            return 0
+        value, local = self.holding.value(pair[0]), self.holding.local(pair[1])
+        return _OTHER_SHAPE if all(tensor.dtype.kind == value.dtype.kind for tensor in local) else _OTHER_TYPE
 
-    def _right(self) -> list[bool]:
-        right: list[bool] = []
-        for number, site in enumerate(self.index.sites):
-            layout = isinstance(self.program.graphs[0].nodes[site[0]].op, _LAYOUT)
-            operands = [n for n in self.operands[number] if n >= 0]
-            right.append(number in self.matched or (layout and all(n < number and right[n] for n in operands)))
-        return right
+    def _divergence(self, cost: int, found: Explained, reached: _Reached) -> Divergence:
+        position, place = found.pair
+        cost += found.cost
+        if found.cause == "operator" and not self.holding.fits(position, place):
+            cost += _OTHER_RESULT
+        if found.cause in ("operator", "missing", "constant") and self.holding.holder(position) is not None:
+            cost += _HELD_ELSEWHERE
+        reader, before = place, reached.before
+        while before is not None and reader == place:
+            reader, before = before[1], self._before[before]
+        return Divergence(found.cause, position, place, reader, reached.output, cost, found.instead)
 
-    def _operator(self, number: int) -> type[Operator]:
-        return type(self.program.graphs[0].nodes[self.index.sites[number][0]].op)
+    def origin(self, position: int, place: Place) -> Pair:
+        """Where a sum that is not yet reduced over the ranks was computed, from a pair that holds it partially."""
+        seen: set[Pair] = set()
+        pair = position, place
+        while pair not in seen:
+            seen.add(pair)
+            before = product(self.holding.twin.sequential.nodes[pair[0]].operands, self.places.operands(pair[1]))
+            layouts = [(pair[0], at) for at in self.places.operands(pair[1])]
+            pair = next((other for other in (*before, *layouts) if self.is_partial(*other)), pair)
+        return pair
 
-    def _first_wrong(self, sources: Sequence[int], operator: type[Operator]) -> int | None:
-        """The first wrong place that reads only right ones.
-
-        Preferred are those that read a source (through layout), then those with the given operator.
-        """
-        reached = set(sources)
-        best: tuple[int, int] | None = None
-        for number, operands in enumerate(self.operands):
-            reads = not reached.isdisjoint(operands)
-            if self.right[number]:
-                if reads and number not in self.matched:
-                    reached.add(number)
-                continue
-            if not all(n >= 0 and self.right[n] for n in operands):
-                continue
-            rank = 2 * (not reads) + (self._operator(number) is not operator)
-            if rank < 3 and (best is None or rank < best[0]):
-                best = rank, number
-        return best[1] if best else None
-
-    def _next_like(self, start: int, operator: type[Operator]) -> Site | None:
-        """The first place behind a wrong one, through wrong ones, that has an operator."""
-        reached = {start}
-        for number in range(start, len(self.operands)):
-            if number == start or (not self.right[number] and not reached.isdisjoint(self.operands[number])):
-                if self._operator(number) is operator:
-                    return self.index.sites[number]
-                reached.add(number)
-        return None
-
-
-class _Index:
-    """Rank tensors by the sums of their elements, over one rank or over the ranks of some mesh axes."""
-
-    def __init__(self, twin: Twin, trial: Trial) -> None:
-        self.mesh = twin.program.mesh
-        self.trial = trial
-        entries: list[tuple[float, int]] = []
-        self.graphs = twin.program.graphs
-        self.sites = [site for site in sites(twin.program) if len(site) == len(self.graphs)]
-        self.numbers = {tuple(site.items()): number for number, site in enumerate(self.sites)}
-        names = [name for name, _ in self.mesh.axes]
-        groups = {self.mesh.group(0, chosen) for n in range(len(names) + 1) for chosen in combinations(names, n)}
-        for number, site in enumerate(self.sites):
-            if isinstance(twin.program.graphs[0].nodes[site[0]].op, ops.Send):
-                continue
-            sums = [_sum(execution.values[site[rank]]) for rank, execution in enumerate(trial.ranks)]
-            entries.extend((total, number) for total in {sum(sums[rank] for rank in group) for group in groups})
-        self.entries = sorted(entry for entry in entries if np.isfinite(entry[0]))
-        self.keys = [total for total, _ in self.entries]
-
-    def number_of_input(self, name: str) -> int:
-        """The place of an input, -1 where it is not one place on all ranks."""
-        return self.numbers.get(tuple((r, g.inputs.get(name, -1)) for r, g in enumerate(self.graphs)), -1)
-
-    def find(self, value: Array) -> Iterator[Held]:
-        """Rank tensors that fit a global tensor under some placement, in the order of the program."""
-        for number in islice(self._near(value), MOST_CANDIDATES):
-            site = self.sites[number]
-            local = [execution.values[site[rank]] for rank, execution in enumerate(self.trial.ranks)]
-            if local[0].ndim != value.ndim or local[0].dtype.kind != value.dtype.kind:
-                continue
-            placement = fitting(value, local, self.mesh)
-            if placement is not None:
-                yield Held(site, placement, number)
-
-    def _near(self, value: Array) -> Iterator[int]:
-        total = _sum(value)
-        margin = TOLERANCE * max(float(np.abs(value.astype(np.float64)).sum()), 1e-30)
-        if np.isfinite(total) and np.isfinite(margin):
-            low, high = bisect_left(self.keys, total - margin), bisect_right(self.keys, total + margin)
-            yield from dict.fromkeys(sorted(number for _, number in self.entries[low:high]))
-
-
-def _sum(value: Array) -> float:
-    with np.errstate(all="ignore"):
-        return float(value.astype(np.float64).sum())
+    def is_partial(self, position: int, place: Place) -> bool:
+        """Whether the ranks hold a tensor as a sum over ranks and in no other way."""
+        held = self.holding.holds(position, place)
+        return held is not None and bool(held.partial)

@@ -88,7 +88,7 @@ class Twin:
         """
         expected = dict(self.program.outputs)
         if expect is not None:
-            expected = {name: self._resized(name, p) for name, p in expect.items() if name in self.sequential.outputs}
+            expected = self.resized(expect)
         found: TwinResult | None = None
         count = self.draws.trials if trials is None else trials
         for trial in range(count):
@@ -103,6 +103,10 @@ class Twin:
             error = max(one.largest_error, found.largest_error if found else 0.0)
             found = replace(one, trials=trial + 1, largest_error=error)
         return found or TwinResult(None, "no trial was asked for")
+
+    def resized(self, placements: Mapping[str, Placement]) -> dict[str, Placement]:
+        """Placements of outputs at the sizes of the programs that the twin was made from, at those of the twin."""
+        return {name: self._resized(name, p) for name, p in placements.items() if name in self.sequential.outputs}
 
     def _resized(self, name: str, placement: Placement) -> Placement:
         shape = self.sequential.nodes[self.sequential.outputs[name]].type.shape

@@ -1,0 +1,38 @@
+"""One question to ``refine``, and what running it on numbers showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Placement, RankProgram
+from rewright.refine.relations import Relations
+from rewright.refine.twin.twin import Twin, TwinResult
+
+
+@dataclass(frozen=True)
+class Case:
+    """Both programs, the relations of their inputs and what is expected of the outputs."""
+
+    sequential: Graph
+    program: RankProgram
+    relations: Relations
+    expected: Mapping[str, Placement]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the numeric twin said, and the twin itself where it could be made."""
+
+    result: TwinResult
+    twin: Twin | None = None
+
+    @property
+    def is_different(self) -> bool:
+        """Whether values (or placements) differ for certain."""
+        return self.result.agrees is False
+
+    def expected(self, case: Case) -> dict[str, Placement]:
+        """What is expected of the outputs, at the sizes of the twin."""
+        return {} if self.twin is None else self.twin.resized(case.expected)

@@ -1,0 +1,82 @@
+"""Repairs read off the sequential program: do at a place what its counterpart does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rewright import ops
+from rewright.ir.errors import TypeMismatch
+from rewright.ir.graph import Graph, Node
+from rewright.ir.placement import RankProgram
+from rewright.refine.editing import Editor, Replacement, edit_program, insert_node
+from rewright.refine.repairs import Repair
+from rewright.refine.twin.divergence import Divergence, Search
+from rewright.refine.twin.places import Place
+
+
+def mended(sequential: Graph, program: RankProgram, search: Search, divergence: Divergence) -> Iterator[Repair]:
+    """Programs in which the place of a divergence does what the sequential node does; none of them is checked yet."""
+    wanted = sequential.nodes[divergence.sequential]
+    node = program.graphs[0].nodes[divergence.place[0]]
+    if divergence.cause == "missing":
+        yield from _with_missing(sequential, program, search, divergence)
+        return
+    for text, build in _edits(divergence, wanted, node, search):
+        try:
+            changed = edit_program(program, dict(enumerate(divergence.place)), build)[0]
+        except TypeMismatch:
+            continue
+        if changed != program:
+            yield Repair(text, changed)
+
+
+def _edits(divergence: Divergence, wanted: Node, node: Node, search: Search) -> Iterator[tuple[str, Replacement]]:
+    what = f"{node.op.name} at {node.span}"
+    if divergence.cause == "constant" and isinstance(wanted.op, ops.Constant) and len(wanted.op.values) == 1:
+        value = wanted.op.values
+        yield f"use {value[0]:g} for the {what}", lambda editor, old: editor.add(ops.Constant(old.type, value))
+    if divergence.cause == "operands":
+        yield f"swap the operands of the {what}", lambda editor, old: editor.add(old.op, *old.operands[::-1])
+    if divergence.cause == "operator" and wanted.op != node.op:
+        yield f"make the {what} like the one at {wanted.span}", _as_wanted(wanted)
+    if divergence.cause == "extra":
+        for number, before in enumerate(search.places.operands(divergence.place)):
+            if search.holding.holds(divergence.sequential, before) is not None:
+                yield f"leave out the {what}", _only(number)
+
+
+def _as_wanted(wanted: Node) -> Replacement:
+    def build(editor: Editor, old: Node) -> int:
+        made = editor.add(wanted.op, *old.operands)
+        if editor.type(made) != old.type:
+            raise TypeMismatch(f"{wanted.op.name} has another type here; keep the operator")
+        return made
+
+    return build
+
+
+def _only(number: int) -> Replacement:
+    return lambda _, old: old.operands[number]
+
+
+def _with_missing(sequential: Graph, program: RankProgram, search: Search, divergence: Divergence) -> Iterator[Repair]:
+    """The missing operator, applied where the ranks have all its operands, and read from there on."""
+    wanted = sequential.nodes[divergence.sequential]
+    held: list[Place] = []
+    for operand in wanted.operands:
+        at = divergence.place if operand == divergence.instead else search.holding.holder(operand)
+        if at is None:
+            return
+        held.append(at)
+    graphs: list[Graph] = []
+    try:
+        for rank, graph in enumerate(program.graphs):
+            operands = [at[rank] for at in held]
+            graphs.append(insert_node(graph, max(operands) + 1, wanted.op, operands, divergence.place[rank]))
+    except TypeMismatch:
+        return
+    spans = " and ".join(dict.fromkeys(str(program.graphs[0].nodes[at[0]].span) for at in held))
+    yield Repair(
+        f"{wanted.op.name} the results of {spans}, as at {wanted.span}", replace(program, graphs=tuple(graphs))
+    )

@@ -1,0 +1,174 @@
+"""A divergence in words: what the ranks should hold, what they hold instead, and the lines of both programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rewright import ops
+from rewright.ir.graph import Node
+from rewright.ir.types import SourceSpan
+from rewright.ops.base import Array
+from rewright.refine.twin.divergence import Divergence, Search
+from rewright.refine.twin.places import Place
+from rewright.refine.twin.placing import COMBINE, TOLERANCE, compare, cut
+
+
+@dataclass(frozen=True)
+class Told:
+    """The parts of a finding that come from its place; ``places`` are where a repair may be tried, best first."""
+
+    kind: str
+    message: str
+    sequential: SourceSpan
+    distributed: SourceSpan
+    expected: str
+    found: str
+    places: tuple[Place, ...]
+
+
+class Teller:
+    """Describes the divergences of one search."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.holding = search.holding
+        self.places = search.places
+        self.nodes = search.holding.twin.sequential.nodes
+
+    def tell(self, divergence: Divergence) -> Told:
+        """Kind, message and lines of a divergence."""
+        position, place = divergence.sequential, divergence.place
+        if divergence.cause == "output":
+            return self._never_reduced(position, place, "")
+        if divergence.cause == "operator":
+            partial = self._partial_operand(position, place)
+            if partial is not None:
+                return self._never_reduced(*partial, self._there(place))
+        rank = self._worst_rank(position, place)
+        node = self._node(place, rank)
+        kind, message = self._words(divergence, rank)
+        spots = (place,) if divergence.reader == place else (place, divergence.reader)
+        span = self._node(divergence.reader, rank).span if divergence.cause in ("missing", "input") else node.span
+        expected, found = self._expected(position, place), self._found(position, place, rank)
+        return Told(kind, message, self.nodes[position].span, span, expected, found, spots)
+
+    def _words(self, divergence: Divergence, rank: int) -> tuple[str, str]:
+        """The kind of a finding, and one sentence."""
+        wanted, node = self.nodes[divergence.sequential], self._node(divergence.place, rank)
+        there, own = _where(node), _where(wanted)
+        match divergence.cause:
+            case "missing":
+                reader = _where(self._node(divergence.reader, rank))
+                instead = "" if divergence.instead is None else f", only {_where(self.nodes[divergence.instead])}"
+                return "missing_operator", f"rank {rank} never computes the {own}{instead}, and goes on with {reader}"
+            case "extra":
+                return "extra_operator", f"rank {rank} applies {there} to what is right without it, as {own}"
+            case "collective":
+                return "wrong_collective", f"{there} reads what is right, and does not give the {own} on rank {rank}"
+            case "constant":
+                values = f"{_number(node)}, and {_number(wanted)} in the sequential program"
+                return "wrong_constant", f"the constant of rank {rank} at {node.span} is {values}"
+            case "input":
+                name = self.places.label(divergence.place)
+                placement = self.holding.twin.program.inputs[str(name)]
+                return "wrong_shard", f"rank {rank} holds another part of {name} than {placement} says"
+            case "operands":
+                return "wrong_value", f"rank {rank} computes {there} on the operands of the {own} in another order"
+            case _:
+                return "wrong_value", f"rank {rank} computes {there} on the operands of the {own}, and not the same"
+
+    def _never_reduced(self, position: int, place: Place, reader: str) -> Told:
+        """A sum over ranks that is read, or returned, as if it had been added up."""
+        source, origin = self.search.origin(position, place)
+        node = self._node(origin, 0)
+        end = f"before {reader} reads it" if reader else "before it is returned"
+        message = f"the ranks hold addends of the {_where(self.nodes[source])}, and nothing adds them up {end}"
+        held = str(self.holding.holds(position, place))
+        wanted = self._expected(source, origin)
+        spots = (place,) if origin == place else (place, origin)
+        return Told("missing_reduction", message, self.nodes[source].span, node.span, wanted, held, spots)
+
+    def _partial_operand(self, position: int, place: Place) -> tuple[int, Place] | None:
+        """An operand that is a sum over ranks, where the operator needs it added up."""
+        for before in self.nodes[position].operands:
+            for at in self.places.operands(place):
+                if self.search.is_partial(before, at):
+                    return before, at
+        return None
+
+    def _node(self, place: Place, rank: int) -> Node:
+        return self.places.ranks[rank].nodes[place[rank]]
+
+    def _there(self, place: Place) -> str:
+        return _where(self._node(place, 0))
+
+    def _expected(self, position: int, place: Place) -> str:
+        """The tensor that belongs there, and the cleanest placement with the shapes that the ranks have."""
+        fitting = self.holding.candidates(self.holding.value(position), self.holding.local(place))
+        placement = f", {fitting[0]}" if fitting else ""
+        return f"{_where(self.nodes[position])}{placement}"
+
+    def _worst_rank(self, position: int, place: Place) -> int:
+        """The rank whose values are furthest off."""
+        value, local = self.holding.value(position), self.holding.local(place)
+        for placement in self.holding.candidates(value, local)[:1]:
+            worst = compare(value, local, placement, self.holding.mesh)
+            if worst is not None:
+                return worst.rank
+        return 0
+
+    def _found(self, position: int, place: Place, rank: int) -> str:
+        """What a rank holds there: a multiple of the right values, another tensor, or numbers."""
+        value, local = self.holding.value(position), self.holding.local(place)
+        fitting = self.holding.candidates(value, local)[:1]
+        other = self._other(position, place)
+        if not fitting:
+            return other or f"a tensor of shape {list(local[rank].shape)}"
+        placement = fitting[0]
+        right = cut(value, placement.runs[rank])
+        held = local[rank]
+        for member in self.holding.mesh.group(rank, placement.partial)[1:] if placement.partial else ():
+            held = COMBINE[placement.reduction](held, local[member])
+        factor = _factor(right, held)
+        if factor is not None:
+            return f"{factor:g} times that on rank {rank}"
+        worst = compare(value, local, placement, self.holding.mesh)
+        if other or worst is None:
+            return other
+        where = f"[{', '.join(map(str, worst.index))}]" if worst.index else "it"
+        return f"{worst.distributed:.6g} for {worst.sequential:.6g} at {where} on rank {rank}"
+
+    def _other(self, position: int, place: Place) -> str:
+        """Another sequential tensor that the ranks hold there."""
+        for other, node in enumerate(self.nodes):
+            if other != position and not isinstance(node.op, ops.Constant) and node.type.rank:
+                held = self.holding.holds(other, place)
+                if held is not None:
+                    return f"{_where(node)}, {held}"
+        return ""
+
+
+def _where(node: Node) -> str:
+    if isinstance(node.op, ops.Input):
+        return f"input {node.op.label}"
+    return f"{node.op.name} at {node.span}"
+
+
+def _number(node: Node) -> str:
+    op = node.op
+    return f"{op.values[0]:g}" if isinstance(op, ops.Constant) and len(op.values) == 1 else "another table"
+
+
+def _factor(right: Array, held: Array) -> float | None:
+    """The number that makes one tensor of the other, where there is one."""
+    if right.dtype.kind != "f" or not right.size:
+        return None
+    largest = np.unravel_index(int(np.argmax(np.abs(right))), right.shape)
+    if not np.isfinite(right[largest]) or right[largest] == 0 or not np.isfinite(held[largest]):
+        return None
+    factor = float(held[largest] / right[largest])
+    with np.errstate(all="ignore"):
+        off = np.abs(held - factor * right).max()
+    return float(f"{factor:.6g}") if factor and off <= TOLERANCE * np.abs(right[largest]) * abs(factor) else None

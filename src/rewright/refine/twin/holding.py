@@ -1,0 +1,135 @@
+"""Whether the ranks hold a sequential tensor at a place, by the values of one trial."""
+
+from __future__ import annotations
+
+import itertools
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.placement import AxisRuns, Placement, place
+from rewright.ops.base import Array
+from rewright.refine.twin.index import TensorIndex
+from rewright.refine.twin.places import Place, Places
+from rewright.refine.twin.placing import compare
+from rewright.refine.twin.twin import Trial, Twin
+
+
+class Holding:
+    """Answers for one trial that kept all values."""
+
+    def __init__(self, twin: Twin, trial: Trial, places: Places) -> None:
+        self.twin, self.trial, self.places = twin, trial, places
+        self.mesh = twin.program.mesh
+        self._index: TensorIndex | None = None
+        self._known: dict[tuple[int, Place], Placement | None] = {}
+        self._holders: dict[int, Place | None] = {}
+        self._placements: dict[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], list[Placement]] = {}
+        self._irregular = self._irregular_runs()
+
+    def value(self, position: int) -> Array:
+        """The value of a sequential node."""
+        return self.trial.sequential.values[position]
+
+    def local(self, at: Place) -> list[Array]:
+        """What the ranks have at a place."""
+        return [execution.values[p] for execution, p in zip(self.trial.ranks, at, strict=True)]
+
+    def holds(self, position: int, at: Place) -> Placement | None:
+        """How the ranks hold a sequential tensor at a place, None where they do not.
+
+        Where the shapes do not fit, what both only lay out is compared: one program may flatten what the other does
+        not.
+        """
+        key = (position, at)
+        if key not in self._known:
+            found = self._direct(position, at)
+            if found is None and not self.fits(position, at):
+                pairs = itertools.product(self.places.laid_out(position), self.places.laid_out_ranks(at))
+                found = next((p for pair in pairs if pair != key and (p := self._direct(*pair)) is not None), None)
+            self._known[key] = found
+        return self._known[key]
+
+    def fits(self, position: int, at: Place) -> bool:
+        """Whether some placement of the sequential tensor has the shapes that the ranks have there."""
+        value, local = self.value(position), self.local(at)
+        same = all(tensor.dtype.kind == value.dtype.kind and tensor.ndim == value.ndim for tensor in local)
+        return same and bool(self.candidates(value, local))
+
+    def holder(self, position: int) -> Place | None:
+        """The first place at which the ranks hold a sequential tensor, None where there is none."""
+        if position not in self._holders:
+            if self._index is None:
+                self._index = TensorIndex(self.twin, self.trial)
+            held = next(self._index.find(self.value(position)), None)
+            ranks = range(len(self.trial.ranks))
+            self._holders[position] = None if held is None else tuple(held.site[rank] for rank in ranks)
+        return self._holders[position]
+
+    def candidates(self, value: Array, local: list[Array]) -> list[Placement]:
+        """The placements of a global tensor with these local shapes, clean ones first."""
+        key = value.shape, tuple(tensor.shape for tensor in local)
+        if key not in self._placements:
+            self._placements[key] = [p for p in self._all(value.shape) if _has_shapes(p, key[1])]
+        return self._placements[key]
+
+    def _direct(self, position: int, at: Place) -> Placement | None:
+        label = self.places.label(at)
+        op = self.twin.sequential.nodes[position].op
+        if label is not None and isinstance(op, ops.Input) and op.label == label:
+            return self._as_placed(label)
+        value, local = self.value(position), self.local(at)
+        if any(tensor.dtype.kind != value.dtype.kind or tensor.ndim != value.ndim for tensor in local):
+            return None
+        largest = isinstance(op, ops.Reduce) and op.kind == "maximum"
+        for placement in self.candidates(value, local):
+            if placement.partial and (value.dtype.kind != "f" or (placement.reduction == "max" and not largest)):
+                continue
+            worst = compare(value, local, placement, self.mesh)
+            if worst is None or worst.is_rounding:
+                return placement
+        return None
+
+    def _as_placed(self, name: str) -> Placement | None:
+        """The placement of an input, None where its runs are not what its printed form says."""
+        found = self.twin.program.inputs.get(name)
+        regular = None if found is None else self._regular(name, found)
+        return None if regular is not None and found is not None and regular.runs != found.runs else found
+
+    def _regular(self, name: str, placement: Placement) -> Placement | None:
+        shape = self.value(self.twin.sequential.inputs[name]).shape
+        try:
+            return place(shape, self.mesh, placement.printed)
+        except RewrightError:
+            return None
+
+    def _irregular_runs(self) -> list[tuple[int, tuple[AxisRuns, ...]]]:
+        """How inputs are cut for which DTensor has no plain name: what is computed from them may be cut so too."""
+        found: dict[tuple[int, tuple[AxisRuns, ...]], None] = {}
+        for name, placement in self.twin.program.inputs.items():
+            if name in self.twin.sequential.inputs and self._regular(name, placement) is None:
+                shape = self.value(self.twin.sequential.inputs[name]).shape
+                for axis, size in enumerate(shape):
+                    runs = tuple(own[axis] for own in placement.runs)
+                    if any(own != ((0, size),) for own in runs):
+                        found[size, runs] = None
+        return list(found)
+
+    def _all(self, shape: tuple[int, ...]) -> list[Placement]:
+        clean = ["Replicate()", *(f"Shard({axis})" for axis in range(len(shape)))]
+        found: list[Placement] = []
+        for texts in itertools.product([*clean, "Partial(sum)", "Partial(max)"], repeat=len(self.mesh.axes)):
+            if not {"Partial(sum)", "Partial(max)"} <= set(texts):
+                found.append(place(shape, self.mesh, texts))
+        for size, runs in self._irregular:
+            for axis in (axis for axis, length in enumerate(shape) if length == size):
+                found.append(_cut_along(shape, axis, runs))
+        return found
+
+
+def _cut_along(shape: tuple[int, ...], axis: int, runs: tuple[AxisRuns, ...]) -> Placement:
+    whole = tuple(((0, length),) if length else () for length in shape)
+    return Placement(tuple((*whole[:axis], own, *whole[axis + 1 :]) for own in runs), (f"a cut of axis {axis}",))
+
+
+def _has_shapes(placement: Placement, shapes: tuple[tuple[int, ...], ...]) -> bool:
+    return all(placement.local_shape(rank) == shape for rank, shape in enumerate(shapes))
