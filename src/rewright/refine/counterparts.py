@@ -12,14 +12,13 @@ from rewright.ir.placement import RankProgram
 from rewright.refine.editing import Editor, Replacement, edit_program, insert_node
 from rewright.refine.repairs import Repair
 from rewright.refine.twin.divergence import Divergence, Search
-from rewright.refine.twin.places import Place
 
 
 def mended(sequential: Graph, program: RankProgram, search: Search, divergence: Divergence) -> Iterator[Repair]:
     """Programs in which the place of a divergence does what the sequential node does; none of them is checked yet."""
     wanted = sequential.nodes[divergence.sequential]
     node = program.graphs[0].nodes[divergence.place[0]]
-    if divergence.cause == "missing":
+    if divergence.cause in ("missing", "term"):
         yield from _with_missing(sequential, program, search, divergence)
         return
     for text, build in _edits(divergence, wanted, node, search):
@@ -63,17 +62,18 @@ def _only(number: int) -> Replacement:
 def _with_missing(sequential: Graph, program: RankProgram, search: Search, divergence: Divergence) -> Iterator[Repair]:
     """The missing operator, applied where the ranks have all its operands, and read from there on."""
     wanted = sequential.nodes[divergence.sequential]
-    held: list[Place] = []
-    for operand in wanted.operands:
-        at = divergence.place if operand == divergence.instead else search.holding.holder(operand)
-        if at is None:
-            return
-        held.append(at)
+    if divergence.cause == "term":
+        operands = [divergence.place, search.holding.holder(divergence.other or 0)]
+    else:
+        operands = [divergence.place if p == divergence.other else search.holding.holder(p) for p in wanted.operands]
+    held = [at for at in operands if at is not None]
+    if len(held) < len(operands):
+        return
     graphs: list[Graph] = []
     try:
         for rank, graph in enumerate(program.graphs):
-            operands = [at[rank] for at in held]
-            graphs.append(insert_node(graph, max(operands) + 1, wanted.op, operands, divergence.place[rank]))
+            read = [at[rank] for at in held]
+            graphs.append(insert_node(graph, max(read) + 1, wanted.op, read, divergence.place[rank]))
     except TypeMismatch:
         return
     spans = " and ".join(dict.fromkeys(str(program.graphs[0].nodes[at[0]].span) for at in held))

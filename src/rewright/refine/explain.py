@@ -8,9 +8,11 @@ from itertools import chain
 
 from rewright.ir.placement import Placement
 from rewright.ir.types import SourceSpan
+from rewright.refine.bounds import moved_bound
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.counterparts import mended
+from rewright.refine.editing import Site
 from rewright.refine.localise import Localiser, Parting
 from rewright.refine.mending import nearby, proved_repair, site_of
 from rewright.refine.repairs import Repair
@@ -29,6 +31,9 @@ class Spot:
     finding: Finding
     outputs: tuple[str, ...]
     repairs: Iterable[Repair]
+    sites: tuple[Site, ...] = ()
+    is_sure: bool = False
+    """Whether values showed the place, and not only where the proof stops."""
 
 
 def findings(case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest: bool = True) -> tuple[Finding, ...]:
@@ -42,6 +47,8 @@ def findings(case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest
     spots = list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
     spots.extend(_by_terms(case, proof, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
+    if spots and ran.is_different and not spots[0].is_sure:
+        spots[0] = _at_bound(case, ran, spots[0]) or spots[0]
     found = [spot.finding for spot in spots]
     if not ran.is_different:
         found = [replace(finding, kind="not_proved") for finding in found]
@@ -81,7 +88,7 @@ def _spot_by_values(
     sites = [dict(enumerate(place)) for place in told.places]
     repairs = chain(mended(case.sequential, case.program, search, found), nearby(case.program, sites))
     finding = Finding(told.kind, message, told.sequential, told.distributed, wanted, told.found, None, None)
-    return Spot(finding, tuple(outputs), repairs)
+    return Spot(finding, tuple(outputs), repairs, tuple(sites), True)
 
 
 def _by_terms(case: Case, proof: Proof, names: Sequence[str]) -> list[Spot]:
@@ -122,7 +129,26 @@ def _spot_by_terms(case: Case, proof: Proof, localiser: Localiser, parting: Part
         None,
     )
     sites = [site_of(case.program, place.rank, place.position) for place in (origin, parting) if place is not None]
-    return Spot(finding, tuple(outputs), nearby(case.program, sites))
+    return Spot(finding, tuple(outputs), nearby(case.program, sites), tuple(sites))
+
+
+def _at_bound(case: Case, ran: Ran, spot: Spot) -> Spot | None:
+    """The finding at a bound that is off by one, where moving it makes the outputs right."""
+    moved = moved_bound(case, ran, spot.sites, spot.outputs)
+    if moved is None:
+        return None
+    rank, position = min(moved.site.items())
+    node = case.program.graphs[rank].nodes[position]
+    where = "all ranks" if len(moved.site) == len(case.program.graphs) else f"rank {rank}"
+    finding = replace(
+        spot.finding,
+        kind="off_by_one",
+        message=f"the {node.op.name} at {node.span} on {where} is off by one ({_wrong(spot.outputs)})",
+        distributed=node.span,
+        expected="every index on one rank",
+        found="an index at the edge of a shard on no rank, or on two",
+    )
+    return Spot(finding, spot.outputs, [moved.repair], (moved.site,), True)
 
 
 def _wrong(outputs: Sequence[str]) -> str:

@@ -147,6 +147,9 @@ class Localiser:
         return self._parting(parting.rank, lifted, position)
 
     def _is_partial(self, lifted: Lifted, position: int) -> bool:
+        """Whether a tensor is a sum over ranks; masked indices have open parts too, and nobody adds them up."""
+        if not lifted.graph.nodes[position].type.dtype.is_float:
+            return False
         return any(a.parts for a in addends(self._lifter.values[lifted.values[position]]))
 
     def homes(self, lifted: Lifted, operands: Sequence[int]) -> list[int]:

@@ -5,7 +5,7 @@ A candidate is only a guess until the refinement check has been run on the repai
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, cast
@@ -45,6 +45,30 @@ def candidates(program: RankProgram, site: Mapping[int, int]) -> Iterator[Repair
         repaired = proposal.apply(program)
         if repaired is not None:
             yield Repair(proposal.text, repaired)
+
+
+def off_by_one(program: RankProgram, twin: Twin, region: Iterable[Site]) -> Iterator[tuple[Site, Repair, Twin]]:
+    """Integer bounds of a region moved by one, and comparisons with their bound in or out, one change at a time.
+
+    Args:
+        program: the programs of all ranks.
+        twin: their twin, at sizes that can be executed.
+        region: places at which constants and comparisons are changed.
+
+    Yields the place of each change, the changed programs, and their twin; nothing is checked yet.
+    """
+    for site in region:
+        nodes = [program.graphs[rank].nodes[position] for rank, position in site.items()]
+        edits: list[tuple[str, Site, Replacement]] = []
+        if all(isinstance(node.op, ops.Constant) and node.type.dtype.is_integer for node in nodes):
+            edits.extend(_moved_constants(program, site))
+        elif all(isinstance(node.op, ops.Compare) for node in nodes):
+            edits.extend((text, site, build) for text, build in _reordered(nodes[0]))
+        for number, (text, where, build) in enumerate(edits):
+            proposal = _Proposal((tuple(site.items()), number), text, where, build)
+            tried, repaired = _retried(twin, proposal), proposal.apply(program)
+            if tried is not None and repaired is not None:
+                yield where, Repair(text, repaired), tried
 
 
 def confirmed(
@@ -263,11 +287,12 @@ def _moved_constants(program: RankProgram, site: Site) -> Iterator[tuple[str, Si
     for shift in (-1, 1):
         span = program.graphs[min(site)].nodes[site[min(site)]].span
         word = "larger" if shift > 0 else "smaller"
-        yield f"make the integer constant at {span} one {word}", site, _constant_plus(shift)
+        ranks = "" if len(site) == len(program.graphs) else f" on rank {min(site)}"
+        yield f"make the integer constant at {span} one {word}{ranks}", site, _constant_plus(shift)
     for shift in (-1, 1):
         for rank, position in site.items():
             node = program.graphs[rank].nodes[position]
-            if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
+            if len(site) > 1 and isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
                 value = node.op.values[0]
                 text = f"use {value + shift} instead of {value} at {node.span} on rank {rank}"
                 yield text, {rank: position}, _constant_plus(shift)

@@ -50,7 +50,9 @@ class Teller:
         node = self._node(place, rank)
         kind, message = self._words(divergence, rank)
         spots = (place,) if divergence.reader == place else (place, divergence.reader)
-        span = self._node(divergence.reader, rank).span if divergence.cause in ("missing", "input") else node.span
+        alike = type(node.op) is type(self.nodes[position].op)
+        at_reader = divergence.cause == "input" or (divergence.cause in ("missing", "term") and not alike)
+        span = self._node(divergence.reader, rank).span if at_reader else node.span
         expected, found = self._expected(position, place), self._found(position, place, rank)
         return Told(kind, message, self.nodes[position].span, span, expected, found, spots)
 
@@ -61,8 +63,11 @@ class Teller:
         match divergence.cause:
             case "missing":
                 reader = _where(self._node(divergence.reader, rank))
-                instead = "" if divergence.instead is None else f", only {_where(self.nodes[divergence.instead])}"
-                return "missing_operator", f"rank {rank} never computes the {own}{instead}, and goes on with {reader}"
+                instead = "" if divergence.other is None else _where(self.nodes[divergence.other])
+                return "missing_operator", f"{reader} on rank {rank} reads the {instead}, and not the {own} of it"
+            case "term":
+                term = "" if divergence.other is None else _where(self.nodes[divergence.other])
+                return "missing_term", f"the {own} has the term {term}, which {there} on rank {rank} lacks"
             case "extra":
                 return "extra_operator", f"rank {rank} applies {there} to what is right without it, as {own}"
             case "collective":

@@ -17,6 +17,7 @@ from rewright.ir.placement import Placement
 from rewright.refine.twin.holding import Holding
 from rewright.refine.twin.pairing import Cause, Explained, Pair, Pairing
 from rewright.refine.twin.places import Place, Places
+from rewright.refine.twin.placing import TOLERANCE
 from rewright.refine.twin.twin import Trial, Twin, TwinResult
 
 CONVINCING = 2
@@ -26,6 +27,9 @@ _HELD_ELSEWHERE = 2
 _OTHER_SHAPE = 1
 _OTHER_TYPE = 2
 _OTHER_RESULT = 2
+_HARDLY = 100 * TOLERANCE
+_HARDLY_OFF = 2
+"""What it costs to presume that an operator is wrong whose result is off by little more than its operands may be."""
 _MOST_PAIRS = 20_000
 
 
@@ -42,8 +46,8 @@ class Divergence:
     output: str
     cost: int
     """How much had to be presumed; more than ``CONVINCING`` is a guess."""
-    instead: int | None = None
-    """The sequential node that the ranks hold at the place, where an operator is missing."""
+    other: int | None = None
+    """The sequential node that the ranks hold at the place instead, or the term that a sum there lacks."""
 
 
 def run_all(twin: Twin, seed: int = 0, trial: int = 0) -> Trial | TwinResult:
@@ -141,12 +145,14 @@ class Search:
         cost += found.cost
         if found.cause == "operator" and not self.holding.fits(position, place):
             cost += _OTHER_RESULT
-        if found.cause in ("operator", "missing", "constant") and self.holding.holder(position) is not None:
+        if found.cause == "operator" and self.holding.error(position, place) < _HARDLY:
+            cost += _HARDLY_OFF
+        if found.cause in ("operator", "missing", "term", "constant") and self.holding.holder(position) is not None:
             cost += _HELD_ELSEWHERE
         reader, before = place, reached.before
         while before is not None and reader == place:
             reader, before = before[1], self._before[before]
-        return Divergence(found.cause, position, place, reader, reached.output, cost, found.instead)
+        return Divergence(found.cause, position, place, reader, reached.output, cost, found.other)
 
     def origin(self, position: int, place: Place) -> Pair:
         """Where a sum that is not yet reduced over the ranks was computed, from a pair that holds it partially."""

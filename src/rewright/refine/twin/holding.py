@@ -10,7 +10,7 @@ from rewright.ir.placement import AxisRuns, Placement, place
 from rewright.ops.base import Array
 from rewright.refine.twin.index import TensorIndex
 from rewright.refine.twin.places import Place, Places
-from rewright.refine.twin.placing import compare
+from rewright.refine.twin.placing import are_copies, compare
 from rewright.refine.twin.twin import Trial, Twin
 
 
@@ -55,6 +55,14 @@ class Holding:
         same = all(tensor.dtype.kind == value.dtype.kind and tensor.ndim == value.ndim for tensor in local)
         return same and bool(self.candidates(value, local))
 
+    def error(self, position: int, at: Place) -> float:
+        """How far off the ranks are at a place that should hold a tensor, relative to it; infinite for other shapes."""
+        value, local = self.value(position), self.local(at)
+        for placement in self.candidates(value, local)[:1] if self.fits(position, at) else ():
+            worst = compare(value, local, placement, self.mesh)
+            return worst.relative if worst else 0.0
+        return float("inf")
+
     def holder(self, position: int) -> Place | None:
         """The first place at which the ranks hold a sequential tensor, None where there is none."""
         if position not in self._holders:
@@ -83,6 +91,8 @@ class Holding:
         largest = isinstance(op, ops.Reduce) and op.kind == "maximum"
         for placement in self.candidates(value, local):
             if placement.partial and (value.dtype.kind != "f" or (placement.reduction == "max" and not largest)):
+                continue
+            if placement.partial and are_copies(local, placement, self.mesh):
                 continue
             worst = compare(value, local, placement, self.mesh)
             if worst is None or worst.is_rounding:

@@ -16,7 +16,7 @@ from rewright.ir.operator import Operator
 from rewright.refine.twin.holding import Holding
 from rewright.refine.twin.places import LAYOUT, Place
 
-Cause = Literal["operator", "operands", "constant", "input", "missing", "extra", "collective", "output"]
+Cause = Literal["operator", "operands", "constant", "input", "missing", "term", "extra", "collective", "output"]
 Pair = tuple[int, Place]
 
 SKIP = 2
@@ -33,6 +33,8 @@ _COLLECTIVE = (
     ops.CollectivePermute,
 )
 _FREE: tuple[type[Operator], ...] = (*LAYOUT, *_COLLECTIVE, ops.Send, ops.Recv)
+_MOVING = (ops.Slice, ops.DynamicSlice, ops.Pad, ops.Concatenate)
+"""What ranks do to get at their part of a tensor: plausible anywhere."""
 _ANY_ORDER = (ops.Add, ops.Multiply, ops.Maximum, ops.Minimum, ops.And, ops.Or, ops.Xor, ops.DotGeneral)
 
 
@@ -42,14 +44,14 @@ class Explained:
 
     ``operator``: it reads what the sequential one reads, and computes something else; ``operands``: the same in
     another order; ``constant``; ``input``: a rank holds another part than its placement says; ``missing``: the ranks
-    hold ``instead``, which the sequential operator reads, and none applies that operator; ``extra`` and
-    ``collective``: an operand is right, and the operator spoils it.
+    hold ``other``, which the sequential operator reads, and none applies that operator; ``term``: a sum lacks the
+    term ``other``; ``extra`` and ``collective``: an operand is right, and the operator spoils it.
     """
 
     cost: int
     cause: Cause
     pair: Pair
-    instead: int | None = None
+    other: int | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class Pairing:
         if not own and not held:
             yield Explained(0, "operator", pair)
         elif not held:
-            yield Explained(REMARKABLE, "missing", pair, own[0])
+            yield Explained(REMARKABLE, "term", pair, own[0])
         elif not own:
             yield from (Explained(REMARKABLE, "extra", (position, term)) for term in held)
         elif len(own) != len(held):
@@ -172,10 +174,11 @@ class Pairing:
                 else:
                     yield Back(REMARKABLE, (position, before))
             return
+        cost = 0 if issubclass(operator, _FREE) else REMARKABLE if issubclass(operator, _MOVING) else SKIP
         collective = issubclass(operator, _COLLECTIVE)
         for before in self.places.operands(place):
             if self.holding.holds(position, before) is None:
-                yield Back(0 if issubclass(operator, _FREE) else SKIP, (position, before))
+                yield Back(cost, (position, before))
             elif collective:
                 yield Explained(0, "collective", pair)
             else:

@@ -151,10 +151,18 @@ def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0
     Replicated comes before sharded, sharded before partial.
     """
     for placement in candidates(value.shape, [tensor.shape for tensor in locals_], mesh):
+        if placement.partial and are_copies(locals_, placement, mesh):
+            continue
         worst = compare(value, locals_, placement, mesh, floor)
         if worst is None or worst.is_rounding:
             return placement
     return None
+
+
+def are_copies(locals_: Sequence[Array], placement: Placement, mesh: Mesh) -> bool:
+    """Whether the members of a partial placement all hold one tensor: copies are no addends, though they have a sum."""
+    groups = {mesh.group(rank, placement.partial) for rank in range(mesh.size)}
+    return all(np.array_equal(locals_[group[0]], locals_[member]) for group in groups for member in group[1:])
 
 
 def candidates(shape: Sequence[int], local_shapes: Sequence[tuple[int, ...]], mesh: Mesh) -> Iterator[Placement]:
