@@ -5,7 +5,7 @@ import pytest
 from rewright import ops
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node, validate
-from rewright.refine.editing import Editor, edit_program, replace_node, sites
+from rewright.refine.editing import Editor, edit_program, insert_node, replace_node, sites
 from tests.programs import ALL, Builder, mlp
 
 
@@ -78,3 +78,16 @@ def test_places_of_programs_that_differ_correspond_by_source_line() -> None:
     both = sites(type(program)((program.graphs[0], shorter), program.mesh, program.inputs, program.outputs))
     alone = [site for site in both if len(site) == 1]
     assert [program.graphs[0].nodes[site[0]].op.name for site in alone] == [program.graphs[0].nodes[9].op.name]
+
+
+def test_a_node_is_inserted_and_read_from_there_on() -> None:
+    graph = insert_node(small(), 2, ops.Cosine(), [1], 1)
+    validate(graph)
+    assert names(graph) == ["input", "tanh", "cosine", "negate"]
+    assert graph.nodes[3].operands == (2,)
+    assert graph.outputs == {"first": 2, "second": 3}
+
+
+def test_what_is_inserted_has_to_fit() -> None:
+    with pytest.raises(TypeMismatch, match="is read"):
+        insert_node(small(), 2, ops.Reduce("sum", (0,)), [1], 1)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from rewright import ops
 from rewright.ir.placement import Placement
 from rewright.ir.types import SourceSpan
 from rewright.refine.bounds import moved_bound
@@ -139,11 +140,12 @@ def _at_bound(case: Case, ran: Ran, spot: Spot) -> Spot | None:
         return None
     rank, position = min(moved.site.items())
     node = case.program.graphs[rank].nodes[position]
+    what = f"constant {node.op.values[0]}" if isinstance(node.op, ops.Constant) else node.op.name
     where = "all ranks" if len(moved.site) == len(case.program.graphs) else f"rank {rank}"
     finding = replace(
         spot.finding,
         kind="off_by_one",
-        message=f"the {node.op.name} at {node.span} on {where} is off by one ({_wrong(spot.outputs)})",
+        message=f"the {what} at {node.span} on {where} is off by one ({_wrong(spot.outputs)})",
         distributed=node.span,
         expected="every index on one rank",
         found="an index at the edge of a shard on no rank, or on two",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -97,11 +98,9 @@ class Teller:
 
     def _partial_operand(self, position: int, place: Place) -> tuple[int, Place] | None:
         """An operand that is a sum over ranks, where the operator needs it added up."""
-        for before in self.nodes[position].operands:
-            for at in self.places.operands(place):
-                if self.search.is_partial(before, at):
-                    return before, at
-        return None
+        operands = product(self.nodes[position].operands, self.places.operands(place))
+        terms = product(self.places.addends(position), self.places.rank_addends(place))
+        return next((pair for pair in (*operands, *terms) if self.search.is_partial(*pair)), None)
 
     def _node(self, place: Place, rank: int) -> Node:
         return self.places.ranks[rank].nodes[place[rank]]

@@ -68,3 +68,26 @@ def test_the_largest_difference_has_a_global_index() -> None:
     found = compare(value, held, placement, mesh)
     assert found is not None
     assert (found.index, found.sequential, found.distributed, found.rank) == ((4, 1), 0.0, 0.5, 1)
+
+
+def test_nothing_is_close_to_an_infinity_but_itself() -> None:
+    mesh = Mesh.of({"tp": 1})
+    everywhere = place((2,), mesh, ["Replicate()"])
+    masked = np.array([-np.inf, 1.0])
+    same = compare(masked, [masked], everywhere, mesh)
+    other = compare(masked, [np.array([0.5, 1.0])], everywhere, mesh)
+    assert same is not None
+    assert same.is_rounding
+    assert other is not None
+    assert not other.is_rounding
+
+
+def test_copies_are_no_addends() -> None:
+    """Two ranks that hold the same tensor hold half of twice that tensor, which nobody means."""
+    mesh = Mesh.of({"tp": 2})
+    local = np.array([1.0, 2.0])
+    assert fitting(2 * local, [local, local], mesh) is None
+    found = fitting(2 * local, [local, local + 0.5], mesh)
+    assert found is None
+    found = fitting(2 * local, [0.5 * local, 1.5 * local], mesh)
+    assert str(found) == 'Partial("sum")'

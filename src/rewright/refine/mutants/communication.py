@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewright import ops
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, divide
+from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Node
 from rewright.ir.placement import Mesh
 from rewright.ops.collectives import Groups
@@ -84,9 +85,13 @@ def wrong_exchange(place: Place) -> Iterator[Bug]:
         pairs = tuple((target, source) for source, target in op.pairs)
         if set(pairs) != set(op.pairs):
             yield "wrong_exchange", "collective_permute in the opposite direction", with_attributes(pairs=pairs)
-    if isinstance(op, ops.AllToAll) and op.send_splits is None and op.split_dimension != op.concat_dimension:
-        swapped = with_attributes(split_dimension=op.concat_dimension, concat_dimension=op.split_dimension)
-        yield "wrong_exchange", "all_to_all with its axes swapped", swapped
+    if isinstance(op, ops.AllToAll) and op.send_splits is None:
+        if op.split_dimension != op.concat_dimension:
+            swapped = with_attributes(split_dimension=op.concat_dimension, concat_dimension=op.split_dimension)
+            yield "wrong_exchange", "all_to_all with its axes swapped", swapped
+        else:
+            yield "wrong_exchange", "chunks of an all_to_all received in the opposite order", _reversed_chunks
+            yield "dropped_collective", "all_to_all dropped", only_operand(0)
 
 
 def defines_gradient(place: Place) -> bool:
@@ -135,6 +140,24 @@ def _own_chunk(editor: Editor, node: Node) -> int:
 def _copies(editor: Editor, node: Node) -> int:
     assert isinstance(node.op, ops.AllGather)
     return editor.add(ops.Concatenate(node.op.dimension), *node.operands * len(node.op.groups[0]))
+
+
+def _reversed_chunks(editor: Editor, node: Node) -> int:
+    assert isinstance(node.op, ops.AllToAll)
+    axis, shape = node.op.concat_dimension, node.type.shape
+    count = len(node.op.groups[0])
+    received = editor.add(node.op, *node.operands)
+    size = divide(shape[axis], count)
+    if size is None:
+        raise TypeMismatch(f"{shape[axis]} elements are no {count} equal chunks")
+    starts = [size * number for number in range(count)]
+    strides = (1,) * len(shape)
+
+    def chunk(start: Dim) -> int:
+        low = (*(0 for _ in shape[:axis]), start, *(0 for _ in shape[axis + 1 :]))
+        return editor.add(ops.Slice(low, (*shape[:axis], start + size, *shape[axis + 1 :]), strides), received)
+
+    return editor.add(ops.Concatenate(axis), *(chunk(start) for start in starts[::-1]))
 
 
 def _add_then_reduce(index: int) -> Replacement:

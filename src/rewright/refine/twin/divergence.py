@@ -27,6 +27,7 @@ _HELD_ELSEWHERE = 2
 _OTHER_SHAPE = 1
 _OTHER_TYPE = 2
 _OTHER_RESULT = 2
+_ANY_CONSTANT = 1
 _HARDLY = 100 * TOLERANCE
 _HARDLY_OFF = 2
 """What it costs to presume that an operator is wrong whose result is off by little more than its operands may be."""
@@ -145,6 +146,9 @@ class Search:
         cost += found.cost
         if found.cause == "operator" and not self.holding.fits(position, place):
             cost += _OTHER_RESULT
+        if found.cause == "constant":
+            # Programs have many constants that have nothing to do with each other.
+            cost += _ANY_CONSTANT
         if found.cause == "operator" and self.holding.error(position, place) < _HARDLY:
             cost += _HARDLY_OFF
         if found.cause in ("operator", "missing", "term", "constant") and self.holding.holder(position) is not None:

@@ -109,8 +109,9 @@ def compare(
                 f"rank {rank} holds {list(locals_[rank].shape)} where {placement} asks for {list(expected.shape)}"
             )
         held = locals_[group[0]]
-        for member in group[1:]:
-            held = COMBINE[placement.reduction](held, locals_[member])
+        with np.errstate(invalid="ignore"):
+            for member in group[1:]:
+                held = COMBINE[placement.reduction](held, locals_[member])
         found = _largest(expected, held, scale, placement, rank)
         if found is not None and (worst is None or found.relative > worst.relative):
             worst = found
