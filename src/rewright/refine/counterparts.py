@@ -11,6 +11,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.refine.editing import Editor, Replacement, edit_program, insert_node
 from rewright.refine.repairs import Repair
+from rewright.refine.telling import where
 from rewright.refine.twin.divergence import Divergence, Search
 
 
@@ -76,7 +77,6 @@ def _with_missing(sequential: Graph, program: RankProgram, search: Search, diver
             graphs.append(insert_node(graph, max(read) + 1, wanted.op, read, divergence.place[rank]))
     except TypeMismatch:
         return
-    spans = " and ".join(dict.fromkeys(str(program.graphs[0].nodes[at[0]].span) for at in held))
-    yield Repair(
-        f"{wanted.op.name} the results of {spans}, as at {wanted.span}", replace(program, graphs=tuple(graphs))
-    )
+    results = " and ".join(dict.fromkeys(where(program.graphs[0].nodes[at[0]]) for at in held))
+    text = f"{wanted.op.name} the result{'s' if ' and ' in results else ''} of {results}, as at {wanted.span}"
+    yield Repair(text, replace(program, graphs=tuple(graphs)))

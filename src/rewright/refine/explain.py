@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from rewright import ops
-from rewright.ir.placement import Placement
+from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.refine.bounds import moved_bound
 from rewright.refine.case import Case, Ran
@@ -47,7 +47,7 @@ def findings(case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest
     """
     spots = list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
-    spots.extend(_by_terms(case, proof, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
+    spots.extend(_by_terms(case, proof, ran, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
     if spots and ran.is_different and not spots[0].is_sure:
         spots[0] = _at_bound(case, ran, spots[0]) or spots[0]
     found = [spot.finding for spot in spots]
@@ -59,7 +59,12 @@ def findings(case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest
         found[0] = replace(found[0], suggestion=repair.text if repair else None)
     told |= {name for spot in spots for name in spot.outputs}
     found.extend(_output_finding(proof.relations[name]) for name in proof.failed if name not in told)
-    return tuple(replace(finding, counterexample=ran.result.counterexample) for finding in found)
+    example = ran.result.counterexample
+    shown = [spot.outputs for spot in spots]
+    for number, finding in enumerate(found):
+        if example is not None and (number == 0 or (number < len(shown) and example.output in shown[number])):
+            found[number] = replace(finding, counterexample=example)
+    return tuple(found)
 
 
 def _by_values(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
@@ -77,22 +82,22 @@ def _by_values(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
         if not set(outputs) & set(remaining):
             return
         remaining = [name for name in remaining if name not in outputs]
-        yield _spot_by_values(case, search, found, outputs, expected)
+        yield _spot_by_values(case, ran, search, found, outputs)
 
 
-def _spot_by_values(
-    case: Case, search: Search, found: Divergence, outputs: Sequence[str], expected: Mapping[str, Placement]
-) -> Spot:
+def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, outputs: Sequence[str]) -> Spot:
+    expected = ran.expected(case)
     told = Teller(search).tell(found)
     wanted = str(expected[found.output]) if found.cause == "output" and found.output in expected else told.expected
     message = f"{told.message} ({_wrong(outputs)})"
     sites = [dict(enumerate(place)) for place in told.places]
-    repairs = chain(mended(case.sequential, case.program, search, found), nearby(case.program, sites))
-    finding = Finding(told.kind, message, told.sequential, told.distributed, wanted, told.found, None, None)
+    repairs = chain(mended(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
+    line = told.sequential if told.sequential != NO_SPAN else None
+    finding = Finding(told.kind, message, line, told.distributed, wanted, told.found, None, None)
     return Spot(finding, tuple(outputs), repairs, tuple(sites), True)
 
 
-def _by_terms(case: Case, proof: Proof, names: Sequence[str]) -> list[Spot]:
+def _by_terms(case: Case, proof: Proof, ran: Ran, names: Sequence[str]) -> list[Spot]:
     """Where the proof stops: the first operators whose results are no part of anything in the sequential program."""
     localiser = Localiser(proof.lifter, proof.sequential, proof.ranks)
     places: dict[tuple[SourceSpan, str], tuple[Parting, list[str]]] = {}
@@ -102,12 +107,15 @@ def _by_terms(case: Case, proof: Proof, names: Sequence[str]) -> list[Spot]:
             first = partings[0]
             places.setdefault((first.span, first.operator), (first, []))[1].append(output)
     ordered = sorted(places.values(), key=lambda item: item[0].position)
-    return [_spot_by_terms(case, proof, localiser, parting, outputs) for parting, outputs in ordered]
+    return [
+        _spot_by_terms(case, ran, proof.relations[names[0]], localiser, parting, names) for parting, names in ordered
+    ]
 
 
-def _spot_by_terms(case: Case, proof: Proof, localiser: Localiser, parting: Parting, outputs: Sequence[str]) -> Spot:
+def _spot_by_terms(
+    case: Case, ran: Ran, relation: OutputRelation, localiser: Localiser, parting: Parting, outputs: Sequence[str]
+) -> Spot:
     origin = localiser.origin(parting)
-    relation = proof.relations[outputs[0]]
     partial = bool(parting.partial) or "Partial" in relation.placement
     what = f"{parting.operator} at {parting.span}"
     if origin is not None:
@@ -122,7 +130,7 @@ def _spot_by_terms(case: Case, proof: Proof, localiser: Localiser, parting: Part
     finding = Finding(
         "missing_reduction" if partial else "wrong_value",
         f"{message} ({_wrong(outputs)})",
-        shown.sequential,
+        shown.sequential if shown.sequential != NO_SPAN else None,
         shown.span,
         relation.expected or "Replicate()",
         'Partial("sum")' if partial else "no part of a tensor of the sequential program",
@@ -130,7 +138,7 @@ def _spot_by_terms(case: Case, proof: Proof, localiser: Localiser, parting: Part
         None,
     )
     sites = [site_of(case.program, place.rank, place.position) for place in (origin, parting) if place is not None]
-    return Spot(finding, tuple(outputs), nearby(case.program, sites), tuple(sites))
+    return Spot(finding, tuple(outputs), nearby(case, ran, sites, outputs), tuple(sites))
 
 
 def _at_bound(case: Case, ran: Ran, spot: Spot) -> Spot | None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import RankProgram
-from rewright.refine.case import Case
+from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof, attempt
 from rewright.refine.editing import Site
-from rewright.refine.repairs import Repair, candidates
+from rewright.refine.repairs import Repair, candidates, confirmed
 
 _MOST_REPAIRS = 20
-"""Candidates that are proved at one place; each costs about as much as the check itself."""
+"""Candidates that are tried at one place; each costs about as much as a run of the twin."""
 
 
 def proved_repair(
@@ -34,14 +35,16 @@ def proved_repair(
     return None
 
 
-def nearby(program: RankProgram, sites: Iterable[Site]) -> Iterator[Repair]:
-    """The most plausible edits at each of some sites that all ranks have."""
+def nearby(case: Case, ran: Ran, sites: Iterable[Site], outputs: Sequence[str]) -> Iterator[Repair]:
+    """The most plausible edits at each of some sites that all ranks have; the twin sorts out those that do not help."""
+    expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
     for site in sites:
-        if len(site) == len(program.graphs):
-            for count, repair in enumerate(candidates(program, site)):
-                if count >= _MOST_REPAIRS:
-                    break
-                yield repair
+        if len(site) < len(case.program.graphs):
+            continue
+        if ran.twin is None:
+            yield from islice(candidates(case.program, site), _MOST_REPAIRS)
+        else:
+            yield from confirmed(case.sequential, case.program, site, expected, _MOST_REPAIRS, outputs, ran.twin)
 
 
 def site_of(program: RankProgram, rank: int, position: int) -> Site:

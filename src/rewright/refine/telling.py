@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,6 +48,10 @@ class Teller:
             partial = self._partial_operand(position, place)
             if partial is not None:
                 return self._never_reduced(*partial, self._there(place))
+        if divergence.cause == "extra":
+            partial = next((at for at in self.places.operands(place) if self.search.is_partial(position, at)), None)
+            if partial is not None:
+                return self._never_reduced(position, partial, self._there(place))
         rank = self._worst_rank(position, place)
         node = self._node(place, rank)
         kind, message = self._words(divergence, rank)
@@ -60,19 +65,19 @@ class Teller:
     def _words(self, divergence: Divergence, rank: int) -> tuple[str, str]:
         """The kind of a finding, and one sentence."""
         wanted, node = self.nodes[divergence.sequential], self._node(divergence.place, rank)
-        there, own = _where(node), _where(wanted)
+        there, own = where(node), where(wanted)
         match divergence.cause:
             case "missing":
-                reader = _where(self._node(divergence.reader, rank))
-                instead = "" if divergence.other is None else _where(self.nodes[divergence.other])
+                reader = where(self._node(divergence.reader, rank))
+                instead = "" if divergence.other is None else where(self.nodes[divergence.other])
                 return "missing_operator", f"{reader} on rank {rank} reads the {instead}, and not the {own} of it"
             case "term":
-                term = "" if divergence.other is None else _where(self.nodes[divergence.other])
+                term = "" if divergence.other is None else where(self.nodes[divergence.other])
                 return "missing_term", f"the {own} has the term {term}, which {there} on rank {rank} lacks"
             case "extra":
-                return "extra_operator", f"rank {rank} applies {there} to what is right without it, as {own}"
+                return "extra_operator", f"rank {rank} has the {own}, and {there} makes something else of it"
             case "collective":
-                return "wrong_collective", f"{there} reads what is right, and does not give the {own} on rank {rank}"
+                return "wrong_collective", f"{there} reads what is right, and does not give rank {rank} the {own}"
             case "constant":
                 values = f"{_number(node)}, and {_number(wanted)} in the sequential program"
                 return "wrong_constant", f"the constant of rank {rank} at {node.span} is {values}"
@@ -83,14 +88,15 @@ class Teller:
             case "operands":
                 return "wrong_value", f"rank {rank} computes {there} on the operands of the {own} in another order"
             case _:
-                return "wrong_value", f"rank {rank} computes {there} on the operands of the {own}, and not the same"
+                how = _differences(wanted, node) or "and the result is another"
+                return "wrong_value", f"rank {rank} computes {there} on the operands of the {own}, {how}"
 
     def _never_reduced(self, position: int, place: Place, reader: str) -> Told:
         """A sum over ranks that is read, or returned, as if it had been added up."""
         source, origin = self.search.origin(position, place)
         node = self._node(origin, 0)
         end = f"before {reader} reads it" if reader else "before it is returned"
-        message = f"the ranks hold addends of the {_where(self.nodes[source])}, and nothing adds them up {end}"
+        message = f"the ranks hold addends of the {where(self.nodes[source])}, and nothing adds them up {end}"
         held = str(self.holding.holds(position, place))
         wanted = self._expected(source, origin)
         spots = (place,) if origin == place else (place, origin)
@@ -106,13 +112,13 @@ class Teller:
         return self.places.ranks[rank].nodes[place[rank]]
 
     def _there(self, place: Place) -> str:
-        return _where(self._node(place, 0))
+        return where(self._node(place, 0))
 
     def _expected(self, position: int, place: Place) -> str:
         """The tensor that belongs there, and the cleanest placement with the shapes that the ranks have."""
         fitting = self.holding.candidates(self.holding.value(position), self.holding.local(place))
         placement = f", {fitting[0]}" if fitting else ""
-        return f"{_where(self.nodes[position])}{placement}"
+        return f"{where(self.nodes[position])}{placement}"
 
     def _worst_rank(self, position: int, place: Place) -> int:
         """The rank whose values are furthest off."""
@@ -150,14 +156,25 @@ class Teller:
             if other != position and not isinstance(node.op, ops.Constant) and node.type.rank:
                 held = self.holding.holds(other, place)
                 if held is not None:
-                    return f"{_where(node)}, {held}"
+                    return f"{where(node)}, {held}"
         return ""
 
 
-def _where(node: Node) -> str:
+def where(node: Node) -> str:
     if isinstance(node.op, ops.Input):
         return f"input {node.op.label}"
-    return f"{node.op.name} at {node.span}"
+    return f"{node.op.name} {'in' if node.span.scope else 'at'} {node.span}"
+
+
+_OF_SIZES = ("shape", "tensor", "start", "limit", "low", "high", "slice_sizes", "sizes", "groups")
+"""Attributes that may differ because a rank has only a part."""
+
+
+def _differences(wanted: Node, node: Node) -> str:
+    """The attributes in which two operators differ, in words."""
+    names = [field.name for field in fields(cast(Any, wanted.op)) if field.name not in _OF_SIZES]
+    values = [(name, getattr(node.op, name), getattr(wanted.op, name)) for name in names]
+    return ", ".join(f"with {name} {own} and not {other}" for name, own, other in values if own != other)
 
 
 def _number(node: Node) -> str:
