@@ -9,7 +9,6 @@ from itertools import chain
 from rewright import ops
 from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
-from rewright.refine.bounds import moved_bound
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.counterparts import mended
@@ -17,6 +16,7 @@ from rewright.refine.editing import Site
 from rewright.refine.localise import Localiser, Parting
 from rewright.refine.mending import nearby, proved_repair, site_of
 from rewright.refine.repairs import Repair
+from rewright.refine.slips import slip
 from rewright.refine.telling import Teller
 from rewright.refine.twin.divergence import CONVINCING, Divergence, Search, search_trial
 from rewright.refine.verdict import Finding, OutputRelation
@@ -49,7 +49,7 @@ def findings(case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest
     told = {name for spot in spots for name in spot.outputs}
     spots.extend(_by_terms(case, proof, ran, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
     if spots and ran.is_different and not spots[0].is_sure:
-        spots[0] = _at_bound(case, ran, spots[0]) or spots[0]
+        spots[0] = _at_slip(case, ran, spots[0]) or spots[0]
     found = [spot.finding for spot in spots]
     if not ran.is_different:
         found = [replace(finding, kind="not_proved") for finding in found]
@@ -94,7 +94,7 @@ def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, out
     repairs = chain(mended(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
     line = told.sequential if told.sequential != NO_SPAN else None
     finding = Finding(told.kind, message, line, told.distributed, wanted, told.found, None, None)
-    return Spot(finding, tuple(outputs), repairs, tuple(sites), True)
+    return Spot(finding, tuple(outputs), repairs, tuple(sites), found.cause != "moved")
 
 
 def _by_terms(case: Case, proof: Proof, ran: Ran, names: Sequence[str]) -> list[Spot]:
@@ -141,23 +141,23 @@ def _spot_by_terms(
     return Spot(finding, tuple(outputs), nearby(case, ran, sites, outputs), tuple(sites))
 
 
-def _at_bound(case: Case, ran: Ran, spot: Spot) -> Spot | None:
-    """The finding at a bound that is off by one, where moving it makes the outputs right."""
-    moved = moved_bound(case, ran, spot.sites, spot.outputs)
+def _at_slip(case: Case, ran: Ran, spot: Spot) -> Spot | None:
+    """The finding at a bound that is off by one, or at another slip, where a small change makes the outputs right."""
+    moved = slip(case, ran, spot.sites, spot.outputs)
     if moved is None:
         return None
     rank, position = min(moved.site.items())
     node = case.program.graphs[rank].nodes[position]
     what = f"constant {node.op.values[0]}" if isinstance(node.op, ops.Constant) else node.op.name
     where = "all ranks" if len(moved.site) == len(case.program.graphs) else f"rank {rank}"
-    finding = replace(
-        spot.finding,
-        kind="off_by_one",
-        message=f"the {what} at {node.span} on {where} is off by one ({_wrong(spot.outputs)})",
-        distributed=node.span,
-        expected="every index on one rank",
-        found="an index at the edge of a shard on no rank, or on two",
-    )
+    if isinstance(node.op, ops.Concatenate):
+        said = "wrong_value", f"joins its operands in the wrong order on {where}", "every element in its place", ""
+    else:
+        found = "an index at the edge of a shard on no rank, or on two"
+        said = "off_by_one", f"is off by one on {where}", "every index on one rank", found
+    kind, wrong, expected, held = said
+    message = f"the {what} at {node.span} {wrong} ({_wrong(spot.outputs)})"
+    finding = replace(spot.finding, kind=kind, message=message, distributed=node.span, expected=expected, found=held)
     return Spot(finding, spot.outputs, [moved.repair], (moved.site,), True)
 
 

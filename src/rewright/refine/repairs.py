@@ -47,13 +47,13 @@ def candidates(program: RankProgram, site: Mapping[int, int]) -> Iterator[Repair
             yield Repair(proposal.text, repaired)
 
 
-def off_by_one(program: RankProgram, twin: Twin, region: Iterable[Site]) -> Iterator[tuple[Site, Repair, Twin]]:
-    """Integer bounds of a region moved by one, and comparisons with their bound in or out, one change at a time.
+def slips(program: RankProgram, twin: Twin, region: Iterable[Site]) -> Iterator[tuple[Site, Repair, Twin]]:
+    """Small changes in a region, one at a time: bounds and slices moved by one, other comparisons, other orders.
 
     Args:
         program: the programs of all ranks.
         twin: their twin, at sizes that can be executed.
-        region: places at which constants and comparisons are changed.
+        region: places at which something is changed.
 
     Yields the place of each change, the changed programs, and their twin; nothing is checked yet.
     """
@@ -62,8 +62,8 @@ def off_by_one(program: RankProgram, twin: Twin, region: Iterable[Site]) -> Iter
         edits: list[tuple[str, Site, Replacement]] = []
         if all(isinstance(node.op, ops.Constant) and node.type.dtype.is_integer for node in nodes):
             edits.extend(_moved_constants(program, site))
-        elif all(isinstance(node.op, ops.Compare) for node in nodes):
-            edits.extend((text, site, build) for text, build in _reordered(nodes[0]))
+        elif all(isinstance(node.op, ops.Compare | ops.Slice | ops.Concatenate) for node in nodes):
+            edits.extend((text, site, build) for text, build in (*_reordered(nodes[0]), *_moved_slices(nodes[0])))
         for number, (text, where, build) in enumerate(edits):
             proposal = _Proposal((tuple(site.items()), number), text, where, build)
             tried, repaired = _retried(twin, proposal), proposal.apply(program)

@@ -78,6 +78,8 @@ class Teller:
                 return "extra_operator", f"rank {rank} has the {own}, and {there} makes something else of it"
             case "collective":
                 return "wrong_collective", f"{there} reads what is right, and does not give rank {rank} the {own}"
+            case "moved":
+                return "wrong_exchange", f"{there} is part of moving the {own} to other ranks, and it does not arrive"
             case "constant":
                 values = f"{_number(node)}, and {_number(wanted)} in the sequential program"
                 return "wrong_constant", f"the constant of rank {rank} at {node.span} is {values}"

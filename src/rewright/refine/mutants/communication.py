@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rewright import ops
 from rewright.ir.dims import Dim, divide
@@ -46,22 +47,18 @@ def wrong_group(place: Place) -> Iterator[Bug]:
     """The same collective over other ranks, or over the same ranks in another order."""
     op = place.node.op
     if isinstance(op, ops.AllReduce):
-        for text, groups in other_groups(op.groups, place.program.mesh):
+        for text, groups in other_groups(op.groups, place.program.mesh, place.rank):
             yield "wrong_group", f"all_reduce over {text}", with_attributes(groups=groups)
-    if isinstance(op, ops.AllGather | ops.ReduceScatter | ops.AllToAll):
-        rotated = tuple((*group[1:], group[0]) for group in op.groups)
-        if rotated != op.groups:
-            yield "wrong_group", f"{op.name} with the ranks of its group rotated", with_attributes(groups=rotated)
+    if isinstance(op, ops.AllGather | ops.ReduceScatter | ops.AllToAll) and len(op.groups[0]) > 1:
+        yield "wrong_group", f"{op.name} with the ranks of its group rotated", _rotated
 
 
-def other_groups(groups: Groups, mesh: Mesh) -> Iterator[tuple[str, Groups]]:
+def other_groups(groups: Groups, mesh: Mesh, rank: int) -> Iterator[tuple[str, Groups]]:
     """Groups that a programmer may confuse with these: of another mesh axis, or halves."""
-    seen = {frozenset(frozenset(group) for group in groups)}
+    own = next(set(group) for group in groups if rank in group)
     for name, _ in mesh.axes:
-        along = tuple(dict.fromkeys(mesh.group(rank, (name,)) for rank in range(mesh.size)))
-        key = frozenset(frozenset(group) for group in along)
-        if key not in seen and len(along[0]) > 1:
-            seen.add(key)
+        along = tuple(dict.fromkeys(mesh.group(other, (name,)) for other in range(mesh.size)))
+        if own != set(mesh.group(rank, (name,))) and len(along[0]) > 1:
             yield f"mesh axis {name}", along
     size = len(groups[0])
     if size > 2 and size % 2 == 0:
@@ -140,6 +137,13 @@ def _own_chunk(editor: Editor, node: Node) -> int:
 def _copies(editor: Editor, node: Node) -> int:
     assert isinstance(node.op, ops.AllGather)
     return editor.add(ops.Concatenate(node.op.dimension), *node.operands * len(node.op.groups[0]))
+
+
+def _rotated(editor: Editor, node: Node) -> int:
+    op = node.op
+    assert isinstance(op, ops.AllGather | ops.ReduceScatter | ops.AllToAll)
+    rotated = tuple((*group[1:], group[0]) for group in op.groups)
+    return editor.add(replace(op, groups=rotated), *node.operands)
 
 
 def _reversed_chunks(editor: Editor, node: Node) -> int:

@@ -28,6 +28,7 @@ _OTHER_SHAPE = 1
 _OTHER_TYPE = 2
 _OTHER_RESULT = 2
 _ANY_CONSTANT = 1
+_LOCAL_INDEX = 2
 _HARDLY = 100 * TOLERANCE
 _HARDLY_OFF = 2
 """What it costs to presume that an operator is wrong whose result is off by little more than its operands may be."""
@@ -146,6 +147,9 @@ class Search:
         cost += found.cost
         if found.cause == "operator" and not self.holding.fits(position, place):
             cost += _OTHER_RESULT
+        if found.cause in ("extra", "missing") and not self.holding.twin.sequential.nodes[position].type.dtype.is_float:
+            # Indices are shifted and masked to address a shard, and no one is surprised.
+            cost += _LOCAL_INDEX
         if found.cause == "constant":
             # Programs have many constants that have nothing to do with each other.
             cost += _ANY_CONSTANT

@@ -14,9 +14,12 @@ from typing import Literal
 from rewright import ops
 from rewright.ir.operator import Operator
 from rewright.refine.twin.holding import Holding
+from rewright.refine.twin.movement import spoiler, stretch
 from rewright.refine.twin.places import LAYOUT, Place
 
-Cause = Literal["operator", "operands", "constant", "input", "missing", "term", "extra", "collective", "output"]
+Cause = Literal[
+    "operator", "operands", "constant", "input", "missing", "term", "extra", "collective", "moved", "output"
+]
 Pair = tuple[int, Place]
 
 SKIP = 2
@@ -45,7 +48,8 @@ class Explained:
     ``operator``: it reads what the sequential one reads, and computes something else; ``operands``: the same in
     another order; ``constant``; ``input``: a rank holds another part than its placement says; ``missing``: the ranks
     hold ``other``, which the sequential operator reads, and none applies that operator; ``term``: a sum lacks the
-    term ``other``; ``extra`` and ``collective``: an operand is right, and the operator spoils it.
+    term ``other``; ``extra`` and ``collective``: an operand is right, and the operator spoils it; ``moved``: the
+    same, and all that the ranks do in several steps is to move data.
     """
 
     cost: int
@@ -82,6 +86,7 @@ class Pairing:
         if ops.Add in (operator, type(self.nodes[position].op)):
             yield from self._sums(pair)
         yield from self._skip_rank(pair, operator)
+        yield from self._skip_movement(pair)
         yield from self._skip_sequential(pair)
 
     def _alike(self, pair: Pair) -> Iterator[Move]:
@@ -174,7 +179,8 @@ class Pairing:
                 else:
                     yield Back(REMARKABLE, (position, before))
             return
-        cost = 0 if issubclass(operator, _FREE) else REMARKABLE if issubclass(operator, _MOVING) else SKIP
+        likely = issubclass(operator, _MOVING) or self._masks(place)
+        cost = 0 if issubclass(operator, _FREE) else REMARKABLE if likely else SKIP
         collective = issubclass(operator, _COLLECTIVE)
         for before in self.places.operands(place):
             if self.holding.holds(position, before) is None:
@@ -183,6 +189,27 @@ class Pairing:
                 yield Explained(0, "collective", pair)
             else:
                 yield Explained(REMARKABLE, "extra", pair)
+
+    def _masks(self, place: Place) -> bool:
+        """Whether the ranks set something to a constant there, as they do with what belongs to others."""
+        node = self.places.ranks[0].nodes[place[0]]
+        if not isinstance(node.op, ops.Select):
+            return False
+        return any(self.places.operator(branch) is ops.Constant for branch in self._branches(place))
+
+    def _branches(self, place: Place) -> list[Place]:
+        return [self.places.laid_out_ranks(branch)[-1] for branch in self.places.operands(place)[1:]]
+
+    def _skip_movement(self, pair: Pair) -> Iterator[Move]:
+        """Only the ranks move the data about, in several steps."""
+        position, place = pair
+        moved = stretch(self.holding, place)
+        if moved is None:
+            return
+        if self.holding.holds(position, moved.source) is None:
+            yield Back(REMARKABLE, (position, moved.source))
+        else:
+            yield Explained(REMARKABLE, "moved", (position, spoiler(self.holding, moved)))
 
     def _skip_sequential(self, pair: Pair) -> Iterator[Move]:
         """Only the sequential program has the operator."""

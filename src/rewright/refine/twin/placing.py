@@ -161,9 +161,11 @@ def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0
 
 
 def are_copies(locals_: Sequence[Array], placement: Placement, mesh: Mesh) -> bool:
-    """Whether the members of a partial placement all hold one tensor: copies are no addends, though they have a sum."""
-    groups = {mesh.group(rank, placement.partial) for rank in range(mesh.size)}
-    return all(np.array_equal(locals_[group[0]], locals_[member]) for group in groups for member in group[1:])
+    """Whether the members of a partial placement hold one tensor along a mesh axis: copies are no addends."""
+    return any(
+        all(np.array_equal(locals_[rank], locals_[mesh.group(rank, (name,))[0]]) for rank in range(mesh.size))
+        for name in placement.partial
+    )
 
 
 def candidates(shape: Sequence[int], local_shapes: Sequence[tuple[int, ...]], mesh: Mesh) -> Iterator[Placement]:

@@ -1,7 +1,8 @@
-"""Bounds that are off by one: where values are wrong at the edge of a shard only, changes of one are tried.
+"""Small slips where there is nothing to compare with: bounds off by one, and pieces put together in another order.
 
-Which rows belong to a rank is computed from constants of its own, which the sequential program does not have. So there
-is nothing to compare them with, and the twin decides: a change of one after which all is right names the place.
+Which rows belong to a rank is computed from constants of its own, which the sequential program does not have, and data
+goes to other ranks in steps that it does not have either. So the twin decides: a change after which all is right
+names the place.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
 from rewright.refine.case import Case, Ran
 from rewright.refine.editing import Site, sites
-from rewright.refine.repairs import Repair, off_by_one
+from rewright.refine.repairs import Repair, slips
 
-_MOST_CHANGES = 64
+_MOST_CHANGES = 96
 _DEPTH = 12
 """How far back bounds are looked for, in operators."""
 _FLOAT_DEPTH = 4
@@ -25,33 +26,34 @@ _FLOAT_DEPTH = 4
 
 
 @dataclass(frozen=True)
-class MovedBound:
-    """A change of one after which the values agree, and the place of it."""
+class Slip:
+    """A small change after which the values agree, and the place of it."""
 
     site: Site
     repair: Repair
 
 
-def moved_bound(case: Case, ran: Ran, roots: Iterable[Mapping[int, int]], outputs: Sequence[str]) -> MovedBound | None:
-    """The first change by one, behind some places, with which outputs are right; None where there is none."""
+def slip(case: Case, ran: Ran, roots: Iterable[Mapping[int, int]], outputs: Sequence[str]) -> Slip | None:
+    """The first small change, behind some places, with which outputs are right; None where there is none."""
     if ran.twin is None:
         return None
     region = _region(case.program, roots)
     expected: dict[str, Placement] = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
-    for site, repair, twin in islice(off_by_one(case.program, ran.twin, region), _MOST_CHANGES):
+    for site, repair, twin in islice(slips(case.program, ran.twin, region), _MOST_CHANGES):
         if twin.compare(expect=expected, outputs=outputs, stop_early=True).agrees:
-            return MovedBound(site, repair)
+            return Slip(site, repair)
     return None
 
 
 def _region(program: RankProgram, roots: Iterable[Mapping[int, int]]) -> list[Site]:
-    """Integer constants and comparisons of integers not far behind some places, the nearest to a place last."""
+    """Where slips are likely, not far behind some places: bounds, then cuts, and places of single ranks last."""
     reached: dict[int, set[int]] = {}
     for root in roots:
         for rank, position in root.items():
             reached.setdefault(rank, set()).update(_behind(program.graphs[rank], position))
     found = [{rank: p for rank, p in site.items() if p in reached.get(rank, ())} for site in sites(program)]
     whole = [site for site in found if len(site) == len(program.graphs)]
+    whole.sort(key=lambda site: isinstance(program.graphs[0].nodes[site[0]].op, ops.Slice | ops.Concatenate))
     single = [site for site in found if 0 < len(site) < len(program.graphs)]
     return [*whole, *({rank: p} for site in single for rank, p in site.items())]
 
@@ -69,11 +71,13 @@ def _behind(graph: Graph, start: int) -> set[int]:
             if there[0] <= _DEPTH and there[1] <= _FLOAT_DEPTH and (known is None or there < known):
                 best[operand] = there
                 stack.append(operand)
-    return {p for p in best if _may_be_a_bound(graph, p)}
+    return {p for p in best if _may_slip(graph, p)}
 
 
-def _may_be_a_bound(graph: Graph, position: int) -> bool:
+def _may_slip(graph: Graph, position: int) -> bool:
     node = graph.nodes[position]
+    if isinstance(node.op, ops.Slice | ops.Concatenate):
+        return True
     if isinstance(node.op, ops.Compare):
         return graph.nodes[node.operands[0]].type.dtype.is_integer and node.op.direction not in ("EQ", "NE")
     return isinstance(node.op, ops.Constant) and node.type.dtype.is_integer and len(node.op.values) == 1
