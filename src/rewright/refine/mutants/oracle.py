@@ -8,7 +8,7 @@ from rewright.interp.agreement import CollectiveMismatch
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.refine.mutants.model import Mutant
-from rewright.refine.relations import input_relations, output_expectations
+from rewright.refine.relations import input_relations, output_expectations, settled
 from rewright.refine.twin.twin import make_twin
 
 
@@ -20,6 +20,9 @@ def is_equivalent(sequential: Graph, mutant: Mutant, seeds: tuple[int, ...] = (0
     """
     known = input_relations(sequential, mutant.program, None)
     program = replace(mutant.program, inputs=known.placements)
+    expected = output_expectations(sequential, program, None)
+    known = settled(sequential, program, known, expected)
+    program = replace(program, inputs=known.placements)
     expected = output_expectations(sequential, program, None)
     try:
         twin = make_twin(sequential, program)
