@@ -6,6 +6,7 @@ replicated, and their gradients are summed over both axes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,34 +19,29 @@ from torch.distributed.device_mesh import DeviceMesh
 from rewright.frontends.torch import capture, capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram, place
-from rewright.zoo.megatron import Sum, apply
+from rewright.zoo.megatron import Exchange, Operation, apply, keep, reduce
 
 dist: Any = torch.distributed
 SEQUENCE, BATCH, WIDTH = 8, 4, 12
 MESH = {"dp": 2, "cp": 2}
 
 
-class Exchange(torch.autograd.Function):
-    """Features for sequence (``forwards``) or the other way round; the gradient takes the way back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, group: Any, forwards: bool) -> torch.Tensor:
-        """(sequence, batch, features), one of sequence and features split."""
-        ctx.group, ctx.forwards = group, forwards
-        return exchange(x, group, forwards)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        """The exchange back."""
-        return exchange(gradients[0], ctx.group, not ctx.forwards), None, None
+def to_features(x: torch.Tensor, group: Any) -> torch.Tensor:
+    """(part of the sequence, batch, features) to (sequence, batch, this rank's features)."""
+    return torch.cat(exchange(x.chunk(dist.get_world_size(group), dim=2), group), dim=0)
 
 
-def exchange(x: torch.Tensor, group: Any, forwards: bool) -> torch.Tensor:
-    """Every rank gets its features of the whole sequence, or its part of the sequence with all features."""
-    sent = torch.stack(x.chunk(dist.get_world_size(group), dim=2 if forwards else 0))
+def to_sequence(x: torch.Tensor, group: Any) -> torch.Tensor:
+    """The way back."""
+    return torch.cat(exchange(x.chunk(dist.get_world_size(group), dim=0), group), dim=2)
+
+
+def exchange(parts: Sequence[torch.Tensor], group: Any) -> Sequence[torch.Tensor]:
+    """One part for each rank, and one from each."""
+    sent = torch.stack(tuple(parts))
     received = torch.empty_like(sent)
     dist.all_to_all_single(received, sent, group=group)
-    return torch.cat(received.unbind(), dim=0 if forwards else 2)
+    return received.unbind()
 
 
 class Mixer(nn.Module):
@@ -59,18 +55,18 @@ class Mixer(nn.Module):
 
     def forward(self, x: torch.Tensor, target: torch.Tensor) -> dict[str, torch.Tensor]:
         """(sequence, batch, width); ``output`` of the same shape, and ``loss``."""
-        own = self.swap(x, True)
+        own = self.swap(x, to_features, to_sequence)
         mixed = (self.tokens @ own.flatten(1)).view(own.shape)
-        result = x + self.features(F.silu(self.swap(mixed, False)))
+        result = x + self.features(F.silu(self.swap(mixed, to_sequence, to_features)))
         loss = (result - target).pow(2).sum() / (SEQUENCE * BATCH * WIDTH)
         for name in MESH if self.mesh is not None else ():
             assert self.mesh is not None
-            loss = apply(Sum, loss, self.mesh.get_group(name))
+            loss = apply(Exchange, loss, self.mesh.get_group(name), reduce, keep)
         return {"loss": loss, "output": result}
 
-    def swap(self, x: torch.Tensor, forwards: bool) -> torch.Tensor:
-        """Features for sequence, where there is more than one rank."""
-        return x if self.mesh is None else apply(Exchange, x, self.mesh.get_group("cp"), forwards)
+    def swap(self, x: torch.Tensor, there: Operation, back: Operation) -> torch.Tensor:
+        """An exchange within the group that splits the sequence, where there is one; gradients go back."""
+        return x if self.mesh is None else apply(Exchange, x, self.mesh.get_group("cp"), there, back)
 
 
 def step(model: Mixer, x: torch.Tensor, target: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -17,7 +17,8 @@ from bench.programs import captured
 from bench.tables import print_table
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.refine import Verdict, refine
+from rewright.refine import Verdict
+from rewright.refine.engine import answer
 from rewright.refine.mutants import Mutant, generate, is_equivalent
 
 PROGRAMS = (
@@ -60,7 +61,7 @@ class Judged:
 def judge(sequential: Graph, mutant: Mutant) -> Judged:
     """Refine a mutant, and ask the numeric twin about one that is not refuted."""
     try:
-        verdict = refine(sequential, mutant.program, suggest=False)
+        verdict = answer(sequential, mutant.program, suggest=False)
     except RewrightError as error:
         # A parameter cut wrongly does not fit its placement any more: refused by name, before anything is proved.
         return Judged(("mutants", "refuted", "near"), str(error))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rewright.refine import refine
+from rewright.refine.engine import answer
 from rewright.refine.mutants import generate
 from rewright.refine.verdict import Finding
 from tests.programs import Pair, attention, mlp, sequence_parallel_norm
@@ -77,6 +78,6 @@ def test_a_shard_that_another_rank_should_hold() -> None:
 def test_repairs_may_be_left_out() -> None:
     sequential, program = mlp(2)
     mutant = next(m for m in generate(program) if m.kind == "dropped_collective")
-    verdict = refine(sequential, mutant.program, suggest=False)
+    verdict = answer(sequential, mutant.program, suggest=False)
     assert verdict.status == "refuted"
     assert verdict.findings[0].suggestion is None

@@ -25,10 +25,9 @@ class _CallablePackage(ModuleType):
         relations: Given | None = None,
         expect: Given | None = None,
         budget: float | None = None,
-        suggest: bool = True,
     ) -> Verdict:
         """See :func:`rewright.refine.engine.refine`."""
-        return refine(sequential, distributed, relations, expect, budget, suggest)
+        return refine(sequential, distributed, relations, expect, budget)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

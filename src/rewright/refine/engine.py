@@ -25,7 +25,6 @@ def refine(
     relations: Given | None = None,
     expect: Given | None = None,
     budget: float | None = None,
-    suggest: bool = True,
 ) -> Verdict:
     """Whether the ranks together compute what the sequential program computes, and how their outputs relate.
 
@@ -36,7 +35,6 @@ def refine(
             equations over rank tensors; inputs that it does not name keep the placement read at capture.
         expect: the same for outputs.
         budget: wall-clock seconds after which the answer is ``unknown``.
-        suggest: whether repairs are looked for where the answer is ``refuted``; each one is proved before it is told.
 
     Returns:
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
@@ -44,6 +42,19 @@ def refine(
     Raises:
         RewrightError: for inputs that do not fit together, in one sentence.
     """
+    return answer(sequential, distributed, relations, expect, budget)
+
+
+def answer(
+    sequential: Graph,
+    distributed: RankProgram | Sequence[Graph],
+    relations: Given | None = None,
+    expect: Given | None = None,
+    budget: float | None = None,
+    *,
+    suggest: bool = True,
+) -> Verdict:
+    """As :func:`refine`; with ``suggest=False`` no repairs are tried, which takes most of the time of a refutation."""
     deadline = None if budget is None else time.monotonic() + budget
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
