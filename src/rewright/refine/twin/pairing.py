@@ -183,6 +183,8 @@ class Pairing:
         cost = 0 if issubclass(operator, _FREE) else REMARKABLE if likely else SKIP
         collective = issubclass(operator, _COLLECTIVE)
         for before in self.places.operands(place):
+            if self._is_constant(before) and not self._is_number(position):
+                continue
             if self.holding.holds(position, before) is None:
                 yield Back(cost, (position, before))
             elif collective:
@@ -195,10 +197,13 @@ class Pairing:
         node = self.places.ranks[0].nodes[place[0]]
         if not isinstance(node.op, ops.Select):
             return False
-        return any(self.places.operator(branch) is ops.Constant for branch in self._branches(place))
+        return any(self._is_constant(branch) for branch in self.places.operands(place)[1:])
 
-    def _branches(self, place: Place) -> list[Place]:
-        return [self.places.laid_out_ranks(branch)[-1] for branch in self.places.operands(place)[1:]]
+    def _is_number(self, position: int) -> bool:
+        return isinstance(self.nodes[self.places.laid_out(position)[-1]].op, ops.Constant)
+
+    def _is_constant(self, place: Place) -> bool:
+        return self.places.operator(self.places.laid_out_ranks(place)[-1]) is ops.Constant
 
     def _skip_movement(self, pair: Pair) -> Iterator[Move]:
         """Only the ranks move the data about, in several steps."""
@@ -216,6 +221,9 @@ class Pairing:
         position, place = pair
         layout = isinstance(self.nodes[position].op, LAYOUT)
         for before in self.nodes[position].operands:
+            if self._is_number(before):
+                # That the ranks have the same number there says nothing.
+                continue
             if self.holding.holds(before, place) is None:
                 yield Back(0 if layout else SKIP, (before, place))
             else:
