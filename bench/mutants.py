@@ -101,14 +101,14 @@ def _steps(graph: Graph, start: int, goals: set[int]) -> int:
     return NEAR + 1
 
 
-def scored(names: Sequence[str], per_kind: int, by_kind: dict[str, Score]) -> Iterator[list[object]]:
+def scored(names: Sequence[str], per_kind: int, seed: int, by_kind: dict[str, Score]) -> Iterator[list[object]]:
     """One row for each program, as it is done; the scores by kind of bug grow on the way."""
     for name, plan, backward in PROGRAMS:
         if names and name not in names:
             continue
         pair = captured(name, plan, "tiny", DEGREE, backward)
         score = Score()
-        for mutant in generate(pair.distributed, per_kind=per_kind):
+        for mutant in generate(pair.distributed, seed, per_kind):
             judged = judge(pair.sequential, mutant)
             score.counts.update(judged.columns)
             by_kind.setdefault(mutant.kind, Score()).counts.update(judged.columns)
@@ -119,11 +119,11 @@ def scored(names: Sequence[str], per_kind: int, by_kind: dict[str, Score]) -> It
         yield score.row(f"{name} {plan}")
 
 
-def main(names: Sequence[str], per_kind: int) -> int:
+def main(names: Sequence[str], per_kind: int, seed: int) -> int:
     """Score programs and print a table by program and one by kind of bug; 1 where a wrong program was proved."""
     started = time.perf_counter()
     by_kind: dict[str, Score] = {}
-    print_table(["program", *COLUMNS], scored(names, per_kind, by_kind))
+    print_table(["program", *COLUMNS], scored(names, per_kind, seed, by_kind))
     print()
     total = Score(sum((score.counts for score in by_kind.values()), Counter()))
     print_table(["bug", *COLUMNS], [*(by_kind[kind].row(kind) for kind in sorted(by_kind)), total.row("total")])
@@ -135,5 +135,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="programs to score; all of them by default")
     parser.add_argument("--per-kind", default=5, type=int, help="mutants of each kind for each program")
+    parser.add_argument("--seed", default=0, type=int, help="which mutants are drawn")
     options = parser.parse_args()
-    sys.exit(main(options.names, options.per_kind))
+    sys.exit(main(options.names, options.per_kind, options.seed))

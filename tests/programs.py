@@ -218,6 +218,30 @@ def sequence_parallel_norm(world: int, tokens: int = 8, hidden: int = 4, inner: 
     )
 
 
+def exchanged(is_reversed: bool) -> Pair:
+    """Rows traded for columns between two ranks, and a sum over whole columns; the parts may be sent in reverse."""
+
+    def whole() -> Graph:
+        build = Builder("sequential")
+        x = build.tensor("x", (4, 6))
+        total = build.add(ops.Reduce("sum", (0,)), build.add(ops.Tanh(), x))
+        build.output("total", total)
+        return build.build()
+
+    def of_rank() -> Graph:
+        build = Builder("parallel")
+        x = build.tensor("x", (2, 6))
+        chunks = [build.add(ops.Slice((0, start), (2, start + 3), (1, 1)), x) for start in (0, 3)]
+        stacked = build.add(ops.Concatenate(0), *(chunks[::-1] if is_reversed else chunks))
+        received = build.add(ops.AllToAll(0, 0, ((0, 1),), None, None), stacked)
+        build.output("total", build.add(ops.Reduce("sum", (0,)), build.add(ops.Tanh(), received)))
+        return build.build()
+
+    mesh = Mesh.of({"sp": 2})
+    inputs, outputs = {"x": place((4, 6), mesh, ["Shard(0)"])}, {"total": place((6,), mesh, ["Shard(0)"])}
+    return whole(), RankProgram((of_rank(), of_rank()), mesh, inputs, outputs)
+
+
 ALL: dict[str, Callable[[int], Pair]] = {
     "mlp": mlp,
     "attention": attention,

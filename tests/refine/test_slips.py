@@ -4,12 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from rewright import ops
-from rewright.ir.graph import Graph
-from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.refine import refine
 from rewright.refine.mutants import generate, is_equivalent
-from tests.programs import Builder, Pair, cross_entropy, vocabulary_embedding
+from tests.programs import Pair, cross_entropy, exchanged, vocabulary_embedding
 
 
 @pytest.mark.parametrize("build", [vocabulary_embedding, cross_entropy])
@@ -24,30 +21,6 @@ def test_a_bound_off_by_one_is_named_with_its_line_and_repair(build: Callable[[i
         assert first.suggestion is not None, mutant.description
         found += first.kind == "off_by_one"
     assert found > 5
-
-
-def exchanged(reverse: bool) -> Pair:
-    """Rows traded for columns between two ranks, a product over whole columns, and back again."""
-
-    def whole() -> Graph:
-        build = Builder("sequential")
-        x = build.tensor("x", (4, 6))
-        total = build.add(ops.Reduce("sum", (0,)), build.add(ops.Tanh(), x))
-        build.output("total", total)
-        return build.build()
-
-    def of_rank() -> Graph:
-        build = Builder("parallel")
-        x = build.tensor("x", (2, 6))
-        chunks = [build.add(ops.Slice((0, start), (2, start + 3), (1, 1)), x) for start in (0, 3)]
-        stacked = build.add(ops.Concatenate(0), *(chunks[::-1] if reverse else chunks))
-        received = build.add(ops.AllToAll(0, 0, ((0, 1),), None, None), stacked)
-        build.output("total", build.add(ops.Reduce("sum", (0,)), build.add(ops.Tanh(), received)))
-        return build.build()
-
-    mesh = Mesh.of({"sp": 2})
-    inputs, outputs = {"x": place((4, 6), mesh, ["Shard(0)"])}, {"total": place((6,), mesh, ["Shard(0)"])}
-    return whole(), RankProgram((of_rank(), of_rank()), mesh, inputs, outputs)
 
 
 def test_an_exchange_is_right() -> None:

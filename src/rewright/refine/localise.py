@@ -142,8 +142,8 @@ class Localiser:
         if not parting.partial or isinstance(lifted.graph.nodes[parting.position].op, _COLLECTIVE):
             return None
         position = parting.partial[0]
-        while inner := [p for p in lifted.graph.nodes[position].operands if self._is_partial(lifted, p)]:
-            position = inner[0]
+        while len(inner := {p for p in lifted.graph.nodes[position].operands if self._is_partial(lifted, p)}) == 1:
+            position = inner.pop()
         return self._parting(parting.rank, lifted, position)
 
     def _is_partial(self, lifted: Lifted, position: int) -> bool:

@@ -160,7 +160,17 @@ class Search:
         reader, before = place, reached.before
         while before is not None and reader == place:
             reader, before = before[1], self._before[before]
+        if found.cause == "missing" and found.other is not None:
+            place, reader = self._first_holder(found.other, place, reader)
         return Divergence(found.cause, position, place, reader, reached.output, cost, found.other)
+
+    def _first_holder(self, position: int, place: Place, reader: Place) -> tuple[Place, Place]:
+        """The place where the ranks first hold a tensor that they only move about after that, and its reader."""
+        while True:
+            before = next((at for at in self.places.operands(place) if self.holding.holds(position, at)), None)
+            if before is None:
+                return place, reader
+            place, reader = before, place
 
     def origin(self, position: int, place: Place) -> Pair:
         """Where a sum that is not yet reduced over the ranks was computed, from a pair that holds it partially."""
@@ -168,9 +178,11 @@ class Search:
         pair = position, place
         while pair not in seen:
             seen.add(pair)
-            before = product(self.holding.twin.sequential.nodes[pair[0]].operands, self.places.operands(pair[1]))
+            alike = product(self.holding.twin.sequential.nodes[pair[0]].operands, self.places.operands(pair[1]))
             layouts = [(pair[0], at) for at in self.places.operands(pair[1])]
-            pair = next((other for other in (*before, *layouts) if self.is_partial(*other)), pair)
+            before = [other for other in (*alike, *layouts) if self.is_partial(*other)]
+            # Several addends are put together here, and here they are reduced together.
+            pair = before[0] if len({at for _, at in before}) == 1 else pair
         return pair
 
     def is_partial(self, position: int, place: Place) -> bool:
