@@ -49,7 +49,6 @@ def test_a_block_of_a_model_is_learnt_from_examples(name: str) -> None:
     examples, unseen = JOBS[name]
     found = synthesise([pair_of(BY_NAME[name], sizes) for sizes in examples])
     assert found.rule is not None, found.reason
-    assert found.seconds < 1
     assert prove(found.rule.claim()).status == "proved"
     assert matches_pair(found.rule, pair_of(BY_NAME[name], unseen))
 
