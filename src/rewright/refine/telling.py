@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any, cast
 
@@ -41,6 +41,11 @@ class Teller:
 
     def tell(self, divergence: Divergence) -> Told:
         """Kind, message and lines of a divergence."""
+        told = self._told(divergence)
+        # What went wrong may have to be put right where the result is read: a bias that is added before the reduction.
+        return replace(told, places=tuple(dict.fromkeys((*told.places, divergence.reader))))
+
+    def _told(self, divergence: Divergence) -> Told:
         position, place = divergence.sequential, divergence.place
         if divergence.cause == "output":
             return self._never_reduced(position, place, "")
@@ -55,12 +60,11 @@ class Teller:
         rank = self._worst_rank(position, place)
         node = self._node(place, rank)
         kind, message = self._words(divergence, rank)
-        spots = (place,) if divergence.reader == place else (place, divergence.reader)
         alike = type(node.op) is type(self.nodes[position].op)
         at_reader = divergence.cause == "input" or (divergence.cause in ("missing", "term") and not alike)
         span = self._node(divergence.reader, rank).span if at_reader else node.span
         expected, found = self._expected(position, place), self._found(position, place, rank)
-        return Told(kind, message, self.nodes[position].span, span, expected, found, spots)
+        return Told(kind, message, self.nodes[position].span, span, expected, found, (place,))
 
     def _words(self, divergence: Divergence, rank: int) -> tuple[str, str]:
         """The kind of a finding, and one sentence."""
