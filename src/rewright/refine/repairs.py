@@ -159,9 +159,8 @@ def _is_constant(program: RankProgram, rank: int, position: int) -> bool:
 
 
 def _neighbourhood(program: RankProgram, site: Site) -> Iterator[Site]:
-    """The site, collectives that read it, its operands, and the sources that an operand only lays out."""
+    """The site, its operands, and the sources that an operand only lays out."""
     yield site
-    yield from _meetings_of(program, site)
     stack = _operands(program, site)
     seen: list[Site] = []
     while stack:
@@ -173,17 +172,6 @@ def _neighbourhood(program: RankProgram, site: Site) -> Iterator[Site]:
         rank = min(near)
         if isinstance(program.graphs[rank].nodes[near[rank]].op, _LAYOUT):
             stack.extend(_operands(program, near))
-
-
-def _meetings_of(program: RankProgram, site: Site) -> list[Site]:
-    """The collectives that read a site, directly or as a term of a sum, where all of its ranks have them."""
-    found: list[list[int]] = []
-    for rank, at in site.items():
-        nodes = program.graphs[rank].nodes
-        sums = {at, *(p for p, node in enumerate(nodes) if isinstance(node.op, ops.Add) and at in node.operands)}
-        reads = [isinstance(node.op, ops.Collective) and not sums.isdisjoint(node.operands) for node in nodes]
-        found.append([p for p, is_one in enumerate(reads) if is_one])
-    return [dict(zip(site, places, strict=True)) for places in zip(*found, strict=False)]
 
 
 def _operands(program: RankProgram, site: Site) -> list[Site]:
