@@ -128,6 +128,8 @@ class Template:
                     return None
         if not self._follow(image) or not self._holes_match(image):
             return None
+        if len(set(image)) != len(image):
+            return None  # what was told apart, such as two open folds, must stay apart
         if any(image[number] not in (term, _UNSET) for number, term in self._pinned):
             return None
         for marked, number in self._marks:

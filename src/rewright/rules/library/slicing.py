@@ -31,9 +31,9 @@ L, L2 = size("L"), size("L2")
 U = floats("U", L)
 
 
-def starts(x: Tensor, most: object) -> tuple[Tensor, ...]:
+def starts(x: Tensor, most: Any) -> tuple[Any, ...]:
     """That a block starts inside, so that it is not moved."""
-    return x >= 0, x <= most  # type: ignore[return-value, operator]
+    return x >= 0, x <= most
 
 
 RULES: tuple[Rule, ...] = (
