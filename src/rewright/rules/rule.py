@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rewright import ops
+from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType
@@ -127,14 +128,14 @@ def graph(results: Sequence[Tensor], name: str) -> Graph:
     return builder.build()
 
 
-def within(tensor: Tensor, low: object, high: object) -> tuple[Tensor, Tensor]:
+def within(tensor: Tensor, low: float | SizeExpr, high: float | SizeExpr) -> tuple[Tensor, Tensor]:
     """Conditions that all elements of an integer tensor are at least ``low`` and below ``high``."""
-    return tensor >= low, tensor < high  # type: ignore[operator]
+    return tensor >= low, tensor < high
 
 
-def ordered(*sizes: object) -> tuple[AtMost, ...]:
+def ordered(*sizes: Dim) -> tuple[AtMost, ...]:
     """Conditions that sizes are in ascending order."""
-    return tuple(AtMost(a, b) for a, b in zip(sizes, sizes[1:], strict=False))  # type: ignore[arg-type]
+    return tuple(AtMost(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
 
 
 def _several(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rewright.ir.dims import SizeExpr
 from rewright.ir.types import DType
 from rewright.rules.library.arithmetic import MODELS, XLA
 from rewright.rules.pattern import (
@@ -31,7 +32,7 @@ L, L2 = size("L"), size("L2")
 U = floats("U", L)
 
 
-def starts(x: Tensor, most: Any) -> tuple[Any, ...]:
+def starts(x: Tensor, most: float | SizeExpr) -> tuple[Tensor, Tensor]:
     """That a block starts inside, so that it is not moved."""
     return x >= 0, x <= most
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from rewright.ir.dims import Dim, Rounded, SizeExpr
 from rewright.ir.graph import Graph
@@ -223,5 +224,5 @@ def _nested(value: object) -> Iterator[Dim]:
     if isinstance(value, SizeExpr):
         yield value
     elif isinstance(value, tuple):
-        for item in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from _nested(item)  # pyright: ignore[reportUnknownArgumentType]
+        for item in cast("tuple[object, ...]", value):
+            yield from _nested(item)
