@@ -394,6 +394,7 @@ class Frame:
 
     def __init__(self) -> None:
         self.shift: dict[int, Dim] = {}
+        self._axes: dict[int, int] = {}
 
     def place(self, index: Index) -> Index:
         """The index in the frame; new variables are placed by it, larger strides first."""
@@ -403,9 +404,9 @@ class Frame:
         if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] >= 0:
             var = terms[0][0]
             if var not in self.shift:
-                self.shift[var] = constant
-                return 0, ((len(self.shift) - 1, 1),)
-            return constant - self.shift[var], ((self.position(var), 1),)
+                self._shift(var, constant)
+                return 0, ((self._axes[var], 1),)
+            return constant - self.shift[var], ((self._axes[var], 1),)
         fresh: list[tuple[int, Dim]] = []
         bound = any(v < 0 for v, _ in terms)
         for var, stride in terms:
@@ -416,12 +417,13 @@ class Frame:
         fresh.sort(key=lambda item: magnitude(item[1]), reverse=True)
         for var, stride in fresh:
             quotient, constant = (0, constant) if bound else split_constant(constant, stride)
-            self.shift[var] = quotient
-        return rename((constant, terms), {v: self.position(v) if v >= 0 else v for v, _ in terms})
+            self._shift(var, quotient)
+        return rename((constant, terms), {v: self._axes[v] if v >= 0 else v for v, _ in terms})
 
-    def position(self, var: int) -> int:
-        """The axis of a variable: the order in which variables were placed."""
-        return list(self.shift).index(var)
+    def _shift(self, var: int, by: Dim) -> None:
+        """Place a variable on the next axis."""
+        self._axes[var] = len(self._axes)
+        self.shift[var] = by
 
     def access(self) -> Access:
         """Where the original variables read the framed term."""
