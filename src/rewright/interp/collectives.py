@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rewright import ops
-from rewright.interp.agreement import splits_of
+from rewright.ops.agreement import splits_of
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Node
 from rewright.ir.types import TensorType

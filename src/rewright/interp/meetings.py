@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.interp.agreement import CollectiveMismatch, check_agreement, describe, members
+from rewright.ops.agreement import CollectiveMismatch, check_agreement, describe, members
 from rewright.ir.graph import Graph
 from rewright.ir.types import TensorType
 

@@ -17,6 +17,7 @@ from rewright.lifting.collectives import meet
 from rewright.lifting.index import identity
 from rewright.lifting.indexing import opaque
 from rewright.lifting.integers import integer_part
+from rewright.lifting.journal import SEQUENTIAL, Journal
 from rewright.lifting.layout import concatenate, slice_axis, tidy
 from rewright.lifting.reuse import Reuse
 from rewright.lifting.stream import Stream, repeats, stream
@@ -60,6 +61,8 @@ class Lifter:
         self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0, "reused": 0}
         self.walking = 0.0
         """Seconds spent on the order of nodes and on what repeats, without lifting any."""
+        self.journal: Journal | None = None
+        """Where every step is written down, for a certificate."""
         self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
 
@@ -82,7 +85,9 @@ class Lifter:
         The integer part goes first: a guard such as ``label != ignore_index`` stands before the look-up that tells
         which labels exist, and guards are kept within what their values can be.
         """
+        journal, self.journal = self.journal, None
         self._alone(integer_part(graph), given or {})
+        self.journal = journal
         self._memo.clear()
         # What was tested on the way is lifted again, with all the facts.
         self.algebra.facts.tests.clear()
@@ -99,14 +104,14 @@ class Lifter:
             if isinstance((node := graph.nodes[position]).op, ops.Input)
         }
         steps: Schedule = [Step(0, position) for position in range(len(graph.nodes))]
-        return self._run([graph], [inputs], steps, [_anchored(graph)])[0]
+        return self._run([graph], [inputs], steps, [_anchored(graph)], SEQUENTIAL)[0]
 
     def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
         """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
         started = time.perf_counter()
         steps = match_collectives(graphs)
         self.walking += time.perf_counter() - started
-        return self._run(graphs, inputs, steps, [frozenset() for _ in graphs])
+        return self._run(graphs, inputs, steps, [frozenset() for _ in graphs], 0)
 
     def _run(
         self,
@@ -114,9 +119,10 @@ class Lifter:
         inputs: Sequence[Mapping[str, Value]],
         steps: Schedule,
         anchored: Sequence[Set[int]],
+        first: int,
     ) -> list[Lifted]:
         lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes)) for graph in graphs]
-        run = Run(self, lifted, inputs, anchored)
+        run = Run(self, lifted, inputs, anchored, first)
         if not self.reuse:
             for step in steps:
                 run.step(step)
@@ -171,6 +177,19 @@ class Lifter:
             self.algebra.terms.trace = None
             self._memo = before | self._memo
         return trace
+
+    def apart(self, work: Callable[[], None]) -> tuple[int, ...]:
+        """Do some lifting and tell which terms it looked into or made, within whatever is being traced."""
+        outer, terms = self.algebra.terms.trace, self.algebra.terms
+        inner = terms.trace = Trace()
+        self.algebra.forget()
+        try:
+            work()
+        finally:
+            terms.trace = outer
+        if outer is not None:
+            outer.include(inner)
+        return tuple(term for term, _, _ in inner.events)
 
     def meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> None:
         """Lift one collective on all its members."""
@@ -232,9 +251,12 @@ class Run:
         lifted: Sequence[Lifted],
         inputs: Sequence[Mapping[str, Value]],
         anchored: Sequence[Set[int]],
+        first: int,
     ) -> None:
         self.lifter = lifter
         self.lifted = lifted
+        self.first = first
+        """The first of the programs: a rank, or SEQUENTIAL."""
         self._inputs = inputs
         self._anchored = anchored
 
@@ -245,7 +267,23 @@ class Run:
                 self.step(step)
 
     def step(self, step: Step | Meeting) -> None:
-        """Lift one step."""
+        """Lift one step, and write it down where there is a journal."""
+        places = [(step.rank, step.position)] if isinstance(step, Step) else list(step.nodes)
+        nodes = [self.lifted[rank].graph.nodes[position] for rank, position in places]
+        if self.lifter.journal is None or isinstance(nodes[0].op, ops.Input):
+            self._lift(step)
+            return
+        looked_into = self.lifter.apart(lambda: self._lift(step))
+        received = isinstance(nodes[-1].op, ops.Recv)
+        if received:
+            places, nodes = places[-1:], nodes[-1:]
+        values = [self.lifted[rank].values[position] for rank, position in places]
+        operands = [self.lifted[r].values[p] for (r, _), n in zip(places, nodes, strict=True) for p in n.operands]
+        key = tuple(node.op for node in nodes), tuple(operands), tuple(values)
+        named = [(rank + self.first, position) for rank, position in places]
+        self.lifter.journal.note(named, values, key, looked_into, isinstance(step, Meeting) and not received)
+
+    def _lift(self, step: Step | Meeting) -> None:
         if isinstance(step, Meeting):
             self.lifter.meeting(step, self.lifted)
             return

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rewright.lifting.journal import Again
 from rewright.lifting.stream import Stream, mismatches
-from rewright.lifting.trace import Instance, NotReusable, Template, Trace
+from rewright.lifting.trace import UNSET, Instance, NotReusable, Template, Trace
 
 if TYPE_CHECKING:
     from rewright.lifting.programs import Lifter, Run
@@ -27,6 +28,8 @@ class _Source:
     start: int
     readings: tuple[tuple[int, int], ...]
     template: Template
+    entries: tuple[int, int]
+    """First and last (exclusive) of its entries in the journal."""
 
 
 class Reuse:
@@ -49,12 +52,14 @@ class Reuse:
         if len(self._sources) == _MOST_TEMPLATES:
             self._run.stretch(self._entries, start, stop)
             return
+        journal = self._lifter.journal
+        first = 0 if journal is None else len(journal.entries)
         trace = self._lifter.traced(lambda: self._run.stretch(self._entries, start, stop))
-        source = self._source(start, trace)
+        source = self._source(start, trace, (first, 0 if journal is None else len(journal.entries)))
         if source is not None:
             self._sources.append(source)
 
-    def _source(self, start: int, trace: Trace) -> _Source | None:
+    def _source(self, start: int, trace: Trace, written: tuple[int, int]) -> _Source | None:
         entries, lifter = self._entries, self._lifter
         read = entries.operands[entries.first[start] : entries.first[start + self._length]]
         numbers: dict[int, int] = {}
@@ -74,7 +79,7 @@ class Reuse:
             )
         except NotReusable:
             return None
-        return _Source(start, tuple(readings), template)
+        return _Source(start, tuple(readings), template, written)
 
     def _value(self, entry: int) -> int:
         program, position = self._entries.places[entry]
@@ -98,7 +103,20 @@ class Reuse:
         if instance is None:
             return False
         self._keep(source, start, instance)
+        self._write_down(source, start, instance)
         return True
+
+    def _write_down(self, source: _Source, start: int, instance: Instance) -> None:
+        journal, places, first = self._lifter.journal, self._entries.places, self._run.first
+        if journal is None:
+            return
+        shifts: dict[int, int] = {}
+        for (program, position), (_, later) in zip(
+            places[source.start : source.start + self._length], places[start : start + self._length], strict=True
+        ):
+            shifts.setdefault(program + first, later - position)
+        images = {t: i for t, n in instance.numbers.items() if (i := instance.image[n]) not in (t, UNSET)}
+        journal.entries.append(Again(*source.entries, shifts, images))
 
     def _keep(self, source: _Source, start: int, instance: Instance) -> None:
         """The values that something outside of the stretch reads."""

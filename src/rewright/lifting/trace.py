@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rewright.lifting.terms import Label, Terms
 
 _LEAVES = frozenset({"number", "index", "size", "table"})
-_UNSET = -1
+UNSET = -1
 
 
 @dataclass
@@ -45,6 +45,16 @@ class Trace:
         if term not in self._known:
             self._known.add(term)
             self.events.append((term, None, ()))
+
+    def include(self, other: Trace) -> None:
+        """All that another trace noted, behind what this one did."""
+        for term, label, children in other.events:
+            if label is None:
+                self.seen(term)
+            else:
+                self.made(term, label, children)
+        self.pinned |= other.pinned
+        self.marks += other.marks
 
 
 class NotReusable(Exception):
@@ -113,7 +123,7 @@ class Template:
     def apply(self, operands: Sequence[Value]) -> Instance | None:
         """Make the terms of the trace over other operands; None where they are not alike in all that was used."""
         numbers = self._numbers
-        image = [_UNSET] * len(numbers)
+        image = [UNSET] * len(numbers)
         for term in self._fixed:
             image[numbers[term]] = term
         for mine, other in zip(self.operands, operands, strict=True):
@@ -130,7 +140,7 @@ class Template:
             return None
         if len(set(image)) != len(image):
             return None  # what was told apart, such as two open folds, must stay apart
-        if any(image[number] not in (term, _UNSET) for number, term in self._pinned):
+        if any(image[number] not in (term, UNSET) for number, term in self._pinned):
             return None
         for marked, number in self._marks:
             marked.add(image[number])
@@ -139,7 +149,7 @@ class Template:
     def _bind(self, image: list[int], term: int, new: int) -> bool:
         """Let a term that existed before stand for another that did."""
         number = self._numbers[term]
-        if image[number] != _UNSET:
+        if image[number] != UNSET:
             return image[number] == new
         image[number] = new
         terms = self._terms
@@ -168,7 +178,7 @@ class Template:
             if made:
                 new = place(label, tuple([image[c] for c in numbers]))
                 if image[own] != new:
-                    if image[own] != _UNSET:
+                    if image[own] != UNSET:
                         return False
                     image[own] = new
                 continue

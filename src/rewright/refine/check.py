@@ -8,10 +8,11 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rewright.interp.agreement import CollectiveMismatch
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.lifting.journal import Journal
 from rewright.lifting.programs import BudgetExceeded, Lifted, Lifter
 from rewright.lifting.value import Value
 from rewright.refine.inputs import input_values
@@ -30,6 +31,8 @@ class Proof:
     sequential: Lifted
     ranks: list[Lifted]
     relations: dict[str, OutputRelation] = field(default_factory=dict[str, OutputRelation])
+    placements: dict[str, Placement] = field(default_factory=dict[str, Placement])
+    """How the ranks hold every output that is related."""
     failed: list[str] = field(default_factory=list[str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     assumptions: list[str] = field(default_factory=list[str])
@@ -53,6 +56,17 @@ def attempt(
     return proof
 
 
+def written(
+    sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]
+) -> Proof:
+    """The proof once more, with a journal of every step."""
+    with _uncollected():
+        proof = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal())
+        if proof.failed and proof.lifter.steps["reused"]:
+            return _lift(sequential, program, relations, expected, None, reuse=False, journal=Journal())
+    return proof
+
+
 @contextmanager
 def _uncollected() -> Generator[None]:
     """Lifting leaves no cycles behind, and to look for them among the nodes of all ranks takes a third of its time."""
@@ -73,9 +87,11 @@ def _lift(
     deadline: float | None,
     *,
     reuse: bool,
+    journal: Journal | None = None,
 ) -> Proof:
     started = time.perf_counter()
     lifter = Lifter(deadline, reuse=reuse)
+    lifter.journal = journal
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
     proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
@@ -122,6 +138,7 @@ def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement |
             return
         held.append(lifter.values[rank.values[rank.graph.outputs[name]]])
     if expected is not None and holds(lifter, value, held, expected, mesh):
+        proof.placements[name] = expected
         proof.relations[name] = _relation(name, expected, mesh, expected, True)
         return
     found = infer(lifter, value, held, mesh)
@@ -129,6 +146,7 @@ def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement |
         proof.failed.append(name)
         proof.relations[name] = OutputRelation(name, "", f"{name} is not related", _text(expected), False)
         return
+    proof.placements[name] = found
     fine = expected is None and not found.partial
     if not fine:
         proof.failed.append(name)

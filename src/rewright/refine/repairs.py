@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, cast
 
 from rewright import ops
-from rewright.interp.agreement import CollectiveMismatch
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator, Unsupported

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rewright import ops
-from rewright.interp.agreement import CollectiveMismatch
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.dims import symbol
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator, Unsupported

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewright.interp.agreement import CollectiveMismatch
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.refine.mutants.model import Mutant

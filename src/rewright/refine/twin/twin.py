@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rewright import ops
-from rewright.interp.agreement import CollectiveMismatch
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.interp.meetings import Schedule, match_collectives
 from rewright.interp.ranks import Execution, ExecutionFailed, run, run_ranks
 from rewright.ir.errors import RewrightError

@@ -1,0 +1,90 @@
+"""A certificate: what a verdict claims, and equations in an order in which a checker can verify them one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Union
+
+from rewright.ir.placement import Placement
+from rewright.proof.language import Definition, Region, Tensor
+
+SEQUENTIAL = -1
+"""The program that is not one of the ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node of one program is a value; ``unfold`` are the terms whose definitions show it."""
+
+    program: int
+    position: int
+    value: int
+    unfold: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Nodes of a group that meet in a collective, in group order: ``(rank, position, value)``."""
+
+    members: tuple[tuple[int, int, int], ...]
+    unfold: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """Equations ``first`` to ``last`` (exclusive) hold again for later nodes and for other terms.
+
+    ``shifts`` says by program how many nodes later, the sequential program first; ``images`` which term stands for
+    which. A term that is not named stands for itself.
+    """
+
+    first: int
+    last: int
+    shifts: tuple[int, ...]
+    images: tuple[tuple[int, int], ...]
+
+
+Equation = Union[Step, Meeting, Repetition]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFact:
+    """A term's values lie in a set, or else look-up ``position`` of the sequential program is out of range."""
+
+    term: int
+    allowed: Region
+    position: int
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof that the ranks of a mesh compute what a sequential program computes.
+
+    ``relations`` say how the ranks hold the inputs, ``outputs`` how they then hold the outputs. Under ``assumptions``
+    that is a theorem, which ``equations`` prove over ``terms`` and ``values`` (see ``rewright.proof.language``).
+    """
+
+    sequential: str
+    """The digest of the sequential program."""
+    ranks: tuple[str, ...]
+    """The digests of the programs of all ranks."""
+    mesh: tuple[tuple[str, int], ...]
+    relations: dict[str, Placement]
+    outputs: dict[str, Placement]
+    assumptions: tuple[str, ...]
+    facts: tuple[RangeFact, ...]
+    terms: tuple[Definition, ...]
+    values: tuple[Tensor, ...]
+    given: tuple[tuple[int, str, int], ...]
+    """Program, input, and the value that the relations give it."""
+    equations: tuple[Equation, ...] = field(repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate, as a whole or not at all; a path that ends in ``.gz`` is compressed.
+
+        Raises RewrightError for an extension other than ``.json`` and ``.json.gz`` and where it cannot be written.
+        """
+        from rewright.proof.files import write
+
+        write(self, path)

@@ -1,0 +1,338 @@
+"""The checker of certificates: every equation is verified in order, and the last ones are the claim.
+
+It trusts neither the engine that found the proof nor the certificate. What an operator computes it takes from the
+operators' denotations, and every step is a lemma that it proves itself in the normal form of ``rewright.terms``; there
+is no search. The equations of each rank are in the order of its program, so that the certificate is also a schedule
+in which all collectives meet.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rewright import ops
+from rewright.ir.digest import digest
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator
+from rewright.ir.placement import RankProgram
+from rewright.ops.agreement import check_agreement, members
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
+from rewright.proof.facts import assumption, known_where
+from rewright.proof.language import renamed, terms_of
+from rewright.proof.ledger import Audit, Ledger, Refused, Store, Used, name_of
+from rewright.proof.lemma import Fact
+from rewright.proof.programs import Applied, Collective
+from rewright.proof.relations import Relations
+
+REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
+_COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
+
+
+def audit(
+    certificate: Certificate,
+    sequential: Graph,
+    program: RankProgram,
+    store: Store | None = None,
+    seconds: float = 10.0,
+) -> Audit:
+    """Verify a certificate for these programs; ``seconds`` is the time that one lemma may take.
+
+    Raises Refused, naming the step, for anything that does not follow.
+    """
+    return _Checker(Ledger(certificate, sequential, program, store, seconds)).run()
+
+
+class _Checker:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._certificate = ledger.certificate
+        self._last = [-1] * len(ledger.graphs)
+        self._used: list[Used] = []
+        self._sources = _sources(ledger.program.graphs)
+
+    def run(self) -> Audit:
+        relations = Relations(self._ledger)
+        for phase, work in (
+            ("programs", self._programs),
+            ("facts", self._facts),
+            ("inputs", relations.inputs),
+            ("equations", self._equations),
+            ("outputs", relations.outputs),
+            ("assumptions", self._assumptions),
+        ):
+            started = time.perf_counter()
+            work()
+            self._ledger.audit.seconds[phase] = time.perf_counter() - started
+        return self._ledger.audit
+
+    def _programs(self) -> None:
+        certificate, ledger = self._certificate, self._ledger
+        if certificate.mesh != ledger.program.mesh.axes:
+            raise Refused(f"the certificate is about the mesh {certificate.mesh}, not {ledger.program.mesh.axes}")
+        stated = (certificate.sequential, *certificate.ranks)
+        if len(stated) != len(ledger.graphs):
+            raise Refused(f"the certificate is about {len(stated) - 1} ranks, not {len(ledger.graphs) - 1}")
+        for program, (expected, graph) in enumerate(zip(stated, ledger.graphs, strict=True), start=SEQUENTIAL):
+            if digest(graph) != expected:
+                raise Refused(f"the certificate is not about the {name_of(program)} that was given")
+
+    def _facts(self) -> None:
+        ledger = self._ledger
+        for number, fact in enumerate(self._certificate.facts):
+            window = known_where(ledger.graphs[0], fact, self._certificate.terms, ledger.seconds)
+            if isinstance(window, str):
+                raise Refused(f"fact {number} does not follow: {window}")
+            ledger.theory.facts[fact.term] = Fact(fact.allowed, window)
+
+    def _assumptions(self) -> None:
+        terms = self._certificate.terms
+        wanted = [REAL_ARITHMETIC, *(assumption(fact, terms[fact.term]) for fact in self._certificate.facts)]
+        for graph in self._ledger.graphs:
+            wanted += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
+        for text in dict.fromkeys(wanted):
+            if text not in self._certificate.assumptions:
+                raise Refused(f"the proof rests on an assumption that the certificate does not state: {text}")
+
+    def _equations(self) -> None:
+        for number, equation in enumerate(self._certificate.equations):
+            if isinstance(equation, Step):
+                used = self._step(equation, f"equation {number}")
+            elif isinstance(equation, Meeting):
+                used = self._meeting(equation, f"equation {number}")
+            else:
+                used = self._repetition(equation, number)
+            self._used.append(used)
+            self._ledger.audit.equations += 1
+        missing = self._ledger.missing()
+        if missing is not None:
+            raise Refused(f"no equation is about %{missing[1]} of the {name_of(missing[0])}")
+
+    # --- one operator, one collective
+
+    def _step(self, step: Step, where: str) -> Used:
+        ledger = self._ledger
+        node = self._node(step.program, step.position, where)
+        where = f"{where} ({node.op.name} at %{step.position} of the {name_of(step.program)})"
+        ledger.value(step.value, where)
+        self._in_order(step.program, step.position, node, where)
+        operands = [ledger.claim(step.program, p, where) for p in node.operands]
+        if isinstance(node.op, (*_COLLECTIVES, ops.CollectivePermute, ops.CollectiveBroadcast)):
+            raise Refused(f"{where} is a collective, which no rank computes alone")
+        if isinstance(node.op, ops.Send | ops.Recv):
+            sent = operands[0] if isinstance(node.op, ops.Send) else self._received(step, where)
+            used = self._copied(sent, step.value, where)
+        else:
+            graph = ledger.graphs[step.program + 1]
+            subject = Applied(node.op, tuple(graph.nodes[p].type for p in node.operands))
+            used = ledger.prove(subject, operands, step.value, step.unfold, where)
+        ledger.enter(step.program, step.position, step.value, where)
+        return used
+
+    def _meeting(self, meeting: Meeting, where: str) -> Used:
+        ledger = self._ledger
+        nodes = [(rank, self._node(rank, position, where)) for rank, position, _ in meeting.members]
+        if not nodes:
+            raise Refused(f"{where} is a meeting of nobody")
+        where = f"{where} ({nodes[0][1].op.name} of ranks {[rank for rank, _ in nodes]})"
+        self._agreed(nodes, where)
+        operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
+        found: list[Used] = []
+        for member, (rank, position, value) in enumerate(meeting.members):
+            ledger.value(value, where)
+            self._in_order(rank, position, nodes[member][1], where)
+            found.append(self._met(nodes, member, operands, value, meeting.unfold, where))
+            ledger.enter(rank, position, value, where)
+        return _all(found)
+
+    def _met(
+        self,
+        nodes: Sequence[tuple[int, Node]],
+        member: int,
+        operands: Sequence[int],
+        value: int,
+        unfold: tuple[int, ...],
+        where: str,
+    ) -> Used:
+        """What one member of a group holds after a collective."""
+        group = [rank for rank, _ in nodes]
+        op = nodes[0][1].op
+        if isinstance(op, ops.CollectiveBroadcast):
+            return self._copied(operands[group.index(op.source)], value, where)
+        if isinstance(op, ops.CollectivePermute):
+            source = {target: origin for origin, target in op.pairs}.get(group[member])
+            if source is not None:
+                return self._copied(operands[group.index(source)], value, where)
+            kind = nodes[member][1].type
+            zero = ops.Constant(kind, (0.0 if kind.dtype.is_float else 0,))
+            return self._ledger.prove(Applied(zero, ()), [], value, unfold, where)
+        graphs = self._ledger.program.graphs
+        types = tuple(graphs[rank].nodes[node.operands[0]].type for rank, node in nodes)
+        # The groups say who meets, and not what is computed: all groups have the same lemma.
+        operators = tuple(_without_groups(node) for _, node in nodes)
+        return self._ledger.prove(Collective(operators, types, member), operands, value, unfold, where)
+
+    def _agreed(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
+        graphs = self._ledger.program.graphs
+        try:
+            wanted = members(nodes[0][1], nodes[0][0], len(graphs))
+            if wanted != tuple(rank for rank, _ in nodes):
+                raise Refused(f"{where} is a meeting of other ranks than the group {list(wanted)}")
+            check_agreement(nodes, [graphs[rank].nodes[node.operands[0]].type for rank, node in nodes])
+        except RewrightError as error:
+            raise Refused(str(error)) from None
+
+    def _copied(self, source: int, value: int, where: str) -> Used:
+        if source != value:
+            raise Refused(f"{where} has another value than the tensor that was sent")
+        return Used((), ())
+
+    def _received(self, step: Step, where: str) -> int:
+        sender = self._sources.get((step.program, step.position))
+        if sender is None:
+            raise Refused(f"{where} receives what nobody sends")
+        return self._ledger.claim(*sender, where)
+
+    def _node(self, program: int, position: int, where: str) -> Node:
+        graphs = self._ledger.graphs
+        if not SEQUENTIAL <= program < len(graphs) - 1 or not 0 <= position < len(graphs[program + 1].nodes):
+            raise Refused(f"{where} is about a node that does not exist")
+        return graphs[program + 1].nodes[position]
+
+    def _in_order(self, program: int, position: int, node: Node, where: str) -> None:
+        """Ranks run in program order; only a receive may be waited for later."""
+        if isinstance(node.op, ops.Recv):
+            return
+        if position <= self._last[program + 1]:
+            raise Refused(f"{where} is about %{position}, which the {name_of(program)} runs earlier")
+        self._last[program + 1] = position
+
+    # --- stretches that repeat
+
+    def _repetition(self, again: Repetition, number: int) -> Used:
+        where = f"equation {number}"
+        equations = self._certificate.equations
+        if not 0 <= again.first < again.last <= number:
+            raise Refused(f"{where} repeats equations {again.first} to {again.last}, which are not earlier ones")
+        block = equations[again.first : again.last]
+        if len(again.shifts) != len(self._ledger.graphs) or any(isinstance(e, Repetition) for e in block):
+            raise Refused(f"{where} repeats what cannot be repeated")
+        used = _all(self._used[again.first : again.last])
+        repeated = _Repeated(self._ledger, again, block, used, where)
+        repeated.check_terms()
+        for equation in block:
+            steps = _positions(equation)
+            for program, position, value in steps:
+                later = position + again.shifts[program + 1]
+                node = self._node(program, later, where)
+                self._in_order(program, later, node, where)
+                repeated.check(program, position, later)
+            if isinstance(equation, Meeting):
+                nodes = [(rank, self._node(rank, p + again.shifts[rank + 1], where)) for rank, p, _ in steps]
+                self._agreed(nodes, where)
+            for program, position, value in steps:
+                later = position + again.shifts[program + 1]
+                self._ledger.enter(program, later, repeated.image(value), where)
+        return used
+
+
+class _Repeated:
+    """A stretch of equations, for later nodes and for other terms."""
+
+    def __init__(self, ledger: Ledger, again: Repetition, block: Sequence[Equation], used: Used, where: str) -> None:
+        self._ledger = ledger
+        self._again = again
+        self._used = used
+        self._where = where
+        self._images = dict(again.images)
+        self._inside = {(program, position) for e in block for program, position, _ in _positions(e)}
+        self._values: dict[int, int] = {}
+
+    def check_terms(self) -> None:
+        """The lemmas hold for all terms in the place of those that they do not look into; the others must be alike."""
+        theory, image = self._ledger.theory, self._image
+        for term in {*self._images, *self._images.values()}:
+            if not 0 <= term < len(theory.definitions):
+                raise Refused(f"{self._where} names term {term}, which the certificate does not have")
+        for term in self._used.unfolded:
+            mine, other = theory.definitions[term], theory.definitions[image(term)]
+            if image(term) == term and all(image(o) == o for o in mine.operands):
+                continue
+            if (mine.kind, mine.data, mine.accesses, mine.rank) != (other.kind, other.data, other.accesses, other.rank):
+                raise Refused(f"{self._where}: term {image(term)} is defined otherwise than term {term}")
+            if other.operands != tuple(image(o) for o in mine.operands):
+                raise Refused(f"{self._where}: term {image(term)} reads other terms than those for term {term}")
+        for term in self._used.named:
+            alike = not theory.is_integer(term) or theory.is_integer(image(term))
+            if not alike or theory.facts.get(term) != theory.facts.get(image(term)):
+                raise Refused(f"{self._where}: less is known of term {image(term)} than of term {term}")
+            if theory.holes[image(term)] and not theory.holes[term]:
+                raise Refused(f"{self._where}: term {image(term)} needs a range that term {term} does not need")
+
+    def check(self, program: int, position: int, later: int) -> None:
+        """A later node is the same operator, on values that are the images of those of the earlier node."""
+        graph, ledger = self._ledger.graphs[program + 1], self._ledger
+        mine, other = graph.nodes[position], graph.nodes[later]
+        same = mine.op == other.op and mine.type == other.type and len(mine.operands) == len(other.operands)
+        if not same or isinstance(mine.op, ops.Recv | ops.Send):
+            raise Refused(f"{self._where}: {other.op.name} at %{later} does not repeat {mine.op.name} at %{position}")
+        shift = self._again.shifts[program + 1]
+        for a, b in zip(mine.operands, other.operands, strict=True):
+            if b == a + shift and (program, a) in self._inside:
+                continue
+            before, now = ledger.claim(program, a, self._where), ledger.claim(program, b, self._where)
+            if graph.nodes[a].type != graph.nodes[b].type or self.image(before) != now:
+                raise Refused(f"{self._where}: operand %{b} of %{later} is not the image of %{a}")
+
+    def image(self, value: int) -> int:
+        """The number of a value with its terms replaced."""
+        found = self._values.get(value)
+        if found is None:
+            tensor = self._ledger.values[value]
+            names = {term: self._image(term) for term in terms_of(tensor)}
+            found = self._values[value] = self._ledger.number(renamed(tensor, names))
+        return found
+
+    def _image(self, term: int) -> int:
+        return self._images.get(term, term)
+
+
+def _positions(equation: Equation) -> Sequence[tuple[int, int, int]]:
+    if isinstance(equation, Step):
+        return ((equation.program, equation.position, equation.value),)
+    return equation.members if isinstance(equation, Meeting) else ()
+
+
+def _all(found: Sequence[Used]) -> Used:
+    named = dict.fromkeys(term for used in found for term in used.named)
+    return Used(tuple(named), tuple(dict.fromkeys(term for used in found for term in used.unfolded)))
+
+
+def _without_groups(node: Node) -> Operator:
+    op = node.op
+    return replace(op, groups=()) if isinstance(op, _COLLECTIVES) else op
+
+
+def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
+    """For every receive the send that it meets: messages between two ranks arrive in the order they were sent."""
+    sent: defaultdict[object, list[tuple[int, int]]] = defaultdict(list)
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for rank, graph in enumerate(graphs):
+        for position, node in enumerate(graph.nodes):
+            if isinstance(node.op, ops.Send):
+                sent[rank, node.op.destination, node.op.tag].append((rank, position))
+    for rank, graph in enumerate(graphs):
+        waiting: defaultdict[object, int] = defaultdict(int)
+        for position, node in enumerate(graph.nodes):
+            if isinstance(node.op, ops.Recv):
+                channel = node.op.source, rank, node.op.tag
+                if waiting[channel] < len(sent[channel]):
+                    found[rank, position] = sent[channel][waiting[channel]]
+                waiting[channel] += 1
+    return found
+
+
+__all__ = ["REAL_ARITHMETIC", "Audit", "Refused", "Store", "audit"]

@@ -1,0 +1,144 @@
+"""What has been verified so far: the claims about nodes, and the lemmas that they are instances of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.proof.certificate import SEQUENTIAL, Certificate
+from rewright.proof.language import Tensor
+from rewright.proof.lemma import Statement, prove
+from rewright.proof.programs import Subject
+from rewright.proof.theory import Theory
+
+
+class Refused(RewrightError):
+    """A certificate that proves nothing; the message names the first step that is wrong."""
+
+
+class Store(Protocol):
+    """Lemmas that this checker proved before, by digest."""
+
+    def __contains__(self, digest: str) -> bool: ...
+
+    def add(self, digest: str) -> None:
+        """Remember a lemma that was proved."""
+        ...
+
+
+@dataclass
+class Audit:
+    """What was checked: equations, the lemmas they are instances of, how many of these were new, and seconds."""
+
+    equations: int = 0
+    lemmas: int = 0
+    proved: int = 0
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The terms that an equation is about, and those whose definitions it rests on."""
+
+    named: tuple[int, ...]
+    unfolded: tuple[int, ...]
+
+
+class Ledger:
+    """Claims by program and node; a claim is entered only once it is verified."""
+
+    def __init__(
+        self, certificate: Certificate, sequential: Graph, program: RankProgram, store: Store | None, seconds: float
+    ) -> None:
+        self.certificate = certificate
+        self.program = program
+        self.graphs = (sequential, *program.graphs)
+        self.values: list[Tensor] = list(certificate.values)
+        self.theory = Theory(certificate.terms, _integer_inputs(sequential))
+        self.audit = Audit()
+        self.seconds = seconds
+        self._claims: list[list[int | None]] = [[None] * len(graph.nodes) for graph in self.graphs]
+        self._numbers = {value: number for number, value in enumerate(self.values)}
+        self._store = store
+        self._done: dict[object, Used] = {}
+        self._proved: set[Statement] = set()
+
+    def value(self, number: int, where: str) -> Tensor:
+        """A value of the certificate; raises Refused where there is none of that number."""
+        if not 0 <= number < len(self.values):
+            raise Refused(f"{where} is claimed to be value {number}, which the certificate does not have")
+        return self.values[number]
+
+    def number(self, value: Tensor) -> int:
+        """The number of a value, a new one if need be."""
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def claim(self, program: int, position: int, where: str) -> int:
+        """The number of the value that a node was verified to have; raises Refused where it has none yet."""
+        found = self._claims[program + 1][position]
+        if found is None:
+            raise Refused(f"{where} reads %{position} of the {name_of(program)}, which no earlier equation is about")
+        return found
+
+    def enter(self, program: int, position: int, value: int, where: str) -> None:
+        """Enter a verified claim; raises Refused where the node has one."""
+        if self._claims[program + 1][position] is not None:
+            raise Refused(f"{where} is about %{position} of the {name_of(program)}, which has a value already")
+        self._claims[program + 1][position] = value
+
+    def missing(self) -> tuple[int, int] | None:
+        """The first node without a claim."""
+        for program, claims in enumerate(self._claims, start=SEQUENTIAL):
+            for position, claim in enumerate(claims):
+                if claim is None:
+                    return program, position
+        return None
+
+    def prove(
+        self, subject: Subject, operands: Sequence[int], result: int | None, unfold: tuple[int, ...], where: str
+    ) -> Used:
+        """Verify that a subject makes a value of operands, by a lemma; raises Refused where it is not proved."""
+        key = subject, tuple(operands), result, unfold
+        found = self._done.get(key)
+        if found is not None:
+            return found
+        claimed = None if result is None else self.values[result]
+        statement, named, unfolded = self.theory.statement(subject, [self.values[o] for o in operands], claimed, unfold)
+        self.audit.lemmas += 1
+        if statement not in self._proved:
+            why = None if self._store is not None and statement.digest in self._store else self._new(statement)
+            if why is not None:
+                raise Refused(f"{where} does not follow: {why}")
+            self._proved.add(statement)
+        found = self._done[key] = Used(named, unfolded)
+        return found
+
+    def _new(self, statement: Statement) -> str | None:
+        self.audit.proved += 1
+        why = prove(statement, self.seconds)
+        if why is None and self._store is not None:
+            self._store.add(statement.digest)
+        return why
+
+
+def name_of(program: int) -> str:
+    """A program in words."""
+    return "sequential program" if program == SEQUENTIAL else f"program of rank {program}"
+
+
+def _integer_inputs(graph: Graph) -> frozenset[str]:
+    found: set[str] = set()
+    for position in graph.inputs.values():
+        op = graph.nodes[position].op
+        if isinstance(op, ops.Input) and not op.tensor.dtype.is_float:
+            found.add(op.label)
+    return frozenset(found)

@@ -1,0 +1,259 @@
+"""One step of a proof as a statement of its own: what an operator makes of claimed operands is what is claimed.
+
+A statement speaks of terms by local numbers and holds for all tensors in the place of those that it does not define,
+so that steps which differ in their terms alone are one lemma, and a lemma is proved once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import cast
+
+from rewright import ops
+from rewright.ir.attributes import attributes
+from rewright.ir.dims import Dim, Rounded, SizeExpr, product
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
+from rewright.proof.meaning import Meaning, Place
+from rewright.proof.programs import Applied, NoMeaning, Subject
+from rewright.terms.normal.algebra import new_context
+from rewright.terms.normal.atoms import ONE, ZERO, Element, Polynomial, TooHard, polynomial, symbol
+from rewright.terms.normal.context import Context, OutOfTime
+from rewright.terms.normal.denote import Denoter, fixed
+from rewright.terms.normal.equality import difference
+from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, below
+
+_MOST_ENTRIES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """The values of an integer term lie in a set wherever the term is read in a window: start and length by axis."""
+
+    allowed: Region
+    window: tuple[tuple[Dim, Dim], ...] | None
+    """None: everywhere."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The subject applied to ``operands`` gives ``result``; or its two sides are equal where there is no result."""
+
+    subject: Subject
+    operands: tuple[Tensor, ...]
+    result: Tensor | None
+    definitions: tuple[tuple[int, Definition], ...]
+    integers: frozenset[int]
+    facts: tuple[tuple[int, Fact], ...]
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 over all that the statement says."""
+        said = (self.subject, self.operands, self.result, self.definitions, sorted(self.integers), self.facts)
+        return hashlib.sha256(repr(said).encode()).hexdigest()
+
+
+def prove(statement: Statement, seconds: float) -> str | None:
+    """Why a statement could not be proved within a time; None where it is proved for all tensors."""
+    context = new_context(seconds)
+    try:
+        return _Proof(statement, statement.subject.graph(), context).run()
+    except (NoMeaning, RewrightError) as error:
+        return str(error)
+    except TooHard as error:
+        return f"no rules for {error}"
+    except OutOfTime:
+        return f"the {seconds:g} s for one step are used up"
+    except (ZeroDivisionError, RecursionError, OverflowError) as error:
+        return f"the term is too hard: {type(error).__name__}"
+
+
+class _Claimed(Denoter):
+    """Denotes a graph whose inputs are claimed tensors."""
+
+    def __init__(self, context: Context, graph: Graph, operands: Sequence[Tensor]) -> None:
+        super().__init__(context, graph, size_of)
+        self._claims = dict(zip(graph.inputs.values(), operands, strict=True))
+        self.meaning: Meaning | None = None
+
+    def _denote(self, position: int, index: Place) -> Value:
+        claim = self._claims.get(position)
+        if claim is None or self.meaning is None:
+            return super()._denote(position, index)
+        return self.meaning.element(claim, index)
+
+
+def size_of(dim: Dim) -> Polynomial:
+    """A size as a polynomial."""
+    if not isinstance(dim, SizeExpr):
+        return polynomial(dim)
+    total = ZERO
+    for names, coefficient in dim.terms:
+        factors = polynomial(coefficient)
+        for name in names:
+            if isinstance(name, Rounded):
+                raise TooHard("a rounded quotient of sizes")
+            factors = factors * symbol(name)
+        total = total + factors
+    return total
+
+
+class _Proof:
+    def __init__(self, statement: Statement, graph: Graph, context: Context) -> None:
+        self._statement = statement
+        self._graph = graph
+        self._context = context
+        for name in sorted(_symbols(statement, graph)):
+            context.size(name, 1)
+        self._denoter = _Claimed(context, graph, statement.operands)
+        self._meaning = Meaning(self._denoter, dict(statement.definitions), statement.integers)
+        self._denoter.meaning = self._meaning
+        for term, fact in statement.facts:
+            context.universal[f"t{term}"] = [self._fact(fact)]
+
+    def run(self) -> str | None:
+        statement = self._statement
+        first, *second = self._graph.outputs.values()
+        shape = self._graph.nodes[first].type.shape
+        op = statement.subject.op if isinstance(statement.subject, Applied) else None
+        if isinstance(op, ops.Constant) and len(op.values) > 1 and statement.result is not None:
+            return self._enumerated(op, statement.result)
+        if statement.result is not None:
+            return self._against(statement.result, first, lambda place: place)
+        likely = next((v for o in statement.operands for v in views(o) if len(v.dims) == len(shape)), None)
+        dims = likely.dims if likely is not None and _fits(likely, shape) else tuple((n,) for n in shape)
+        with self._context.scope():
+            _, place = self._index(dims)
+            return self._compare(self._denoter.value(first, place), self._denoter.value(second[0], place))
+
+    def _against(self, result: Tensor, position: int, whole: Callable[[Place], Place]) -> str | None:
+        """Compare with a claim part by part; ``whole`` turns an index of this part into one of the result."""
+        if isinstance(result, View):
+            with self._context.scope():
+                digits, place = self._index(result.dims)
+                if self._context.contradictory():
+                    return None
+                return self._compare(
+                    self._denoter.value(position, whole(place)), self._meaning.at_digits(result, digits)
+                )
+        start = ZERO
+        for part, length in zip(result.parts, result.lengths, strict=True):
+            found = self._against(part, position, self._of_part(result, length, start, whole))
+            if found is not None:
+                return found
+            start = start + self._meaning.size(length)
+        return None
+
+    def _of_part(
+        self, result: Pieces, length: Dim, start: Polynomial, whole: Callable[[Place], Place]
+    ) -> Callable[[Place], Place]:
+        """From the index of a part to that of the whole."""
+        own, width, axis = self._meaning.size(length), self._meaning.total(result.lengths), result.axis
+
+        def moved(place: Place) -> Place:
+            index = place[axis]
+            if result.rows != 1:
+                row, index = self._meaning.divided(index, own)
+                index = row * width + index
+            return whole((*place[:axis], index + start, *place[axis + 1 :]))
+
+        return moved
+
+    def _enumerated(self, constant: ops.Constant, result: Tensor) -> str | None:
+        """Compare a table with a claim entry by entry."""
+        shape = [n for n in constant.tensor.shape if isinstance(n, int)]
+        if len(constant.values) > _MOST_ENTRIES:
+            return f"a table of {len(constant.values)} entries"
+        for place, entry in zip(itertools.product(*map(range, shape)), constant.values, strict=True):
+            value = self._meaning.element(result, tuple(polynomial(i) for i in place))
+            found = self._compare(fixed(entry), value)
+            if found is not None:
+                return found
+        return None
+
+    def _index(self, dims: Sequence[Sequence[Dim]]) -> tuple[list[Polynomial], Place]:
+        """A fresh index in range: its digits, and the indices they make."""
+        digits: list[Polynomial] = []
+        place: list[Polynomial] = []
+        for lengths in dims:
+            index = ZERO
+            for length in lengths:
+                size, digit = self._meaning.size(length), ZERO
+                if size != ONE:
+                    name = self._context.fresh("i")
+                    self._context.range(name, ZERO, size)
+                    digit = symbol(name)
+                digits.append(digit)
+                index = index * size + digit
+            place.append(index)
+        return digits, tuple(place)
+
+    def _compare(self, left: Value, right: Value) -> str | None:
+        found = difference(self._context, left, right)
+        if found is None:
+            return None
+        return f"it is {_short(found.left)} and is claimed to be {_short(found.right)}"
+
+    def _fact(self, fact: Fact) -> Callable[[Element], Iterator[tuple[Guard | bool, bool]]]:
+        """What a fact says of one element, which must lie in its window."""
+
+        def of(element: Element) -> Iterator[tuple[Guard | bool, bool]]:
+            if self._inside(element, fact):
+                yield from ((guard, True) for guard in allowed(polynomial(element), fact.allowed, self._meaning.size))
+
+        return of
+
+    def _inside(self, element: Element, fact: Fact) -> bool:
+        if fact.window is None:
+            return True
+        decide = self._context.decide_cheaply
+        for place, (start, length) in zip(element.index, fact.window, strict=True):
+            low = self._meaning.size(start)
+            if not (decide(at_least(place, low)) and decide(below(place, low + self._meaning.size(length)))):
+                return False
+        return True
+
+
+def allowed(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]) -> Iterator[Guard | bool]:
+    """That an integer lies in a set of intervals in ascending order: the ends, and that it is in none of the gaps."""
+    ranges = [box[0] for box, _ in region]
+    if not ranges:
+        yield False
+        return
+    (first, _), (_, last) = ranges[0], ranges[-1]
+    if first is not None:
+        yield at_least(value, size(first))
+    if last is not None:
+        yield below(value, size(last))
+    for (_, stop), (start, _) in zip(ranges, ranges[1:], strict=False):
+        if stop is not None and start is not None:
+            yield at_least_zero((value - size(stop) + 1) * (value - size(start)))
+
+
+def _fits(view: View, shape: Sequence[Dim]) -> bool:
+    return all(product(digits) == size for digits, size in zip(view.dims, shape, strict=True))
+
+
+def _symbols(statement: Statement, graph: Graph) -> frozenset[str]:
+    """The size symbols of a statement."""
+    found: set[str] = set()
+    stack: list[object] = [statement.operands, statement.result, statement.definitions, statement.facts]
+    stack += [(node.type.shape, tuple(attributes(node.op).values())) for node in graph.nodes]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, SizeExpr):
+            found |= value.symbols()
+        elif isinstance(value, tuple):
+            stack.extend(cast("tuple[object, ...]", value))
+        elif isinstance(value, (View, Pieces, Addend, Definition, Fact)):
+            stack.extend(getattr(value, field.name) for field in fields(value))
+    return frozenset(found)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."

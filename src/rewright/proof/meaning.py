@@ -1,0 +1,310 @@
+"""What claims mean: the elements of tensors of the certificate's language, in the normal form of scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import cast
+
+from rewright.ir.dims import Dim
+from rewright.proof.language import Access, Definition, Index, Region, Tensor, View
+from rewright.terms.normal.atoms import ONE, ZERO, Element, Number, Polynomial, TooHard, polynomial, symbol
+from rewright.terms.normal.cases import branch, each, finite, only_where
+from rewright.terms.normal.context import Context
+from rewright.terms.normal.denote import Denoter, fixed
+from rewright.terms.normal.division import floor_quotient, floor_remainder
+from rewright.terms.normal.guards import Leaf, Value, at_least, below
+from rewright.terms.normal.maxima import max_over
+from rewright.terms.normal.sums import add, sum_over
+
+Place = tuple[Polynomial, ...]
+Parts = Mapping[int, Region]
+
+_COMPARISONS = {
+    "greater": "compare_GT",
+    "greater_or_equal": "compare_GE",
+    "equal": "compare_EQ",
+    "not_equal": "compare_NE",
+}
+
+
+class Meaning:
+    """Elements of claimed tensors; a term without a definition is a free tensor of which only its name is known."""
+
+    def __init__(self, denoter: Denoter, definitions: Mapping[int, Definition], integers: frozenset[int]) -> None:
+        self._denoter = denoter
+        self._context: Context = denoter.context
+        self._definitions = definitions
+        self._integers = integers
+        self._inside: dict[int, frozenset[int]] = {}
+
+    def element(self, tensor: Tensor, place: Place) -> Value:
+        """The element of a tensor; raises TooHard where the normal form has no rules for it."""
+        if isinstance(tensor, View):
+            return self.at_digits(
+                tensor, [d for i, n in zip(place, tensor.dims, strict=True) for d in self._digits(i, n)]
+            )
+        index, width = place[tensor.axis], self.total(tensor.lengths)
+        row, position = ZERO, index
+        if tensor.rows != 1:
+            row, position = self.divided(index, width)
+
+        def from_part(number: int, start: Polynomial) -> Value:
+            length = self.size(tensor.lengths[number])
+
+            def here() -> Value:
+                inner = row * length + position - start
+                return self.element(tensor.parts[number], (*place[: tensor.axis], inner, *place[tensor.axis + 1 :]))
+
+            if number == len(tensor.parts) - 1:
+                return here()
+            stop = start + length
+            return branch(self._context, below(position, stop), here, lambda: from_part(number + 1, stop))
+
+        return from_part(0, ZERO)
+
+    def at_digits(self, view: View, digits: Sequence[Polynomial]) -> Value:
+        """The element of a view at values of its digits."""
+        total: Value = ZERO
+        for addend in view.addends:
+            value = self._at(addend.term, self._access(addend.access, digits), dict(addend.parts))
+            total = self._plus(total, self._scaled(value, addend.coefficient))
+        return total
+
+    def size(self, size: Dim) -> Polynomial:
+        """A size as a number of the normal form."""
+        return self._denoter.sizes(size)
+
+    def total(self, sizes: Sequence[Dim]) -> Polynomial:
+        """The sum of sizes."""
+        return sum((self.size(n) for n in sizes), start=ZERO)
+
+    def divided(self, value: Polynomial, by: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """Quotient and remainder of an index."""
+        return floor_quotient(self._context, value, by), floor_remainder(self._context, value, by)
+
+    def _digits(self, index: Polynomial, lengths: Sequence[Dim]) -> list[Polynomial]:
+        found: list[Polynomial] = []
+        for number, length in enumerate(reversed(lengths)):
+            if number == len(lengths) - 1:
+                found.append(index)
+                break
+            index, digit = self.divided(index, self.size(length))
+            found.append(digit)
+        return found[::-1]
+
+    def _access(self, access: Access, values: Mapping[int, Value] | Sequence[Value]) -> tuple[Value, ...]:
+        return tuple(self._index(index, values) for index in access)
+
+    def _index(self, index: Index, values: Mapping[int, Value] | Sequence[Value]) -> Value:
+        constant, terms = index
+        total: Value = self.size(constant)
+        for variable, stride in terms:
+            value, factor = values[variable], self.size(stride)
+            if isinstance(total, Polynomial) and isinstance(value, Polynomial):
+                total = total + factor * value
+            else:
+                total = each(self._context, lambda a, b, f=factor: finite(a) + f * finite(b), total, value)
+        return total
+
+    def _plus(self, left: Value, right: Value) -> Value:
+        # Nothing plus an infinity is that infinity, which has no sum with anything else.
+        return right if left == ZERO else left if right == ZERO else add(self._context, left, right)
+
+    def _scaled(self, value: Value, factor: Fraction | int) -> Value:
+        return value if factor == 1 else each(self._context, _times(factor), value)
+
+    def _at(self, term: int, place: tuple[Value, ...], parts: Parts) -> Value:
+        """The element of a term; ``parts`` are the ranges of the folds and guards inside it that have none."""
+        if all(isinstance(i, Polynomial) for i in place):
+            index = cast("Place", place)
+            key = ("term", term, index, tuple(sorted(parts.items())))
+            found = self._context.memo(key)
+            if found is None:
+                found = self._defined(term, index, parts)
+                self._context.remember(key, found)
+            return found
+        return each(self._context, lambda *leaves: self._at(term, tuple(finite(i) for i in leaves), parts), *place)
+
+    def _defined(self, term: int, index: Place, parts: Parts) -> Value:
+        definition = self._definitions.get(term)
+        if definition is None or definition.kind in ("input", "table", "opaque"):
+            if parts:
+                raise TooHard("a range for a term that takes none")
+            entry = None if definition is None or definition.kind != "table" else _entry(definition, index)
+            return polynomial(Element(f"t{term}", index, term in self._integers)) if entry is None else entry
+        if len(index) != definition.rank:
+            raise TooHard("an index of another rank than its term")
+        if definition.kind in ("fold", "guard"):
+            if term not in parts:
+                raise TooHard(f"a {definition.kind} without a range")
+            return self._ranged(definition, index, parts[term], {k: v for k, v in parts.items() if k != term})
+        return _KINDS[definition.kind](self, definition, index, parts)
+
+    def _operands(self, definition: Definition, index: Place, parts: Parts) -> list[Value]:
+        return [
+            self._at(operand, self._access(access, index), self._open(operand, parts))
+            for operand, access in zip(definition.operands, definition.accesses, strict=True)
+        ]
+
+    def _open(self, term: int, parts: Parts) -> Parts:
+        """Those of the ranges that a term needs."""
+        return {hole: region for hole, region in parts.items() if hole in self._holes(term)} if parts else parts
+
+    def _holes(self, term: int) -> frozenset[int]:
+        """The folds and guards inside a term that have no range."""
+        found = self._inside.get(term)
+        if found is None:
+            definition = self._definitions.get(term)
+            inner = [self._holes(operand) for operand in definition.operands] if definition is not None else []
+            found = self._inside[term] = holes(term, definition, inner)
+        return found
+
+    def _number(self, definition: Definition, index: Place, parts: Parts) -> Value:
+        return fixed(float(str(definition.data[0]))) if definition.data[0] != 1 else ONE
+
+    def _position(self, definition: Definition, index: Place, parts: Parts) -> Value:
+        return index[0]
+
+    def _size(self, definition: Definition, index: Place, parts: Parts) -> Value:
+        return self.size(cast("Dim", definition.data[0]))
+
+    def _add(self, definition: Definition, index: Place, parts: Parts) -> Value:
+        total: Value = ZERO
+        coefficients = cast("tuple[Fraction, ...]", definition.data[0])
+        for coefficient, value in zip(coefficients, self._operands(definition, index, parts), strict=True):
+            total = self._plus(total, self._scaled(value, coefficient))
+        return total
+
+    def _apply(self, definition: Definition, index: Place, parts: Parts) -> Value:
+        return self._function(str(definition.data[0]), self._operands(definition, index, parts))
+
+    def _function(self, name: str, arguments: list[Value]) -> Value:
+        first = arguments[0]
+        if name == "identity":
+            return first
+        if name == "reciprocal":
+            return self._denoter.apply("divide", (ONE, first), True)
+        if name in ("where", "where_not"):
+            chosen, other = (arguments[1], ZERO) if name == "where" else (ZERO, arguments[1])
+            return self._denoter.choose(first, lambda: chosen, lambda: other)
+        real = not all(isinstance(value, Polynomial) and value.integer for value in arguments)
+        while len(arguments) > 2 and name in ("multiply", "maximum", "minimum"):
+            arguments = [self._denoter.apply(name, (arguments[0], arguments[1]), real), *arguments[2:]]
+        return self._denoter.apply(_COMPARISONS.get(name, name), tuple(arguments), real)
+
+    def _take(self, definition: Definition, index: Place, parts: Parts) -> Value:
+        values: dict[int, Value] = dict(enumerate(index))
+        for number, operand in enumerate(definition.operands[1:], start=1):
+            values[-number] = self._at(operand, self._access(definition.accesses[number], index), {})
+        source = definition.operands[0]
+        return self._at(source, self._access(definition.accesses[0], values), self._open(source, parts))
+
+    def _closed(self, definition: Definition, index: Place, parts: Parts) -> Value:
+        hole = self._definitions.get(definition.operands[0])
+        if hole is None or hole.kind not in ("fold", "guard"):
+            raise TooHard("a range of a term that takes none")
+        return self._ranged(hole, index, cast("Region", definition.data[0]), parts)
+
+    def _ranged(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:
+        if hole.kind == "guard":
+            return self._guarded(hole, index, region, parts)
+        kind, axes = str(hole.data[0]), cast("tuple[int, ...]", hole.data[1])
+        total: Value | None = None
+        for box, count in region:
+            value = self._folded(hole, kind, axes, box, index, parts)
+            if kind == "sum":
+                value = self._scaled(value, count)
+                total = value if total is None else self._plus(total, value)
+            elif kind in ("maximum", "minimum") and count == 1:
+                total = value if total is None else self._denoter.apply(kind, (total, value), True)
+            else:
+                raise TooHard(f"a {kind} that counts a range {count} times")
+        return ZERO if total is None else total
+
+    def _folded(
+        self, hole: Definition, kind: str, axes: Sequence[int], box: Sequence[object], index: Place, parts: Parts
+    ) -> Value:
+        """A fold over one box, the innermost binder last."""
+        body = hole.operands[0]
+
+        def nest(number: int, bound: dict[int, Polynomial]) -> Value:
+            if number == len(axes):
+                rest = iter(index)
+                full = tuple(bound[a] if a in bound else next(rest) for a in range(len(index) + len(axes)))
+                return self._at(body, full, self._open(body, parts))
+            low, high = cast("tuple[Dim, Dim]", box[number])
+            start, count = self.size(low), self.size(high) - self.size(low)
+            name = self._context.fresh("k")
+            with self._context.ranges([(name, ZERO, count)]):
+                inner = nest(number + 1, {**bound, axes[number]: symbol(name) + start})
+            if kind == "sum":
+                return sum_over(self._context, name, count, inner)
+            if kind == "maximum":
+                return max_over(self._context, name, count, inner)
+            raise TooHard(f"a fold of kind {kind}")
+
+        return nest(0, {})
+
+    def _guarded(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:
+        (tested, inner), (where, inside) = hole.operands, hole.accesses
+        value = self._at(tested, self._access(where, index), {})
+
+        def body(count: Fraction) -> Callable[[], Value]:
+            return lambda: self._scaled(self._at(inner, self._access(inside, index), self._open(inner, parts)), count)
+
+        total: Value = ZERO
+        for ((low, high),), count in region:
+
+            def leaf(one: Leaf, low: Dim | None = low, high: Dim | None = high, count: Fraction = count) -> Value:
+                here = body(count)
+                number = finite(one)
+                if not number.integer:
+                    raise TooHard("a guard on a value that may be no integer")
+                if high is not None:
+                    here = self._where(below(number, self.size(high)), here)
+                if low is not None:
+                    here = self._where(at_least(number, self.size(low)), here)
+                return here()
+
+            total = self._plus(total, each(self._context, leaf, value))
+        return total
+
+    def _where(self, guard: object, body: Callable[[], Value]) -> Callable[[], Value]:
+        return lambda: only_where(self._context, guard, True, body)
+
+
+def holes(term: int, definition: Definition | None, inner: Sequence[frozenset[int]]) -> frozenset[int]:
+    """The folds and guards inside a term that have no range, from those inside of its operands."""
+    found = frozenset[int]().union(*inner)
+    if definition is not None and definition.kind in ("fold", "guard"):
+        return found | {term}
+    return found - {definition.operands[0]} if definition is not None and definition.kind == "ranged" else found
+
+
+def _entry(table: Definition, index: Place) -> Value | None:
+    """The entry of a table at an index of numbers, which must be inside."""
+    shape, values = cast("tuple[tuple[int, ...], tuple[float, ...]]", table.data)
+    flat = 0
+    for place, length in zip(index, shape, strict=True):
+        number = place.constant()
+        if not isinstance(number, int) or not 0 <= number < length:
+            return None
+        flat = flat * length + number
+    return fixed(values[flat])
+
+
+def _times(factor: Number) -> Callable[[Leaf], Value]:
+    return lambda leaf: finite(leaf) * factor
+
+
+_Rule = Callable[[Meaning, Definition, Place, Parts], Value]
+_KINDS: dict[str, _Rule] = {
+    "number": Meaning._number,
+    "index": Meaning._position,
+    "size": Meaning._size,
+    "add": Meaning._add,
+    "apply": Meaning._apply,
+    "take": Meaning._take,
+    "ranged": Meaning._closed,
+}

@@ -1,0 +1,192 @@
+"""The small graphs that steps are about: one operator, one collective on all its members, one relation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from rewright import ops
+from rewright.ir.dims import Dim, divide
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.operator import Operator
+from rewright.ir.placement import AxisRuns
+from rewright.ir.types import TensorType
+
+_JOINS: dict[str, type[Operator]] = {
+    "sum": ops.Add,
+    "max": ops.Maximum,
+    "min": ops.Minimum,
+    "maximum": ops.Maximum,
+    "minimum": ops.Minimum,
+    "product": ops.Multiply,
+    "and": ops.And,
+    "or": ops.Or,
+}
+
+
+class NoMeaning(Exception):
+    """A step that has no meaning as a small graph; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One operator."""
+
+    op: Operator
+    types: tuple[TensorType, ...]
+
+    def graph(self) -> Graph:
+        """The operator on inputs of these types."""
+        builder, inputs = _started(self.types)
+        builder.output("result", builder.add(self.op, *inputs))
+        return builder.build()
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """What one member of a group holds after a collective, from the operands of all members in group order."""
+
+    operators: tuple[Operator, ...]
+    types: tuple[TensorType, ...]
+    member: int
+
+    def graph(self) -> Graph:
+        """The same in operators of one device. Raises NoMeaning for operators that do not fit together."""
+        builder, inputs = _started(self.types)
+        op = self.operators[0]
+        if isinstance(op, ops.AllReduce):
+            result = _joined(builder, op.kind, inputs)
+        elif isinstance(op, ops.AllGather):
+            result = builder.add(ops.Concatenate(op.dimension), *inputs)
+        elif isinstance(op, ops.ReduceScatter):
+            result = _chunk(builder, _joined(builder, op.kind, inputs), op.dimension, len(inputs), self.member)
+        elif isinstance(op, ops.AllToAll):
+            senders = zip(self.operators, inputs, strict=True)
+            arrived = [_sent(builder, sender, x, len(inputs), self.member) for sender, x in senders]
+            result = builder.add(ops.Concatenate(op.concat_dimension), *arrived)
+        else:
+            raise NoMeaning(f"{op.name} is no collective that the checker knows")
+        builder.output("result", result)
+        return builder.build()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a rank holds of a global tensor: along every axis some runs of it."""
+
+    type: TensorType
+    runs: tuple[AxisRuns, ...]
+
+    def graph(self) -> Graph:
+        """Slices and concatenations of the global tensor."""
+        builder, (whole,) = _started((self.type,))
+        builder.output("result", _window(builder, whole, self.runs))
+        return builder.build()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAddend:
+    """What a rank holds of a tensor of addends: a window of one of them."""
+
+    type: TensorType
+    runs: tuple[AxisRuns, ...]
+    count: int
+    own: int
+
+    def graph(self) -> Graph:
+        """One row of the tensor of addends, and of that its window."""
+        builder, (addends,) = _started((_stacked(self.type, self.count),))
+        rest = self.type.shape
+        row = ops.Slice((self.own, *(0 for _ in rest)), (self.own + 1, *rest), (1,) * (len(rest) + 1))
+        one = builder.add(ops.Reshape(rest), builder.add(row, addends))
+        builder.output("result", _window(builder, one, self.runs))
+        return builder.build()
+
+
+@dataclass(frozen=True, slots=True)
+class AllAddends:
+    """The sum of a tensor of addends."""
+
+    type: TensorType
+    count: int
+
+    def graph(self) -> Graph:
+        """A sum over the first axis."""
+        builder, (addends,) = _started((_stacked(self.type, self.count),))
+        builder.output("result", builder.add(ops.Reduce("sum", (0,)), addends))
+        return builder.build()
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """A window of a global tensor equals the reduction of what a group holds."""
+
+    type: TensorType
+    runs: tuple[AxisRuns, ...]
+    held: tuple[TensorType, ...]
+    reduction: str
+
+    def graph(self) -> Graph:
+        """Both sides as two outputs."""
+        builder, (whole, *held) = _started((self.type, *self.held))
+        builder.output("result", _window(builder, whole, self.runs))
+        builder.output("reduced", _joined(builder, self.reduction, held))
+        return builder.build()
+
+
+Subject = Union[Applied, Collective, Window, OwnAddend, AllAddends, Reduced]
+"""What a statement is about, as a graph whose inputs are claimed tensors."""
+
+
+def _stacked(kind: TensorType, count: int) -> TensorType:
+    return TensorType((count, *kind.shape), kind.dtype)
+
+
+def _started(types: Sequence[TensorType]) -> tuple[GraphBuilder, list[int]]:
+    builder = GraphBuilder()
+    return builder, [builder.input(f"x{k}", ops.Input(f"x{k}", kind)) for k, kind in enumerate(types)]
+
+
+def _joined(builder: GraphBuilder, kind: str, positions: Sequence[int]) -> int:
+    """A tree of binary operators, as deep as the logarithm of their number."""
+    row = list(positions)
+    while len(row) > 1:
+        pairs = [row[k : k + 2] for k in range(0, len(row), 2)]
+        row = [builder.add(_JOINS[kind](), *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return row[0]
+
+
+def _cut(builder: GraphBuilder, position: int, axis: int, start: Dim, length: Dim) -> int:
+    shape = builder.type(position).shape
+    if start == 0 and length == shape[axis]:
+        return position
+    low = tuple(start if a == axis else 0 for a in range(len(shape)))
+    high = tuple(start + length if a == axis else n for a, n in enumerate(shape))
+    return builder.add(ops.Slice(low, high, (1,) * len(shape)), position)
+
+
+def _chunk(builder: GraphBuilder, position: int, axis: int, parts: int, number: int) -> int:
+    size = divide(builder.type(position).shape[axis], parts)
+    if size is None:
+        raise NoMeaning(f"axis {axis} of {builder.type(position)} has no {parts} equal parts")
+    return _cut(builder, position, axis, size * number, size)
+
+
+def _sent(builder: GraphBuilder, op: Operator, position: int, count: int, receiver: int) -> int:
+    """What one member of an all-to-all sends to another."""
+    if not isinstance(op, ops.AllToAll):
+        raise NoMeaning(f"an all_to_all that meets {op.name}")
+    if op.send_splits is None:
+        return _chunk(builder, position, op.split_dimension, count, receiver)
+    start = sum(op.send_splits[:receiver])
+    return _cut(builder, position, op.split_dimension, start, op.send_splits[receiver])
+
+
+def _window(builder: GraphBuilder, position: int, by_axis: Sequence[AxisRuns]) -> int:
+    for axis, runs in enumerate(by_axis):
+        parts = [_cut(builder, position, axis, start, length) for start, length in runs]
+        if not parts:
+            parts = [_cut(builder, position, axis, 0, 0)]
+        position = parts[0] if len(parts) == 1 else builder.add(ops.Concatenate(axis), *parts)
+    return position

@@ -1,0 +1,94 @@
+"""The terms of a certificate: their definitions, what follows from those, and statements about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from rewright.proof.language import Definition, Tensor, renamed, terms_of
+from rewright.proof.lemma import Fact, Statement
+from rewright.proof.meaning import holes
+from rewright.proof.programs import Subject
+
+_INTEGER_FUNCTIONS = frozenset(
+    {"identity", "multiply", "maximum", "minimum", "abs", "negate", "sign", "where", "where_not", "divide", "remainder"}
+    | {"and", "or", "xor", "not", "integer_power", "power_integer"}
+)
+_ALWAYS = frozenset({"number", "index", "size"})
+_TRUTHS = frozenset({"greater", "greater_or_equal", "equal", "not_equal", "is_finite"})
+
+
+class Theory:
+    """Definitions in order, each over earlier terms, with which terms are integers and which have open ranges."""
+
+    def __init__(self, definitions: Sequence[Definition], integer_inputs: frozenset[str]) -> None:
+        self.definitions = definitions
+        self.facts: dict[int, Fact] = {}
+        self.holes: list[frozenset[int]] = []
+        self._integers: list[bool] = []
+        for term, definition in enumerate(definitions):
+            self.holes.append(holes(term, definition, [self.holes[o] for o in definition.operands]))
+            self._integers.append(self._is_integer(definition, integer_inputs))
+
+    def is_integer(self, term: int) -> bool:
+        """Whether every element of a term is an integer by its definition."""
+        return self._integers[term]
+
+    def _is_integer(self, definition: Definition, inputs: frozenset[str]) -> bool:
+        kind, known = definition.kind, [self._integers[operand] for operand in definition.operands]
+        if kind == "input":
+            return definition.data[0] in inputs
+        if kind == "table":
+            return all(isinstance(v, int) for v in cast("tuple[object, ...]", definition.data[1]))
+        if kind == "add":
+            return all(known) and all(c == int(c) for c in cast("tuple[int, ...]", definition.data[0]))
+        if kind == "apply":
+            name = str(definition.data[0])
+            return name in _TRUTHS or (name.startswith("convert to i") or (name in _INTEGER_FUNCTIONS and all(known)))
+        if kind == "guard":
+            return known[1]
+        if kind == "number":
+            return definition.data[0] == 1
+        return kind in ("index", "size") or (kind in ("fold", "ranged", "take") and known[0])
+
+    def statement(
+        self, subject: Subject, operands: Sequence[Tensor], result: Tensor | None, unfold: Iterable[int]
+    ) -> tuple[Statement, tuple[int, ...], tuple[int, ...]]:
+        """The statement about a step over local numbers, the terms it names, and those whose definitions it uses.
+
+        ``unfold`` are the terms that the step looks into; those with open ranges are always looked into.
+        """
+        opened = frozenset(unfold)
+        numbers: dict[int, int] = {}
+        for tensor in (*operands, *([] if result is None else [result])):
+            for term in terms_of(tensor):
+                numbers.setdefault(term, len(numbers))
+        queue, used = list(numbers), list[int]()
+        for term in queue:
+            if term not in opened and not self.holes[term] and self.definitions[term].kind not in _ALWAYS:
+                continue
+            used.append(term)
+            for operand in self.definitions[term].operands:
+                if operand not in numbers:
+                    numbers[operand] = len(numbers)
+                    queue.append(operand)
+        statement = Statement(
+            subject,
+            tuple(renamed(tensor, numbers) for tensor in operands),
+            None if result is None else renamed(result, numbers),
+            tuple((numbers[term], self._local(term, numbers)) for term in used),
+            frozenset(number for term, number in numbers.items() if self._integers[term]),
+            tuple((number, self.facts[term]) for term, number in numbers.items() if term in self.facts),
+        )
+        return statement, tuple(numbers), tuple(used)
+
+    def _local(self, term: int, numbers: dict[int, int]) -> Definition:
+        found = self.definitions[term]
+        # Which input it is does not matter to a step: its definition says no more than that it is free.
+        data = () if found.kind == "input" else found.data
+        return Definition(found.kind, data, tuple(numbers[o] for o in found.operands), found.accesses, found.rank)
+
+    def outermost(self, tensors: Sequence[Tensor]) -> tuple[int, ...]:
+        """The sums that tensors are made of."""
+        found = dict.fromkeys(term for tensor in tensors for term in terms_of(tensor))
+        return tuple(term for term in found if self.definitions[term].kind in ("add", "ranged"))

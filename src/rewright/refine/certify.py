@@ -1,0 +1,161 @@
+"""A proof written down as a certificate: everything that lifting did, in the language of ``rewright.proof``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import cast
+
+from rewright import ops
+from rewright.ir.attributes import parse_size
+from rewright.ir.digest import digest
+from rewright.ir.dims import divide
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Placement, RankProgram
+from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
+from rewright.lifting.terms import Terms
+from rewright.lifting.trace import terms_of
+from rewright.lifting.value import Pieces, Value
+from rewright.proof import language
+from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Repetition, Step
+from rewright.proof.facts import known_where
+from rewright.proof.language import Access, Definition, Kind, Tensor
+from rewright.refine.check import Proof
+
+_SECONDS = 5.0
+
+
+class NotCertified(RewrightError):
+    """A proof that the certificate's language cannot express; the message says what is missing."""
+
+
+def certificate(sequential: Graph, program: RankProgram, proof: Proof, relations: Mapping[str, Placement]) -> Certificate:
+    """The certificate of a proof that kept a journal. Raises NotCertified."""
+    journal = proof.lifter.journal
+    if journal is None:
+        raise NotCertified("the proof kept no journal")
+    return _Writer(sequential, program, proof, journal).write(relations)
+
+
+class _Writer:
+    def __init__(self, sequential: Graph, program: RankProgram, proof: Proof, journal: Journal) -> None:
+        self._sequential = sequential
+        self._program = program
+        self._proof = proof
+        self._journal = journal
+        self._terms: Terms = proof.lifter.algebra.terms
+        self._values: dict[int, int] = {}
+        """Numbers of values in the certificate, by their number in the engine."""
+        self._names: dict[int, int] = {}
+
+    def write(self, relations: Mapping[str, Placement]) -> Certificate:
+        given = [*self._given(SEQUENTIAL, self._sequential)]
+        for rank, graph in enumerate(self._program.graphs):
+            given += self._given(rank, graph)
+        for entry in self._journal.entries:
+            if isinstance(entry, Entry):
+                for value in entry.values:
+                    self._values.setdefault(value, len(self._values))
+        needed = self._needed()
+        self._names = {term: number for number, term in enumerate(sorted(needed))}
+        values = self._proof.lifter.values
+        return Certificate(
+            digest(self._sequential),
+            tuple(digest(graph) for graph in self._program.graphs),
+            self._program.mesh.axes,
+            dict(relations),
+            dict(self._proof.placements),
+            tuple(self._proof.assumptions),
+            self._facts(),
+            tuple(self._definition(term) for term in self._names),
+            tuple(self._tensor(values[value]) for value in self._values),
+            tuple((program, name, self._values[value]) for program, name, value in given),
+            tuple(self._equation(entry) for entry in self._journal.entries),
+        )
+
+    def _given(self, program: int, graph: Graph) -> Iterable[tuple[int, str, int]]:
+        lifted = self._proof.sequential if program == SEQUENTIAL else self._proof.ranks[program]
+        for name, position in graph.inputs.items():
+            value = lifted.values[position]
+            self._values.setdefault(value, len(self._values))
+            yield program, name, value
+
+    def _needed(self) -> set[int]:
+        """Every term that a value or an equation names, and all that these are made of."""
+        values = self._proof.lifter.values
+        stack = [term for value in self._values for term in terms_of(values[value])]
+        for entry in self._journal.entries:
+            stack.extend(entry.terms if isinstance(entry, Entry) else entry.images.values())
+        stack.extend(self._proof.lifter.algebra.facts.known)
+        found: set[int] = set()
+        while stack:
+            term = stack.pop()
+            if term not in found:
+                found.add(term)
+                stack.extend(self._terms.graph.node(term)[1])
+        return found
+
+    def _equation(self, entry: Entry | Again) -> Equation:
+        if isinstance(entry, Entry):
+            unfold = tuple(self._names[term] for term in entry.terms)
+            values = [self._values[value] for value in entry.values]
+            if entry.meeting:
+                members = zip(entry.places, values, strict=True)
+                return Meeting(tuple((rank, position, value) for (rank, position), value in members), unfold)
+            program, position = entry.places[0]
+            return Step(program, position, values[0], unfold)
+        return self._repetition(entry)
+
+    def _repetition(self, again: Again) -> Repetition:
+        programs = range(SEQUENTIAL, len(self._program.graphs))
+        images = tuple(
+            (self._names[term], self._names[image]) for term, image in again.images.items() if term in self._names
+        )
+        return Repetition(again.first, again.last, tuple(again.shifts.get(p, 0) for p in programs), images)
+
+    def _facts(self) -> tuple[RangeFact, ...]:
+        """Facts about inputs, each with a look-up that needs it."""
+        found: list[RangeFact] = []
+        graph = self._sequential
+        lookups = [p for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Gather | ops.DynamicSlice)]
+        for term, region in self._proof.lifter.algebra.facts.known.items():
+            definition = self._definition(term)
+            for position in lookups if definition.kind == "input" else []:
+                fact = RangeFact(0, region, position)
+                if not isinstance(known_where(graph, fact, [definition], _SECONDS), str):
+                    found.append(replace(fact, term=self._names[term]))
+                    break
+        return tuple(found)
+
+    def _definition(self, term: int) -> Definition:
+        label = self._terms.node_label(term)
+        kind, *rest = label.content
+        operands = tuple(self._names[child] for child in self._terms.graph.node(term)[1])
+        accesses: tuple[Access, ...] = ()
+        if kind in ("apply", "add", "guard", "take", "opaque"):
+            accesses = cast("tuple[Access, ...]", rest.pop())
+        if kind == "size":
+            rest = [parse_size(str(rest[0]))]
+        if kind == "opaque":
+            rest = [repr(rest[0]), *rest[1:]]
+        return Definition(cast("Kind", kind), tuple(rest), operands, accesses, label.arity)
+
+    def _tensor(self, value: Value) -> Tensor:
+        if isinstance(value, Pieces):
+            lengths = [divide(part.shape[value.axis], value.outer) for part in value.parts]
+            if any(length is None for length in lengths):
+                raise NotCertified(f"pieces along {value.outer} rows of unequal length")
+            parts = tuple(self._tensor(part) for part in value.parts)
+            return language.Pieces(value.axis, value.outer, tuple(n for n in lengths if n is not None), parts)
+        names = self._names
+        return language.View(
+            value.dims,
+            tuple(
+                language.Addend(
+                    Fraction(a.coefficient), names[a.term], a.access, tuple((names[h], region) for h, region in a.parts)
+                )
+                for a in value.addends
+            ),
+        )
