@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from rewright import ops
-from rewright.ops.agreement import splits_of
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Node
 from rewright.ir.types import TensorType
+from rewright.ops.agreement import splits_of
 from rewright.ops.base import REDUCERS, Array
 
 

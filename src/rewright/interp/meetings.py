@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.ops.agreement import CollectiveMismatch, check_agreement, describe, members
 from rewright.ir.graph import Graph
 from rewright.ir.types import TensorType
+from rewright.ops.agreement import CollectiveMismatch, check_agreement, describe, members
 
 COLLECTIVES: tuple[type, ...] = (
     ops.AllReduce,

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
 
+from rewright.ir.dims import Dim
 from rewright.ir.placement import Placement
-from rewright.proof.language import Definition, Region, Tensor
+from rewright.proof.language import Access, Definition, Region, Tensor
 
 SEQUENTIAL = -1
 """The program that is not one of the ranks."""
@@ -50,11 +51,17 @@ Equation = Union[Step, Meeting, Repetition]
 
 @dataclass(frozen=True, slots=True)
 class RangeFact:
-    """A term's values lie in a set, or else look-up ``position`` of the sequential program is out of range."""
+    """The values of an input in a window lie in a set, or else a look-up of the sequential program is out of range.
+
+    ``window`` is start and length by axis of the input. For the element at indices ``j`` in it the node at
+    ``position`` looks up with that element where its own index is ``place``, over the variables ``j``.
+    """
 
     term: int
     allowed: Region
     position: int
+    window: tuple[tuple[Dim, Dim], ...]
+    place: Access
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ops.agreement import check_agreement, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
-from rewright.proof.facts import assumption, known_where
+from rewright.proof.facts import assumption, holds_everywhere, why_not
 from rewright.proof.language import renamed, terms_of
 from rewright.proof.ledger import Audit, Ledger, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
@@ -83,10 +83,12 @@ class _Checker:
     def _facts(self) -> None:
         ledger = self._ledger
         for number, fact in enumerate(self._certificate.facts):
-            window = known_where(ledger.graphs[0], fact, self._certificate.terms, ledger.seconds)
-            if isinstance(window, str):
-                raise Refused(f"fact {number} does not follow: {window}")
-            ledger.theory.facts[fact.term] = Fact(fact.allowed, window)
+            why = why_not(ledger.graphs[0], fact, self._certificate.terms, ledger.seconds)
+            if why is not None:
+                raise Refused(f"fact {number} does not follow: {why}")
+            name = str(self._certificate.terms[fact.term].data[0])
+            everywhere = holds_everywhere(ledger.graphs[0], fact, name)
+            ledger.theory.facts[fact.term] = Fact(fact.allowed, None if everywhere else fact.window)
 
     def _assumptions(self) -> None:
         terms = self._certificate.terms

@@ -8,16 +8,14 @@ from rewright import ops
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph
 from rewright.proof.certificate import RangeFact
-from rewright.proof.language import Definition
+from rewright.proof.language import Definition, Index
 from rewright.proof.lemma import allowed, size_of
 from rewright.terms.normal.algebra import new_context
-from rewright.terms.normal.atoms import ZERO, Element, Polynomial, TooHard, polynomial, symbol
+from rewright.terms.normal.atoms import Element, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.denote import Denoter, Place
-from rewright.terms.normal.guards import Guard, Value, at_least_zero
+from rewright.terms.normal.guards import Guard, Value, at_least_zero, below
 from rewright.terms.normal.needs import Need
-
-Window = tuple[tuple[Dim, Dim], ...]
 
 
 def assumption(fact: RangeFact, definition: Definition) -> str:
@@ -26,25 +24,28 @@ def assumption(fact: RangeFact, definition: Definition) -> str:
     return f"the values of {definition.data[0]} lie in {sets}, or the sequential program reads out of range"
 
 
-def known_where(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], seconds: float) -> Window | str | None:
-    """Where a fact holds: start and length by axis, None for everywhere; a text that says why it does not follow.
-
-    An input is nothing outside of its own shape, so that a fact about all of it holds everywhere.
-    """
+def why_not(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], seconds: float) -> str | None:
+    """Why a fact does not follow; None where it does."""
     if not 0 <= fact.term < len(terms) or terms[fact.term].kind != "input" or not terms[fact.term].data:
         return f"term {fact.term} is no input"
     name = str(terms[fact.term].data[0])
     if name not in sequential.inputs or not 0 <= fact.position < len(sequential.nodes):
         return f"there is no input {name!r} that %{fact.position} looks up with"
-    kind = sequential.nodes[sequential.inputs[name]].type
-    if kind.dtype.is_float:
-        return f"input {name!r} has values that are no integers"
+    kind, node = sequential.nodes[sequential.inputs[name]].type, sequential.nodes[fact.position]
+    if kind.dtype.is_float or len(fact.window) != kind.rank or len(fact.place) != node.type.rank:
+        return f"input {name!r} or the look-up at %{fact.position} is of another type"
     try:
-        window = _window(sequential, fact, name, seconds)
-    except (TooHard, OutOfTime) as error:
+        if _looks_up(sequential, fact, name, new_context(seconds)):
+            return None
+    except (TooHard, OutOfTime, KeyError) as error:
         return f"the look-up at %{fact.position} is too hard: {error}"
-    whole = tuple((0, n) for n in kind.shape)
-    return None if window == whole else window
+    return f"%{fact.position} ({node.op.name}) needs no such thing of {name!r}"
+
+
+def holds_everywhere(sequential: Graph, fact: RangeFact, name: str) -> bool:
+    """Whether a fact is about all of an input, which is nothing outside of its own shape."""
+    kind = sequential.nodes[sequential.inputs[name]].type
+    return fact.window == tuple((0, n) for n in kind.shape)
 
 
 class _Integers(Denoter):
@@ -58,39 +59,23 @@ class _Integers(Denoter):
         return super()._denote(position, index)
 
 
-def _window(sequential: Graph, fact: RangeFact, name: str, seconds: float) -> Window | str:
-    node = sequential.nodes[fact.position]
-    context = new_context(seconds)
+def _looks_up(sequential: Graph, fact: RangeFact, name: str, context: Context) -> bool:
     denoter = _Integers(context, sequential, size_of)
-    binders = [(context.fresh("k"), ZERO, size) for size in denoter.shape(fact.position)]
-    for binder, low, high in binders:
-        context.range(binder, low, high)
-    needs = denoter.lookups_of(fact.position, binders, node)
-    elements = {a.key: a for need in needs for a in need.value.atoms() if isinstance(a, Element) and a.tensor == name}
-    for element in elements.values():
-        window = _read(element, {binder: size for (binder, _, _), size in zip(binders, node.type.shape, strict=True)})
-        if window is not None and all(
-            _follows(context, guard, needs) for guard in allowed(polynomial(element), fact.allowed, size_of)
-        ):
-            return window
-    return f"%{fact.position} ({node.op.name}) needs no such thing of {name!r}"
+    variables = [context.fresh("j") for _ in fact.window]
+    for variable, (start, length) in zip(variables, fact.window, strict=True):
+        context.range(variable, size_of(start), size_of(start) + size_of(length))
+    place = [_value(index, variables) for index in fact.place]
+    for index, size in zip(place, denoter.shape(fact.position), strict=True):
+        if not (context.decide(at_least_zero(index)) and context.decide(below(index, size))):
+            return False
+    element = polynomial(Element(name, tuple(symbol(v) for v in variables), True))
+    needs = denoter.lookups_at(fact.position, place)
+    return all(_follows(context, guard, needs) for guard in allowed(element, fact.allowed, size_of))
 
 
-def _read(element: Element, lengths: dict[str, Dim]) -> Window | None:
-    """The window that an element runs over, where each of its indices is a number or one variable plus a number."""
-    window: list[tuple[Dim, Dim]] = []
-    seen: set[str] = set()
-    for index in element.index:
-        free = [name for name in index.free if name in lengths]
-        if len(free) > 1 or (free and free[0] in seen):
-            return None
-        rest = index - symbol(free[0]) if free else index
-        start = rest.constant()
-        if not isinstance(start, int):
-            return None
-        seen.update(free)
-        window.append((start, lengths[free[0]] if free else 1))
-    return tuple(window)
+def _value(index: Index, variables: Sequence[str]) -> Polynomial:
+    constant, terms = index
+    return sum((symbol(variables[v]) * size_of(stride) for v, stride in terms), start=size_of(constant))
 
 
 def _follows(context: Context, guard: Guard | bool, needs: Sequence[Need]) -> bool:
@@ -110,6 +95,3 @@ def _interval(ends: tuple[Dim | None, Dim | None]) -> str:
     if isinstance(low, int) and isinstance(high, int) and high == low + 1:
         return f"{{{low}}}"
     return f"[{'-inf' if low is None else low}, {'inf' if high is None else high})"
-
-
-__all__ = ["Polynomial", "assumption", "known_where"]

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, product
 from rewright.proof.language import Access, Definition, Index, Region, Tensor, View
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Number, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import Leaf, Value, at_least, below
+from rewright.terms.normal.guards import Guard, Infinite, Leaf, Value, at_least, below, is_zero
 from rewright.terms.normal.maxima import max_over
-from rewright.terms.normal.sums import add, sum_over
+from rewright.terms.normal.sums import sum_over
 
 Place = tuple[Polynomial, ...]
 Parts = Mapping[int, Region]
@@ -53,8 +53,7 @@ class Meaning:
             length = self.size(tensor.lengths[number])
 
             def here() -> Value:
-                inner = row * length + position - start
-                return self.element(tensor.parts[number], (*place[: tensor.axis], inner, *place[tensor.axis + 1 :]))
+                return self._of_part(tensor, number, place, row, position - start)
 
             if number == len(tensor.parts) - 1:
                 return here()
@@ -62,6 +61,20 @@ class Meaning:
             return branch(self._context, below(position, stop), here, lambda: from_part(number + 1, stop))
 
         return from_part(0, ZERO)
+
+    def _of_part(self, pieces: Pieces, number: int, place: Place, row: Polynomial, position: Polynomial) -> Value:
+        """An element of one piece, at a position along a row."""
+        part, axis, length = pieces.parts[number], pieces.axis, pieces.lengths[number]
+        if isinstance(part, View) and pieces.rows != 1:
+            # Where the digits of the part tell rows from positions there is nothing to merge and divide again.
+            for cut in range(1, len(part.dims[axis])):
+                if product(part.dims[axis][cut:]) == length:
+                    whole = [self._digits(i, n) for i, n in zip(place, part.dims, strict=True)]
+                    outer, inner = part.dims[axis][:cut], part.dims[axis][cut:]
+                    whole[axis] = [*self._digits(row, outer), *self._digits(position, inner)]
+                    return self.at_digits(part, [digit for own in whole for digit in own])
+        inner = row * self.size(length) + position
+        return self.element(part, (*place[:axis], inner, *place[axis + 1 :]))
 
     def at_digits(self, view: View, digits: Sequence[Polynomial]) -> Value:
         """The element of a view at values of its digits."""
@@ -108,8 +121,7 @@ class Meaning:
         return total
 
     def _plus(self, left: Value, right: Value) -> Value:
-        # Nothing plus an infinity is that infinity, which has no sum with anything else.
-        return right if left == ZERO else left if right == ZERO else add(self._context, left, right)
+        return right if left == ZERO else self._denoter.apply("add", (left, right), True)
 
     def _scaled(self, value: Value, factor: Fraction | int) -> Value:
         return value if factor == 1 else each(self._context, _times(factor), value)
@@ -261,6 +273,8 @@ class Meaning:
                 number = finite(one)
                 if not number.integer:
                     raise TooHard("a guard on a value that may be no integer")
+                if low is not None and high is not None and low + 1 == high:
+                    return self._where(is_zero(number - self.size(low)), here)()
                 if high is not None:
                     here = self._where(below(number, self.size(high)), here)
                 if low is not None:
@@ -270,7 +284,7 @@ class Meaning:
             total = self._plus(total, each(self._context, leaf, value))
         return total
 
-    def _where(self, guard: object, body: Callable[[], Value]) -> Callable[[], Value]:
+    def _where(self, guard: Guard | bool, body: Callable[[], Value]) -> Callable[[], Value]:
         return lambda: only_where(self._context, guard, True, body)
 
 
@@ -295,7 +309,12 @@ def _entry(table: Definition, index: Place) -> Value | None:
 
 
 def _times(factor: Number) -> Callable[[Leaf], Value]:
-    return lambda leaf: finite(leaf) * factor
+    def times(leaf: Leaf) -> Value:
+        if isinstance(leaf, Infinite) and factor:
+            return leaf if factor > 0 else Infinite(1 if leaf.sign < 0 else -1)
+        return finite(leaf) * factor
+
+    return times
 
 
 _Rule = Callable[[Meaning, Definition, Place, Parts], Value]

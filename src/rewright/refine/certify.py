@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import cast
@@ -10,7 +10,7 @@ from typing import cast
 from rewright import ops
 from rewright.ir.attributes import parse_size
 from rewright.ir.digest import digest
-from rewright.ir.dims import divide
+from rewright.ir.dims import Dim, Shape, divide, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
@@ -20,7 +20,7 @@ from rewright.lifting.trace import terms_of
 from rewright.lifting.value import Pieces, Value
 from rewright.proof import language
 from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Repetition, Step
-from rewright.proof.facts import known_where
+from rewright.proof.facts import why_not
 from rewright.proof.language import Access, Definition, Kind, Tensor
 from rewright.refine.check import Proof
 
@@ -31,7 +31,9 @@ class NotCertified(RewrightError):
     """A proof that the certificate's language cannot express; the message says what is missing."""
 
 
-def certificate(sequential: Graph, program: RankProgram, proof: Proof, relations: Mapping[str, Placement]) -> Certificate:
+def certificate(
+    sequential: Graph, program: RankProgram, proof: Proof, relations: Mapping[str, Placement]
+) -> Certificate:
     """The certificate of a proof that kept a journal. Raises NotCertified."""
     journal = proof.lifter.journal
     if journal is None:
@@ -120,13 +122,22 @@ class _Writer:
         found: list[RangeFact] = []
         graph = self._sequential
         lookups = [p for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Gather | ops.DynamicSlice)]
-        for term, region in self._proof.lifter.algebra.facts.known.items():
+        facts = self._proof.lifter.algebra.facts
+        for term, region in facts.known.items():
             definition = self._definition(term)
-            for position in lookups if definition.kind == "input" else []:
-                fact = RangeFact(0, region, position)
-                if not isinstance(known_where(graph, fact, [definition], _SECONDS), str):
+            if definition.kind == "input":
+                name = str(definition.data[0])
+                shape = graph.nodes[graph.inputs[name]].type.shape
+                windows = [tuple((low, high - low) for low, high in w) for w in facts.looked_up[term]]
+                tried = (
+                    RangeFact(0, region, position, window, place)
+                    for window in windows
+                    for position in lookups
+                    for place in _places(window, shape, graph.nodes[position].type.shape)
+                )
+                fact = next((f for f in tried if why_not(graph, f, [definition], _SECONDS) is None), None)
+                if fact is not None:
                     found.append(replace(fact, term=self._names[term]))
-                    break
         return tuple(found)
 
     def _definition(self, term: int) -> Definition:
@@ -159,3 +170,19 @@ class _Writer:
                 for a in value.addends
             ),
         )
+
+
+def _places(window: Sequence[tuple[Dim, Dim]], shape: Shape, looked_up: Shape) -> Iterator[Access]:
+    """Where a result may look up with an element of a window: axis by axis, or with the axes of the input merged."""
+    starts = [start for start, _ in window]
+    plain = [(-start, ((axis, 1),)) for axis, start in enumerate(starts)]
+    if len(looked_up) >= len(window):
+        yield (*plain, *((0, ()) for _ in looked_up[len(window) :]))
+    for lengths in (shape, tuple(length for _, length in window)):
+        constant: Dim = 0
+        strides: list[tuple[int, Dim]] = []
+        for axis, start in enumerate(starts):
+            stride = product(lengths[axis + 1 :])
+            constant = constant - start * stride
+            strides.append((axis, stride))
+        yield ((constant, tuple(strides)), *((0, ()) for _ in looked_up[1:]))

@@ -8,13 +8,13 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.lifting.journal import Journal
 from rewright.lifting.programs import BudgetExceeded, Lifted, Lifter
 from rewright.lifting.value import Value
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.inputs import input_values
 from rewright.refine.outputs import equation, holds, infer
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations
@@ -56,9 +56,7 @@ def attempt(
     return proof
 
 
-def written(
-    sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]
-) -> Proof:
+def written(sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]) -> Proof:
     """The proof once more, with a journal of every step."""
     with _uncollected():
         proof = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal())

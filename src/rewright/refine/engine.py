@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import findings

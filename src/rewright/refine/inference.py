@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Placement, RankProgram, place
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.twin.twin import make_twin
 
 _MOST_CHOICES = 32

@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any, cast
 
 from rewright import ops
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.collectives import Groups
 from rewright.refine.editing import Editor, Replacement, Site, edit_program
 from rewright.refine.twin.twin import Twin, make_twin

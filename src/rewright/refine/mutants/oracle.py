@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.mutants.model import Mutant
 from rewright.refine.relations import input_relations, output_expectations, settled
 from rewright.refine.twin.twin import make_twin

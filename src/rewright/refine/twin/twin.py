@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rewright import ops
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.interp.meetings import Schedule, match_collectives
 from rewright.interp.ranks import Execution, ExecutionFailed, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Placement, RankProgram
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array
 from rewright.refine.shrink.shrinking import elements, shrink
 from rewright.refine.twin.drawing import Draws, plan_draws

@@ -96,15 +96,23 @@ class Denoter:
         self, position: int, binders: Sequence[tuple[str, Polynomial, Polynomial]], node: Node
     ) -> list[Need]:
         """What has to hold for the reads of one node, at an index of fresh variables."""
-        self.lookups, before = [], self._variables
-        self._variables = [*binders]
+        before, self._variables = self._variables, [*binders]
         try:
-            variables = [place.as_variable() for place in result_index(len(binders))]
-            at = {name: symbol(b[0]) for name, b in zip(variables, binders, strict=True) if name is not None}
-            _Reader(self, position).scalar(self._scalar(position, node), at)
-            return [need for need in self.lookups if need.operation == node.op.name]
+            found = self.lookups_at(position, [symbol(name) for name, _, _ in binders])
+            return [need for need in found if need.operation == node.op.name]
         finally:
-            self.lookups, self._variables = None, before
+            self._variables = before
+
+    def lookups_at(self, position: int, place: Sequence[Polynomial]) -> list[Need]:
+        """What has to hold for the reads at places computed from data that one element of a node needs."""
+        self.lookups = []
+        try:
+            variables = [index.as_variable() for index in result_index(len(place))]
+            at = {name: value for name, value in zip(variables, place, strict=True) if name is not None}
+            _Reader(self, position).scalar(self._scalar(position, self.graph.nodes[position]), at)
+            return self.lookups
+        finally:
+            self.lookups = None
 
     def _denote(self, position: int, index: Place) -> Value:
         node = self.graph.nodes[position]

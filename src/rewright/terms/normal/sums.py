@@ -46,6 +46,10 @@ from rewright.terms.normal.substitution import substitute, substitute_guard
 Guards = tuple[Signed, ...]
 
 
+_WRITTEN_OUT = 4
+"""Sums of at most so many terms are written out."""
+
+
 def sum_over(context: Context, name: str, size: Polynomial, value: Value) -> Value:
     """The sum of a guarded value over ``0 <= name < size``; raises TooHard for infinite terms."""
     return _by_path(context, name, size, value, ())
@@ -313,20 +317,82 @@ def _component(context: Context, binders: list[Binder], body: Polynomial) -> Pol
     context.tick()
     if len(body.terms) != 1:
         return sum_terms(context, binders, body)
-    for step in (_short_range, _closed_form, _split, _merge):
+    for step in (_narrowed, _short_range, _closed_form, _split, _merge):
         found = step(context, binders, body)
         if found is not None:
             return found
     return _prefix_sums(context, binders, body)
 
 
+def _narrowed(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
+    """An indicator that bounds a variable becomes part of its range, where it is known which bound is the tighter."""
+    single = body.single()
+    if single is None:
+        return None
+    for atom, exponent in single[0]:
+        if not isinstance(atom, Indicator) or exponent <= 0:
+            continue
+        for name, low, high in binders:
+            found = range_of_guard(context, name, atom.guard, True) if name in atom.guard.free else None
+            if found is None or found[1].free & {b[0] for b in binders}:
+                continue
+            rest = Polynomial({tuple(factor for factor in single[0] if factor[0] != atom): single[1]})
+            bounds = _tightened(context, low, high, *found)
+            if bounds == (ZERO, ZERO):
+                return ZERO
+            if bounds is not None:
+                narrowed = _put(binders, name, bounds)
+                return sum_terms(context, narrowed, _decided(context, narrowed, rest))
+    return None
+
+
+def _decided(context: Context, binders: Sequence[Binder], body: Polynomial) -> Polynomial:
+    """A product without the indicators that the ranges of the binders decide."""
+    single = body.single()
+    if single is None:
+        return body
+    kept: list[tuple[Atom, Number]] = []
+    with context.ranges(binders):
+        for atom, exponent in single[0]:
+            known = context.decide(atom.guard) if isinstance(atom, Indicator) and exponent > 0 else None
+            if known is False:
+                return ZERO
+            if known is None:
+                kept.append((atom, exponent))
+    return Polynomial({tuple(kept): single[1]})
+
+
+def _tightened(
+    context: Context, low: Polynomial, high: Polynomial, kind: str, limit: Polynomial
+) -> tuple[Polynomial, Polynomial] | None:
+    """A range within a bound; an empty one is ``(0, 0)``, and None where it stays open how the ends are ordered."""
+    if kind == ">=":
+        inside, beyond = at_least(limit, low), at_least(limit, high)
+    elif kind == "<":
+        inside, beyond = at_least(high, limit), at_least(low, limit)
+    else:
+        return None
+    known = context.decide(inside), context.decide(beyond)
+    if known[0] is None or known[1] is None:
+        return None
+    if known[1]:
+        return ZERO, ZERO
+    if not known[0]:
+        return low, high
+    return (limit, high) if kind == ">=" else (low, limit)
+
+
+def _put(binders: Sequence[Binder], name: str, bounds: tuple[Polynomial, Polynomial]) -> list[Binder]:
+    return [(b, *bounds) if b == name else (b, low, high) for b, low, high in binders]
+
+
 def _short_range(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
-    """Ranges of a constant size up to four are written out."""
+    """Ranges of a small constant size are written out."""
     for name, low, high in binders:
         count = (high - low).constant()
         if count == 0:
             return ZERO
-        if count is not None and 1 <= count <= 4:
+        if count is not None and 1 <= count <= _WRITTEN_OUT:
             total = ZERO
             for step in range(int(count)):
                 term = substitute(context, body, {name: low + step})
@@ -393,8 +459,15 @@ def _prefix_sums(context: Context, binders: list[Binder], body: Polynomial) -> P
         bounds = tuple(pair[end] for pair, end in zip(limits, ends, strict=True))
         if all(bound.terms for bound in bounds):
             sign = -1 if ends.count(0) % 2 else 1
-            total = total + polynomial(PrefixSum(bounds, term)) * (coefficient * sign)
+            total = total + _prefix(context, PrefixSum(bounds, term)) * (coefficient * sign)
     return total
+
+
+def _prefix(context: Context, atom: PrefixSum) -> Polynomial:
+    """A prefix sum, written out where it is short, as it would be if its bounds had been known all along."""
+    counts = [bound.constant() for bound in atom.bounds]
+    short = any(isinstance(count, int) and 1 <= count <= _WRITTEN_OUT for count in counts)
+    return rebuild_sum(context, atom, {}) if short else polynomial(atom)
 
 
 def rebuild_sum(context: Context, atom: PrefixSum, values: Values) -> Polynomial:
