@@ -464,10 +464,21 @@ def _prefix_sums(context: Context, binders: list[Binder], body: Polynomial) -> P
 
 
 def _prefix(context: Context, atom: PrefixSum) -> Polynomial:
-    """A prefix sum, written out where it is short, as it would be if its bounds had been known all along."""
+    """A prefix sum, written out where it is short, as it would be if its bounds had been known all along.
+
+    Up to a bound below zero it is minus the sum of what lies between, so that differences telescope.
+    """
     counts = [bound.constant() for bound in atom.bounds]
-    short = any(isinstance(count, int) and 1 <= count <= _WRITTEN_OUT for count in counts)
-    return rebuild_sum(context, atom, {}) if short else polynomial(atom)
+    if not any(isinstance(count, int) and 1 <= abs(count) <= _WRITTEN_OUT for count in counts):
+        return polynomial(atom)
+    opened_binders, body = open_sum(context, atom)
+    sign = 1
+    binders: list[Binder] = []
+    for (name, low, high), count in zip(opened_binders, counts, strict=True):
+        backwards = isinstance(count, int) and count < 0
+        binders.append((name, high, low) if backwards else (name, low, high))
+        sign = -sign if backwards else sign
+    return sum_terms(context, binders, body) * sign
 
 
 def rebuild_sum(context: Context, atom: PrefixSum, values: Values) -> Polynomial:
