@@ -64,6 +64,14 @@ class RangeFact:
     place: Access
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How the ranks hold an output, and the terms whose definitions show it."""
+
+    placement: Placement
+    unfold: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Certificate:
     """A proof that the ranks of a mesh compute what a sequential program computes.
@@ -78,7 +86,7 @@ class Certificate:
     """The digests of the programs of all ranks."""
     mesh: tuple[tuple[str, int], ...]
     relations: dict[str, Placement]
-    outputs: dict[str, Placement]
+    outputs: dict[str, Output]
     assumptions: tuple[str, ...]
     facts: tuple[RangeFact, ...]
     terms: tuple[Definition, ...]

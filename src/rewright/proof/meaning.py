@@ -200,6 +200,8 @@ class Meaning:
         if name in ("where", "where_not"):
             chosen, other = (arguments[1], ZERO) if name == "where" else (ZERO, arguments[1])
             return self._denoter.choose(first, lambda: chosen, lambda: other)
+        if name in ("not", "and", "or", "xor"):
+            return self._denoter.logical(name, tuple(arguments))
         real = not all(isinstance(value, Polynomial) and value.integer for value in arguments)
         while len(arguments) > 2 and name in ("multiply", "maximum", "minimum"):
             arguments = [self._denoter.apply(name, (arguments[0], arguments[1]), real), *arguments[2:]]

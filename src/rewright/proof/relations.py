@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from rewright.ir.placement import AxisRuns, Placement
 from rewright.ir.types import TensorType
-from rewright.proof.certificate import SEQUENTIAL
+from rewright.proof.certificate import SEQUENTIAL, Output
 from rewright.proof.language import Addend, Tensor, View
 from rewright.proof.ledger import Ledger, Refused, name_of
 from rewright.proof.programs import AllAddends, OwnAddend, Reduced, Window
@@ -74,9 +74,10 @@ class Relations:
         """Verify that the ranks hold every output as it is claimed; raises Refused."""
         ledger, sequential = self._ledger, self._ledger.graphs[0]
         for name, position in sequential.outputs.items():
-            placement = ledger.certificate.outputs.get(name)
-            if placement is None:
+            claimed = ledger.certificate.outputs.get(name)
+            if claimed is None:
                 raise Refused(f"nothing is claimed about output {name!r}")
+            placement = claimed.placement
             whole = sequential.nodes[position].type
             value = ledger.claim(SEQUENTIAL, position, f"output {name!r}")
             done: set[tuple[int, ...]] = set()
@@ -89,26 +90,26 @@ class Relations:
                 group = self._mesh.group(rank, placement.partial)
                 if group not in done:
                     done.add(group)
-                    self._output(name, placement, (whole, value), runs, group, where)
+                    self._output(name, claimed, (whole, value), runs, group, where)
 
     def _output(
         self,
         name: str,
-        placement: Placement,
+        claimed: Output,
         sequential: tuple[TensorType, int],
         runs: tuple[AxisRuns, ...],
         group: tuple[int, ...],
         where: str,
     ) -> None:
-        ledger, (whole, value) = self._ledger, sequential
+        ledger, (whole, value), placement = self._ledger, sequential, claimed.placement
         positions = [(rank, ledger.program.graphs[rank].outputs[name]) for rank in group]
         held = [ledger.claim(rank, position, where) for rank, position in positions]
         if not placement.partial:
-            ledger.prove(Window(whole, runs), [value], held[0], self._looked_into(value, *held), where)
+            ledger.prove(Window(whole, runs), [value], held[0], claimed.unfold, where)
             return
         kinds = tuple(ledger.program.graphs[rank].nodes[position].type for rank, position in positions)
         subject = Reduced(whole, runs, kinds, placement.reduction)
-        ledger.prove(subject, [value, *held], None, self._looked_into(value, *held), where)
+        ledger.prove(subject, [value, *held], None, claimed.unfold, where)
 
     def _looked_into(self, *values: int) -> tuple[int, ...]:
         """The sums and the folds that values are made of: their addends are what a relation compares."""

@@ -19,7 +19,7 @@ from rewright.lifting.terms import Terms
 from rewright.lifting.trace import terms_of
 from rewright.lifting.value import Pieces, Value
 from rewright.proof import language
-from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Repetition, Step
+from rewright.proof.certificate import Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.facts import why_not
 from rewright.proof.language import Access, Definition, Kind, Tensor
 from rewright.refine.check import Proof
@@ -68,7 +68,7 @@ class _Writer:
             tuple(digest(graph) for graph in self._program.graphs),
             self._program.mesh.axes,
             dict(relations),
-            dict(self._proof.placements),
+            {name: self._output(name, placement) for name, placement in self._proof.placements.items()},
             tuple(self._proof.assumptions),
             self._facts(),
             tuple(self._definition(term) for term in self._names),
@@ -76,6 +76,9 @@ class _Writer:
             tuple((program, name, self._values[value]) for program, name, value in given),
             tuple(self._equation(entry) for entry in self._journal.entries),
         )
+
+    def _output(self, name: str, placement: Placement) -> Output:
+        return Output(placement, tuple(self._names[term] for term in self._proof.looked_into[name]))
 
     def _given(self, program: int, graph: Graph) -> Iterable[tuple[int, str, int]]:
         lifted = self._proof.sequential if program == SEQUENTIAL else self._proof.ranks[program]
@@ -91,6 +94,7 @@ class _Writer:
         for entry in self._journal.entries:
             stack.extend(entry.terms if isinstance(entry, Entry) else entry.images.values())
         stack.extend(self._proof.lifter.algebra.facts.known)
+        stack.extend(term for terms in self._proof.looked_into.values() for term in terms)
         found: set[int] = set()
         while stack:
             term = stack.pop()

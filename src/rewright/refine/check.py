@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -33,6 +34,8 @@ class Proof:
     relations: dict[str, OutputRelation] = field(default_factory=dict[str, OutputRelation])
     placements: dict[str, Placement] = field(default_factory=dict[str, Placement])
     """How the ranks hold every output that is related."""
+    looked_into: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """For a proof with a journal, the terms that relating an output looked into."""
     failed: list[str] = field(default_factory=list[str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     assumptions: list[str] = field(default_factory=list[str])
@@ -106,7 +109,11 @@ def _lift(
         return proof
     started = time.perf_counter()
     for name in sequential.outputs:
-        _relate(proof, name, program, expected.get(name))
+        if journal is None:
+            _relate(proof, name, program, expected.get(name))
+        else:
+            work = partial(_relate, proof, name, program, expected.get(name))
+            proof.looked_into[name] = lifter.apart(work)
     seconds["relate outputs"] = time.perf_counter() - started
     proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
     return proof

@@ -75,21 +75,20 @@ def without(binders: Sequence[Binder], *names: str) -> list[Binder]:
 def split_digits(
     context: Context, binders: Sequence[Binder], body: Polynomial
 ) -> tuple[list[Binder], list[Binder], Polynomial] | None:
-    """A variable over ``[0, n*q)`` used through its quotient by q becomes two: (all binders, the two, body)."""
+    """A variable over ``[m*q, n*q)`` used through its quotient by q becomes two: (all binders, the two, body)."""
     for name, low, high in binders:
-        if low.terms:
-            continue
         for atom in inner_atoms(body, frozenset((name,))):
             if not isinstance(atom, Floor) or name not in atom.numerator.free:
                 continue
             divisor = atom.divisor
-            count, rest = divide(high, divisor)
-            if rest.terms or not count.terms or count == ONE or divisor.free & {b[0] for b in binders}:
+            (first, before), (last, rest) = divide(low, divisor), divide(high, divisor)
+            if rest.terms or before.terms or not last.terms or last == first + 1:
                 continue
-            if not (context.holds(at_least(count, 0)) and context.holds(at_least(divisor, 1))):
+            if divisor.free & {b[0] for b in binders}:
                 continue
-            zero = Polynomial({})
-            new: list[Binder] = [(context.fresh("b"), zero, count), (context.fresh("b"), zero, divisor)]
+            if not (context.holds(at_least(last, first)) and context.holds(at_least(divisor, 1))):
+                continue
+            new: list[Binder] = [(context.fresh("b"), first, last), (context.fresh("b"), Polynomial({}), divisor)]
             with context.ranges(new):
                 changed = substitute(context, body, {name: symbol(new[0][0]) * divisor + symbol(new[1][0])})
             names = frozenset(b[0] for b in new)

@@ -203,6 +203,23 @@ class Denoter:
         """A scalar function of guarded values."""
         return self._functions.apply(name, arguments, is_float)
 
+    def logical(self, name: str, arguments: tuple[Value, ...]) -> Value:
+        """Not, and, or, exclusive or, of truth values as zero and one.
+
+        Conjunction and disjunction of what is not decided are a minimum and a maximum.
+        """
+
+        def leaf(*leaves: Leaf) -> Value:
+            decided = any(finite(one).constant() is not None for one in leaves)
+            if decided or name not in ("and", "or"):
+                return _LOGICAL[name](*leaves)
+            if name == "or":
+                return self.apply("maximum", leaves, False)
+            found = self.apply("maximum", tuple(_not(one) for one in leaves), False)
+            return each(self.context, _not, found)
+
+        return each(self.context, leaf, *arguments)
+
     def opaque(self, name: str, arguments: tuple[Value, ...], integer: bool) -> Value:
         """A function of which only its arguments are known."""
 
@@ -317,22 +334,8 @@ class _Reader:
         if name in _LOGICAL:
             if dtype is not DType.BOOL:
                 return self.denoter.opaque(name, arguments, True)
-            return each(self.context, self._logical(name), *arguments)
+            return self.denoter.logical(name, arguments)
         return self.denoter.apply(name, arguments, dtype.is_float)
-
-    def _logical(self, name: str) -> Callable[..., Value]:
-        """Conjunction and disjunction of what is not decided are a minimum and a maximum of zero and one."""
-
-        def leaf(*leaves: Leaf) -> Value:
-            decided = any(finite(one).constant() is not None for one in leaves)
-            if decided or name not in ("and", "or"):
-                return _LOGICAL[name](*leaves)
-            if name == "or":
-                return self.denoter.apply("maximum", leaves, False)
-            found = self.denoter.apply("maximum", tuple(_not(one) for one in leaves), False)
-            return each(self.context, _not, found)
-
-        return leaf
 
     def _otherwise(self, value: scalars.Apply, at: Environment) -> Value:
         first, second = value.arguments

@@ -46,10 +46,6 @@ from rewright.terms.normal.substitution import substitute, substitute_guard
 Guards = tuple[Signed, ...]
 
 
-_WRITTEN_OUT = 4
-"""Sums of at most so many terms are written out."""
-
-
 def sum_over(context: Context, name: str, size: Polynomial, value: Value) -> Value:
     """The sum of a guarded value over ``0 <= name < size``; raises TooHard for infinite terms."""
     return _by_path(context, name, size, value, ())
@@ -392,7 +388,7 @@ def _short_range(context: Context, binders: list[Binder], body: Polynomial) -> P
         count = (high - low).constant()
         if count == 0:
             return ZERO
-        if count is not None and 1 <= count <= _WRITTEN_OUT:
+        if count is not None and 1 <= count <= context.written_out:
             total = ZERO
             for step in range(int(count)):
                 term = substitute(context, body, {name: low + step})
@@ -469,7 +465,7 @@ def _prefix(context: Context, atom: PrefixSum) -> Polynomial:
     Up to a bound below zero it is minus the sum of what lies between, so that differences telescope.
     """
     counts = [bound.constant() for bound in atom.bounds]
-    if not any(isinstance(count, int) and 1 <= abs(count) <= _WRITTEN_OUT for count in counts):
+    if not any(isinstance(count, int) and 1 <= abs(count) <= context.written_out for count in counts):
         return polynomial(atom)
     opened_binders, body = open_sum(context, atom)
     sign = 1
