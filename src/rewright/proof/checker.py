@@ -86,13 +86,12 @@ class _Checker:
             why = why_not(ledger.graphs[0], fact, self._certificate.terms, ledger.seconds)
             if why is not None:
                 raise Refused(f"fact {number} does not follow: {why}")
-            name = str(self._certificate.terms[fact.term].data[0])
-            everywhere = holds_everywhere(ledger.graphs[0], fact, name)
+            everywhere = holds_everywhere(ledger.graphs[0], fact, self._certificate.terms)
             ledger.theory.facts[fact.term] = Fact(fact.allowed, None if everywhere else fact.window)
 
     def _assumptions(self) -> None:
         terms = self._certificate.terms
-        wanted = [REAL_ARITHMETIC, *(assumption(fact, terms[fact.term]) for fact in self._certificate.facts)]
+        wanted = [REAL_ARITHMETIC, *(assumption(fact, terms) for fact in self._certificate.facts)]
         for graph in self._ledger.graphs:
             wanted += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
         for text in dict.fromkeys(wanted):
@@ -227,7 +226,7 @@ class _Checker:
         repeated.check_terms()
         for equation in block:
             steps = _positions(equation)
-            for program, position, value in steps:
+            for program, position, _ in steps:
                 later = position + again.shifts[program + 1]
                 node = self._node(program, later, where)
                 self._in_order(program, later, node, where)

@@ -5,47 +5,62 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import Graph
 from rewright.proof.certificate import RangeFact
 from rewright.proof.language import Definition, Index
 from rewright.proof.lemma import allowed, size_of
+from rewright.proof.meaning import Meaning
+from rewright.proof.theory import integer_inputs, integer_terms
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import Element, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.denote import Denoter, Place
-from rewright.terms.normal.guards import Guard, Value, at_least_zero, below
+from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, below
 from rewright.terms.normal.needs import Need
 
 
-def assumption(fact: RangeFact, definition: Definition) -> str:
+def assumption(fact: RangeFact, terms: Sequence[Definition]) -> str:
     """A fact in words."""
     sets = " or ".join(_interval(box[0]) for box, _ in fact.allowed)
-    return f"the values of {definition.data[0]} lie in {sets}, or the sequential program reads out of range"
+    names = ", ".join(sorted(_inputs(fact.term, terms)))
+    what = names if terms[fact.term].kind == "input" else f"an index made of {names}"
+    return f"the values of {what} lie in {sets}, or the sequential program reads out of range"
 
 
 def why_not(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], seconds: float) -> str | None:
     """Why a fact does not follow; None where it does."""
-    if not 0 <= fact.term < len(terms) or terms[fact.term].kind != "input" or not terms[fact.term].data:
-        return f"term {fact.term} is no input"
-    name = str(terms[fact.term].data[0])
-    if name not in sequential.inputs or not 0 <= fact.position < len(sequential.nodes):
-        return f"there is no input {name!r} that %{fact.position} looks up with"
-    kind, node = sequential.nodes[sequential.inputs[name]].type, sequential.nodes[fact.position]
-    if kind.dtype.is_float or len(fact.window) != kind.rank or len(fact.place) != node.type.rank:
-        return f"input {name!r} or the look-up at %{fact.position} is of another type"
+    if not 0 <= fact.term < len(terms) or not 0 <= fact.position < len(sequential.nodes):
+        return f"there is no term {fact.term} that %{fact.position} looks up with"
+    node = sequential.nodes[fact.position]
+    if len(fact.window) != terms[fact.term].rank or len(fact.place) != node.type.rank:
+        return f"term {fact.term} or the look-up at %{fact.position} is of another rank"
     try:
-        if _looks_up(sequential, fact, name, new_context(seconds)):
+        if _looks_up(sequential, fact, terms, new_context(seconds)):
             return None
     except (TooHard, OutOfTime, KeyError) as error:
         return f"the look-up at %{fact.position} is too hard: {error}"
-    return f"%{fact.position} ({node.op.name}) needs no such thing of {name!r}"
+    return f"%{fact.position} ({node.op.name}) needs no such thing"
 
 
-def holds_everywhere(sequential: Graph, fact: RangeFact, name: str) -> bool:
+def holds_everywhere(sequential: Graph, fact: RangeFact, terms: Sequence[Definition]) -> bool:
     """Whether a fact is about all of an input, which is nothing outside of its own shape."""
-    kind = sequential.nodes[sequential.inputs[name]].type
-    return fact.window == tuple((0, n) for n in kind.shape)
+    definition = terms[fact.term]
+    position = sequential.inputs.get(str(definition.data[0])) if definition.kind == "input" else None
+    return position is not None and fact.window == tuple((0, n) for n in sequential.nodes[position].type.shape)
+
+
+def _inputs(term: int, terms: Sequence[Definition]) -> set[str]:
+    """The inputs that a term is made of."""
+    found: set[str] = set()
+    stack, seen = [term], {term}
+    while stack:
+        definition = terms[stack.pop()]
+        if definition.kind == "input" and definition.data:
+            found.add(str(definition.data[0]))
+        stack.extend(o for o in definition.operands if o not in seen)
+        seen.update(definition.operands)
+    return found
 
 
 class _Integers(Denoter):
@@ -59,8 +74,10 @@ class _Integers(Denoter):
         return super()._denote(position, index)
 
 
-def _looks_up(sequential: Graph, fact: RangeFact, name: str, context: Context) -> bool:
+def _looks_up(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], context: Context) -> bool:
     denoter = _Integers(context, sequential, size_of)
+    for name in sorted({n for node in sequential.nodes for size in node.type.shape for n in _names(size)}):
+        context.size(name, 1)
     variables = [context.fresh("j") for _ in fact.window]
     for variable, (start, length) in zip(variables, fact.window, strict=True):
         context.range(variable, size_of(start), size_of(start) + size_of(length))
@@ -68,9 +85,26 @@ def _looks_up(sequential: Graph, fact: RangeFact, name: str, context: Context) -
     for index, size in zip(place, denoter.shape(fact.position), strict=True):
         if not (context.decide(at_least_zero(index)) and context.decide(below(index, size))):
             return False
-    element = polynomial(Element(name, tuple(symbol(v) for v in variables), True))
-    needs = denoter.lookups_at(fact.position, place)
+    meaning = Meaning(denoter, dict(enumerate(terms)), integer_terms(terms, integer_inputs(sequential)), named=True)
+    element = meaning.term(fact.term, tuple(symbol(v) for v in variables))
+    return _stays(context, element, fact, denoter.lookups_at(fact.position, place))
+
+
+def _stays(context: Context, element: Value, fact: RangeFact, needs: Sequence[Need]) -> bool:
+    """Whether a guarded value lies in the set of a fact on every path."""
+    if isinstance(element, Choice):
+        for polarity, arm in ((True, element.yes), (False, element.no)):
+            with context.under(element.guard, polarity):
+                if not context.contradictory() and not _stays(context, arm, fact, needs):
+                    return False
+        return True
+    if not isinstance(element, Polynomial):
+        return False
     return all(_follows(context, guard, needs) for guard in allowed(element, fact.allowed, size_of))
+
+
+def _names(size: Dim) -> frozenset[str]:
+    return size.symbols() if isinstance(size, SizeExpr) else frozenset()
 
 
 def _value(index: Index, variables: Sequence[str]) -> Polynomial:

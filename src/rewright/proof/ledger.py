@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
@@ -14,7 +13,7 @@ from rewright.proof.certificate import SEQUENTIAL, Certificate
 from rewright.proof.language import Tensor
 from rewright.proof.lemma import Statement, prove
 from rewright.proof.programs import Subject
-from rewright.proof.theory import Theory
+from rewright.proof.theory import Theory, integer_inputs
 
 
 class Refused(RewrightError):
@@ -59,7 +58,7 @@ class Ledger:
         self.program = program
         self.graphs = (sequential, *program.graphs)
         self.values: list[Tensor] = list(certificate.values)
-        self.theory = Theory(certificate.terms, _integer_inputs(sequential))
+        self.theory = Theory(certificate.terms, integer_inputs(sequential))
         self.audit = Audit()
         self.seconds = seconds
         self._claims: list[list[int | None]] = [[None] * len(graph.nodes) for graph in self.graphs]
@@ -133,12 +132,3 @@ class Ledger:
 def name_of(program: int) -> str:
     """A program in words."""
     return "sequential program" if program == SEQUENTIAL else f"program of rank {program}"
-
-
-def _integer_inputs(graph: Graph) -> frozenset[str]:
-    found: set[str] = set()
-    for position in graph.inputs.values():
-        op = graph.nodes[position].op
-        if isinstance(op, ops.Input) and not op.tensor.dtype.is_float:
-            found.add(op.label)
-    return frozenset(found)

@@ -11,6 +11,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import cast
 
 from rewright import ops
@@ -19,12 +20,12 @@ from rewright.ir.dims import Dim, Rounded, SizeExpr, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
-from rewright.proof.meaning import Meaning, Place
+from rewright.proof.meaning import Meaning, Place, Reading
 from rewright.proof.programs import Applied, NoMeaning, Subject
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.context import Context, OutOfTime
-from rewright.terms.normal.denote import Denoter, fixed
+from rewright.terms.normal.denote import fixed
 from rewright.terms.normal.equality import difference
 from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, below
 
@@ -90,21 +91,6 @@ def _prove(statement: Statement, context: Context) -> str | None:
         return f"the term is too hard: {type(error).__name__}"
 
 
-class _Claimed(Denoter):
-    """Denotes a graph whose inputs are claimed tensors."""
-
-    def __init__(self, context: Context, graph: Graph, operands: Sequence[Tensor]) -> None:
-        super().__init__(context, graph, size_of)
-        self._claims = dict(zip(graph.inputs.values(), operands, strict=True))
-        self.meaning: Meaning | None = None
-
-    def _denote(self, position: int, index: Place) -> Value:
-        claim = self._claims.get(position)
-        if claim is None or self.meaning is None:
-            return super()._denote(position, index)
-        return self.meaning.element(claim, index)
-
-
 def size_of(dim: Dim) -> Polynomial:
     """A size as a polynomial."""
     if not isinstance(dim, SizeExpr):
@@ -127,11 +113,17 @@ class _Proof:
         self._context = context
         for name in sorted(_symbols(statement, graph)):
             context.size(name, 1)
-        self._denoter = _Claimed(context, graph, statement.operands)
+        readers = {
+            position: partial(self._operand, operand)
+            for position, operand in zip(graph.inputs.values(), statement.operands, strict=True)
+        }
+        self._denoter = Reading(context, graph, size_of, readers)
         self._meaning = Meaning(self._denoter, dict(statement.definitions), statement.integers)
-        self._denoter.meaning = self._meaning
         for term, fact in statement.facts:
             context.universal[f"t{term}"] = [self._fact(fact)]
+
+    def _operand(self, operand: Tensor, place: Place) -> Value:
+        return self._meaning.element(operand, place)
 
     def run(self) -> str | None:
         statement = self._statement

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import cast
+from typing import Union, cast
 
 from rewright.ir.dims import Dim, product
-from rewright.proof.language import Access, Definition, Index, Region, Tensor, View
+from rewright.ir.dims import symbol as size_symbol
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
+from rewright.proof.language import Access, Definition, Index, Pieces, Region, Tensor, View
+from rewright.proof.programs import Applied
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Number, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
@@ -28,10 +33,45 @@ _COMPARISONS = {
 }
 
 
-class Meaning:
-    """Elements of claimed tensors; a term without a definition is a free tensor of which only its name is known."""
+_Layout = tuple[tuple[Union[int, tuple[Dim, ...]], ...], ...]
+_Window = Union[tuple[int, Dim, Dim], None]
+_Windows = tuple[_Window, ...]
+_Slot = Union[int, list[tuple[_Window, Dim]]]
 
-    def __init__(self, denoter: Denoter, definitions: Mapping[int, Definition], integers: frozenset[int]) -> None:
+
+class Reading(Denoter):
+    """Denotes a graph whose inputs are read by functions."""
+
+    def __init__(
+        self,
+        context: Context,
+        graph: Graph,
+        sizes: Callable[[Dim], Polynomial],
+        readers: Mapping[int, Callable[[Place], Value]],
+    ) -> None:
+        super().__init__(context, graph, sizes)
+        self._readers = readers
+
+    def _denote(self, position: int, index: Place) -> Value:
+        reader = self._readers.get(position)
+        return super()._denote(position, index) if reader is None else reader(index)
+
+
+class Meaning:
+    """Elements of claimed tensors; a term without a definition is a free tensor of which only its name is known.
+
+    With ``named`` the elements of inputs are those that a program reads; else a term is known by its number alone.
+    """
+
+    def __init__(
+        self,
+        denoter: Denoter,
+        definitions: Mapping[int, Definition],
+        integers: frozenset[int],
+        *,
+        named: bool = False,
+    ) -> None:
+        self._named = named
         self._denoter = denoter
         self._context: Context = denoter.context
         self._definitions = definitions
@@ -83,6 +123,10 @@ class Meaning:
             value = self._at(addend.term, self._access(addend.access, digits), dict(addend.parts))
             total = self._plus(total, self._scaled(value, addend.coefficient))
         return total
+
+    def term(self, term: int, place: Place) -> Value:
+        """The element of a term."""
+        return self._at(term, place, {})
 
     def size(self, size: Dim) -> Polynomial:
         """A size as a number of the normal form."""
@@ -140,11 +184,13 @@ class Meaning:
 
     def _defined(self, term: int, index: Place, parts: Parts) -> Value:
         definition = self._definitions.get(term)
-        if definition is None or definition.kind in ("input", "table", "opaque"):
+        if definition is None or definition.kind in ("input", "table"):
             if parts:
                 raise TooHard("a range for a term that takes none")
             entry = None if definition is None or definition.kind != "table" else _entry(definition, index)
-            return polynomial(Element(f"t{term}", index, term in self._integers)) if entry is None else entry
+            inputs = self._named and definition is not None and definition.kind == "input"
+            name = str(definition.data[0]) if inputs and definition is not None else f"t{term}"
+            return polynomial(Element(name, index, term in self._integers)) if entry is None else entry
         if len(index) != definition.rank:
             raise TooHard("an index of another rank than its term")
         if definition.kind in ("fold", "guard"):
@@ -213,6 +259,61 @@ class Meaning:
             values[-number] = self._at(operand, self._access(definition.accesses[number], index), {})
         source = definition.operands[0]
         return self._at(source, self._access(definition.accesses[0], values), self._open(source, parts))
+
+    def _opaque(self, definition: Definition, index: Place, parts: Parts) -> Value:
+        """An operator applied to windows of the operands, by its own denotation.
+
+        ``layout`` has for every axis of every operand the axis of the result that it is read at, or the digits of an
+        axis that is read as a whole; ``windows`` place the variables of those in the operands' accesses.
+        """
+        op, kinds, layout, own, windows = cast(
+            "tuple[Operator, tuple[str, ...], _Layout, int, _Windows]", definition.data
+        )
+        inner = {window[0] for window in windows if window is not None}
+        outer = iter(index[: len(index) - own])
+        frame: dict[int, Value] = {k: next(outer) for k in range(len(index) - own + len(inner)) if k not in inner}
+        shared = sorted({axis for axes in layout for axis in axes if isinstance(axis, int)})
+        roles = {axis: symbol(self._context.fresh("r")) for axis in shared}
+        numbers = iter(windows)
+        readers: list[Callable[[Place], Value]] = []
+        types: list[TensorType] = []
+        for operand, (axes, access) in enumerate(zip(layout, definition.accesses, strict=True)):
+            slots = [axis if isinstance(axis, int) else [(next(numbers), n) for n in axis] for axis in axes]
+            readers.append(self._window(definition.operands[operand], access, slots, roles, frame))
+            shape = tuple(_role_size(axis) if isinstance(axis, int) else product(axis) for axis in axes)
+            kind = kinds[operand] if kinds else "float"
+            types.append(TensorType(shape, DType.F32 if kind == "float" else DType(kind)))
+        owns = iter(index[len(index) - own :])
+        place = tuple(roles[a] if a in roles else next(owns) for a in range(len(roles) + own))
+        graph = Applied(op, tuple(types)).graph()
+        virtual = Reading(
+            self._context, graph, self._denoter.sizes, dict(zip(graph.inputs.values(), readers, strict=True))
+        )
+        return virtual.value(graph.outputs["result"], place)
+
+    def _window(
+        self,
+        term: int,
+        access: Access,
+        slots: Sequence[_Slot],
+        roles: Mapping[int, Polynomial],
+        frame: Mapping[int, Value],
+    ) -> Callable[[Place], Value]:
+        """Reads a term at the indices of the operand that it stands for."""
+
+        def read(place: Place) -> Value:
+            values = dict(frame)
+            for index, slot in zip(place, slots, strict=True):
+                if isinstance(slot, int):
+                    if index != roles[slot]:
+                        raise TooHard("an operator that does not treat an axis one by one")
+                    continue
+                for digit, (window, _) in zip(self._digits(index, [n for _, n in slot]), slot, strict=True):
+                    if window is not None:
+                        values[window[0]] = digit + self.size(window[1])
+            return self._at(term, self._access(access, values), {})
+
+        return read
 
     def _closed(self, definition: Definition, index: Place, parts: Parts) -> Value:
         hole = self._definitions.get(definition.operands[0])
@@ -310,6 +411,11 @@ def _entry(table: Definition, index: Place) -> Value | None:
     return fixed(values[flat])
 
 
+def _role_size(axis: int) -> Dim:
+    """The size of an axis that is treated one by one: any."""
+    return size_symbol(f"role{axis}")
+
+
 def _times(factor: Number) -> Callable[[Leaf], Value]:
     def times(leaf: Leaf) -> Value:
         if isinstance(leaf, Infinite) and factor:
@@ -328,4 +434,5 @@ _KINDS: dict[str, _Rule] = {
     "apply": Meaning._apply,
     "take": Meaning._take,
     "ranged": Meaning._closed,
+    "opaque": Meaning._opaque,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from rewright import ops
+from rewright.ir.graph import Graph
 from rewright.proof.language import Definition, Tensor, renamed, terms_of
 from rewright.proof.lemma import Fact, Statement
 from rewright.proof.meaning import holes
@@ -21,35 +23,17 @@ _TRUTHS = frozenset({"greater", "greater_or_equal", "equal", "not_equal", "is_fi
 class Theory:
     """Definitions in order, each over earlier terms, with which terms are integers and which have open ranges."""
 
-    def __init__(self, definitions: Sequence[Definition], integer_inputs: frozenset[str]) -> None:
+    def __init__(self, definitions: Sequence[Definition], inputs: frozenset[str]) -> None:
         self.definitions = definitions
         self.facts: dict[int, Fact] = {}
         self.holes: list[frozenset[int]] = []
-        self._integers: list[bool] = []
+        self._integers = integer_terms(definitions, inputs)
         for term, definition in enumerate(definitions):
             self.holes.append(holes(term, definition, [self.holes[o] for o in definition.operands]))
-            self._integers.append(self._is_integer(definition, integer_inputs))
 
     def is_integer(self, term: int) -> bool:
         """Whether every element of a term is an integer by its definition."""
-        return self._integers[term]
-
-    def _is_integer(self, definition: Definition, inputs: frozenset[str]) -> bool:
-        kind, known = definition.kind, [self._integers[operand] for operand in definition.operands]
-        if kind == "input":
-            return definition.data[0] in inputs
-        if kind == "table":
-            return all(isinstance(v, int) for v in cast("tuple[object, ...]", definition.data[1]))
-        if kind == "add":
-            return all(known) and all(c == int(c) for c in cast("tuple[int, ...]", definition.data[0]))
-        if kind == "apply":
-            name = str(definition.data[0])
-            return name in _TRUTHS or (name.startswith("convert to i") or (name in _INTEGER_FUNCTIONS and all(known)))
-        if kind == "guard":
-            return known[1]
-        if kind == "number":
-            return definition.data[0] == 1
-        return kind in ("index", "size") or (kind in ("fold", "ranged", "take") and known[0])
+        return term in self._integers
 
     def statement(
         self, subject: Subject, operands: Sequence[Tensor], result: Tensor | None, unfold: Iterable[int]
@@ -77,7 +61,7 @@ class Theory:
             tuple(renamed(tensor, numbers) for tensor in operands),
             None if result is None else renamed(result, numbers),
             tuple((numbers[term], self._local(term, numbers)) for term in used),
-            frozenset(number for term, number in numbers.items() if self._integers[term]),
+            frozenset(number for term, number in numbers.items() if term in self._integers),
             tuple((number, self.facts[term]) for term, number in numbers.items() if term in self.facts),
         )
         return statement, tuple(numbers), tuple(used)
@@ -92,3 +76,41 @@ class Theory:
         """The sums that tensors are made of."""
         found = dict.fromkeys(term for tensor in tensors for term in terms_of(tensor))
         return tuple(term for term in found if self.definitions[term].kind in ("add", "ranged"))
+
+
+def integer_inputs(graph: Graph) -> frozenset[str]:
+    """The names of the inputs of a program that are not floats."""
+    nodes = (graph.nodes[position] for position in graph.inputs.values())
+    return frozenset(n.op.label for n in nodes if isinstance(n.op, ops.Input) and not n.op.tensor.dtype.is_float)
+
+
+def integer_terms(definitions: Sequence[Definition], inputs: frozenset[str]) -> frozenset[int]:
+    """The terms whose elements are integers by their definitions."""
+    found: set[int] = set()
+    for term, definition in enumerate(definitions):
+        if _is_integer(definition, [operand in found for operand in definition.operands], inputs):
+            found.add(term)
+    return frozenset(found)
+
+
+def _is_integer(definition: Definition, known: Sequence[bool], inputs: frozenset[str]) -> bool:
+    kind = definition.kind
+    if kind == "input":
+        return definition.data[0] in inputs
+    if kind == "table":
+        return all(isinstance(v, int) for v in cast("tuple[object, ...]", definition.data[1]))
+    if kind == "add":
+        return all(known) and all(c == int(c) for c in cast("tuple[int, ...]", definition.data[0]))
+    if kind == "apply":
+        name = str(definition.data[0])
+        return name in _TRUTHS or (name.startswith("convert to i") or (name in _INTEGER_FUNCTIONS and all(known)))
+    if kind == "guard":
+        return known[1]
+    if kind == "opaque":
+        op, kinds, *_ = definition.data
+        # The result of an operator is of integers where an operand of the same element type is.
+        own = [k != "float" for k in cast("tuple[str, ...]", kinds)] or known
+        return (bool(own) and all(own)) or (isinstance(op, ops.Sort | ops.TopK) and op.result == "indices")
+    if kind == "number":
+        return definition.data[0] == 1
+    return kind in ("index", "size") or (kind in ("fold", "ranged", "take") and known[0])

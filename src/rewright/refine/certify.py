@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.attributes import parse_size
@@ -13,6 +12,7 @@ from rewright.ir.digest import digest
 from rewright.ir.dims import Dim, Shape, divide, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
 from rewright.lifting.terms import Terms
@@ -20,7 +20,7 @@ from rewright.lifting.trace import terms_of
 from rewright.lifting.value import Pieces, Value
 from rewright.proof import language
 from rewright.proof.certificate import Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
-from rewright.proof.facts import why_not
+from rewright.proof.facts import assumption, why_not
 from rewright.proof.language import Access, Definition, Kind, Tensor
 from rewright.refine.check import Proof
 
@@ -63,15 +63,18 @@ class _Writer:
         needed = self._needed()
         self._names = {term: number for number, term in enumerate(sorted(needed))}
         values = self._proof.lifter.values
+        terms = tuple(self._definition(term) for term in self._names)
+        facts = self._facts(terms)
+        assumptions = [*self._proof.assumptions, *(assumption(fact, terms) for fact in facts)]
         return Certificate(
             digest(self._sequential),
             tuple(digest(graph) for graph in self._program.graphs),
             self._program.mesh.axes,
             dict(relations),
             {name: self._output(name, placement) for name, placement in self._proof.placements.items()},
-            tuple(self._proof.assumptions),
-            self._facts(),
-            tuple(self._definition(term) for term in self._names),
+            tuple(dict.fromkeys(assumptions)),
+            facts,
+            terms,
             tuple(self._tensor(values[value]) for value in self._values),
             tuple((program, name, self._values[value]) for program, name, value in given),
             tuple(self._equation(entry) for entry in self._journal.entries),
@@ -121,27 +124,26 @@ class _Writer:
         )
         return Repetition(again.first, again.last, tuple(again.shifts.get(p, 0) for p in programs), images)
 
-    def _facts(self) -> tuple[RangeFact, ...]:
-        """Facts about inputs, each with a look-up that needs it."""
+    def _facts(self, terms: Sequence[Definition]) -> tuple[RangeFact, ...]:
+        """What is known of terms, each with a look-up that needs it."""
         found: list[RangeFact] = []
         graph = self._sequential
         lookups = [p for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Gather | ops.DynamicSlice)]
         facts = self._proof.lifter.algebra.facts
         for term, region in facts.known.items():
-            definition = self._definition(term)
-            if definition.kind == "input":
-                name = str(definition.data[0])
-                shape = graph.nodes[graph.inputs[name]].type.shape
-                windows = [tuple((low, high - low) for low, high in w) for w in facts.looked_up[term]]
-                tried = (
-                    RangeFact(0, region, position, window, place)
-                    for window in windows
-                    for position in lookups
-                    for place in _places(window, shape, graph.nodes[position].type.shape)
-                )
-                fact = next((f for f in tried if why_not(graph, f, [definition], _SECONDS) is None), None)
-                if fact is not None:
-                    found.append(replace(fact, term=self._names[term]))
+            number = self._names[term]
+            position = graph.inputs.get(str(terms[number].data[0])) if terms[number].kind == "input" else None
+            windows = [tuple((low, high - low) for low, high in w) for w in facts.looked_up[term]]
+            shapes = [] if position is None else [graph.nodes[position].type.shape]
+            tried = (
+                RangeFact(number, region, lookup, window, place)
+                for window in dict.fromkeys(windows)
+                for lookup in lookups
+                for place in _places(window, shapes, graph.nodes[lookup].type.shape)
+            )
+            fact = next((f for f in tried if why_not(graph, f, terms, _SECONDS) is None), None)
+            if fact is not None:
+                found.append(fact)
         return tuple(found)
 
     def _definition(self, term: int) -> Definition:
@@ -154,7 +156,7 @@ class _Writer:
         if kind == "size":
             rest = [parse_size(str(rest[0]))]
         if kind == "opaque":
-            rest = [repr(rest[0]), *rest[1:]]
+            rest = _opaque(rest)
         return Definition(cast("Kind", kind), tuple(rest), operands, accesses, label.arity)
 
     def _tensor(self, value: Value) -> Tensor:
@@ -176,13 +178,13 @@ class _Writer:
         )
 
 
-def _places(window: Sequence[tuple[Dim, Dim]], shape: Shape, looked_up: Shape) -> Iterator[Access]:
+def _places(window: Sequence[tuple[Dim, Dim]], shapes: Sequence[Shape], looked_up: Shape) -> Iterator[Access]:
     """Where a result may look up with an element of a window: axis by axis, or with the axes of the input merged."""
     starts = [start for start, _ in window]
     plain = [(-start, ((axis, 1),)) for axis, start in enumerate(starts)]
     if len(looked_up) >= len(window):
         yield (*plain, *((0, ()) for _ in looked_up[len(window) :]))
-    for lengths in (shape, tuple(length for _, length in window)):
+    for lengths in (*shapes, tuple(length for _, length in window)):
         constant: Dim = 0
         strides: list[tuple[int, Dim]] = []
         for axis, start in enumerate(starts):
@@ -190,3 +192,14 @@ def _places(window: Sequence[tuple[Dim, Dim]], shape: Shape, looked_up: Shape) -
             constant = constant - start * stride
             strides.append((axis, stride))
         yield ((constant, tuple(strides)), *((0, ()) for _ in looked_up[1:]))
+
+
+def _opaque(label: Sequence[object]) -> list[object]:
+    """An opaque term as the operator, the kinds of its operands, how it reads them, and its own axes."""
+    key, own, windows = cast("tuple[Any, int, object]", tuple(label))
+    (what, *kinds), layout = key
+    if what == "concatenate":
+        return [ops.Concatenate(int(kinds[0])), (), layout, own, windows]
+    if isinstance(what, Operator) and kinds:
+        return [what, tuple(kinds[0]), layout, own, windows]
+    raise NotCertified("a collective that is not known by what it computes")

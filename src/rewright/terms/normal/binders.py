@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from rewright.terms.normal.atoms import (
-    ONE,
     Atom,
     Base,
     Element,
