@@ -174,7 +174,9 @@ class _Checker:
         types = tuple(graphs[rank].nodes[node.operands[0]].type for rank, node in nodes)
         # The groups say who meets, and not what is computed: all groups have the same lemma.
         operators = tuple(_without_groups(node) for _, node in nodes)
-        return self._ledger.prove(Collective(operators, types, member), operands, value, unfold, where)
+        alike = isinstance(op, ops.AllReduce | ops.AllGather)
+        subject = Collective(operators, types, 0 if alike else member)
+        return self._ledger.prove(subject, operands, value, unfold, where)
 
     def _agreed(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
         graphs = self._ledger.program.graphs

@@ -21,7 +21,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
 from rewright.proof.meaning import Meaning, Place, Reading
-from rewright.proof.programs import Applied, NoMeaning, Subject
+from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.context import Context, OutOfTime
@@ -30,8 +30,6 @@ from rewright.terms.normal.equality import difference
 from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, below
 
 _MOST_ENTRIES = 65_536
-_WRITTEN_OUT = (4, 1, 64)
-"""How many terms of a sum are written out, in the order in which that is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def prove(statement: Statement, seconds: float) -> str | None:
     """
     deadline = time.monotonic() + seconds
     why: str | None = None
-    for written_out in _WRITTEN_OUT:
+    for written_out in _written_out(statement.subject):
         context = new_context(deadline - time.monotonic())
         context.written_out = written_out
         found = _prove(statement, context)
@@ -76,6 +74,12 @@ def prove(statement: Statement, seconds: float) -> str | None:
             return None
         why = why or found
     return why
+
+
+def _written_out(subject: Subject) -> tuple[int, ...]:
+    """How many terms of a sum are written out, in the order in which that is tried."""
+    held = len(subject.types) if isinstance(subject, Collective) else 0
+    return max(4, held), 1, 64
 
 
 def _prove(statement: Statement, context: Context) -> str | None:

@@ -119,10 +119,19 @@ class _Writer:
 
     def _repetition(self, again: Again) -> Repetition:
         programs = range(SEQUENTIAL, len(self._program.graphs))
-        images = tuple(
-            (self._names[term], self._names[image]) for term, image in again.images.items() if term in self._names
-        )
-        return Repetition(again.first, again.last, tuple(again.shifts.get(p, 0) for p in programs), images)
+        images = dict(again.images)
+        # A sum that has no range yet is looked into by whoever reads it, whether lifting did so or not.
+        stack = [(term, image) for term, image in images.items() if self._terms.open[term]]
+        while stack:
+            term, image = stack.pop()
+            mine, other = self._terms.graph.node(term), self._terms.graph.node(image)
+            for child, its in zip(mine[1], other[1], strict=True) if mine[0] is other[0] else ():
+                if child not in images and child != its:
+                    images[child] = its
+                    if self._terms.open[child]:
+                        stack.append((child, its))
+        named = ((self._names[t], self._names[i]) for t, i in images.items() if t in self._names and i in self._names)
+        return Repetition(again.first, again.last, tuple(again.shifts.get(p, 0) for p in programs), tuple(named))
 
     def _facts(self, terms: Sequence[Definition]) -> tuple[RangeFact, ...]:
         """What is known of terms, each with a look-up that needs it."""

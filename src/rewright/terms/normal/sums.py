@@ -337,7 +337,11 @@ def _narrowed(context: Context, binders: list[Binder], body: Polynomial) -> Poly
             if bounds == (ZERO, ZERO):
                 return ZERO
             if bounds is not None:
-                narrowed = _put(binders, name, bounds)
+                fresh = context.fresh("b")
+                narrowed = [(fresh, *bounds) if b == name else (b, low, high) for b, low, high in binders]
+                with context.ranges(narrowed):
+                    # Quotients are built again: in the smaller range they may be known.
+                    rest = substitute(context, rest, {name: symbol(fresh)})
                 return sum_terms(context, narrowed, _decided(context, narrowed, rest))
     return None
 
@@ -376,10 +380,6 @@ def _tightened(
     if not known[0]:
         return low, high
     return (limit, high) if kind == ">=" else (low, limit)
-
-
-def _put(binders: Sequence[Binder], name: str, bounds: tuple[Polynomial, Polynomial]) -> list[Binder]:
-    return [(b, *bounds) if b == name else (b, low, high) for b, low, high in binders]
 
 
 def _short_range(context: Context, binders: list[Binder], body: Polynomial) -> Polynomial | None:
