@@ -22,7 +22,8 @@ from rewright.proof import language
 from rewright.proof.certificate import Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.facts import assumption, why_not
 from rewright.proof.language import Access, Definition, Kind, Tensor
-from rewright.refine.check import Proof
+from rewright.refine.check import Proof, written
+from rewright.refine.relations import Relations
 
 _SECONDS = 5.0
 
@@ -32,13 +33,16 @@ class NotCertified(RewrightError):
 
 
 def certificate(
-    sequential: Graph, program: RankProgram, proof: Proof, relations: Mapping[str, Placement]
+    sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]
 ) -> Certificate:
-    """The certificate of a proof that kept a journal. Raises NotCertified."""
+    """Prove once more, and write every step down. Raises NotCertified."""
+    if relations.equations:
+        raise NotCertified("relations by equations have no certificate yet; give placements")
+    proof = written(sequential, program, relations, expected)
     journal = proof.lifter.journal
-    if journal is None:
-        raise NotCertified("the proof kept no journal")
-    return _Writer(sequential, program, proof, journal).write(relations)
+    if journal is None or proof.failed or not proof.ranks:
+        raise NotCertified("the proof failed when it was made again with a journal")
+    return _Writer(sequential, program, proof, journal).write(relations.placements)
 
 
 class _Writer:

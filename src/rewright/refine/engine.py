@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
@@ -12,6 +13,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.case import Case, Ran
+from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import findings
 from rewright.refine.relations import Given, input_relations, output_expectations, settled
@@ -81,7 +83,8 @@ def answer(
     if not proof.failed:
         count = len(proof.relations)
         reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
-        return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason)
+        write = partial(certificate, sequential, replace(program, inputs=known.placements), known, expected)
+        return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write)
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)
     return _failed(case, proof, stats, notes, assumptions, deadline, suggest)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import total_ordering
+from functools import cached_property, total_ordering
 from typing import Literal
 
 from rewright.ir.types import SourceSpan
+from rewright.proof.certificate import Certificate
 
 Status = Literal["proved", "refuted", "unknown"]
 
@@ -118,8 +120,16 @@ class Verdict:
     stats: Stats = field(default_factory=Stats)
     reason: str = ""
     """One sentence: why the status is what it is; for ``unknown``, which operator and which budget or rule."""
-    certificate: None = None
-    """Proofs are not written out as certificates."""
+    certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
+    """Writes the proof down; None for a verdict without one."""
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """The proof of a verdict that is proved, to be saved and audited; written down when it is first asked for.
+
+        Raises RewrightError where the language of certificates cannot express the proof.
+        """
+        return None if self.certify is None else self.certify()
 
     def __str__(self) -> str:
         return f"{self.status} ({self.evidence}): {self.reason}" if self.reason else f"{self.status} ({self.evidence})"

@@ -31,7 +31,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
             "steps": dict(stats.steps),
             "seconds": {phase: round(seconds, 3) for phase, seconds in stats.seconds.items()},
         },
-        "certificate": verdict.certificate,
+        "certificate": None,
     }
 
 
