@@ -149,7 +149,7 @@ class _Proof:
         if isinstance(result, View):
             with self._context.scope():
                 digits, place = self._index(result.dims)
-                if self._context.contradictory():
+                if self._is_empty(result.dims):
                     return None
                 return self._compare(
                     self._denoter.value(position, whole(place)), self._meaning.at_digits(result, digits)
@@ -205,6 +205,13 @@ class _Proof:
                 index = index * size + digit
             place.append(index)
         return digits, tuple(place)
+
+    def _is_empty(self, dims: Sequence[Sequence[Dim]]) -> bool:
+        """Whether there is no index at all."""
+        lengths = [length for own in dims for length in own]
+        if all(isinstance(length, int) for length in lengths):
+            return any(isinstance(length, int) and length < 1 for length in lengths)
+        return self._context.contradictory()
 
     def _compare(self, left: Value, right: Value) -> str | None:
         found = difference(self._context, left, right)
