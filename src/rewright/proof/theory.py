@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import cast
 
 from rewright import ops
-from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph
-from rewright.proof.language import Access, Addend, Definition, Pieces, Tensor, View, terms_of
+from rewright.proof.language import Definition, Tensor, terms_of
 from rewright.proof.lemma import Fact, Statement
+from rewright.proof.local import Conflict, Local
 from rewright.proof.meaning import holes
 from rewright.proof.programs import Subject
 
@@ -19,42 +20,6 @@ _INTEGER_FUNCTIONS = frozenset(
 )
 _ALWAYS = frozenset({"number", "index", "size"})
 _TRUTHS = frozenset({"greater", "greater_or_equal", "equal", "not_equal", "is_finite"})
-
-
-class _Local:
-    """The terms of one step by number; terms that can be moved are moved to where they are read first."""
-
-    def __init__(self, numbers: Mapping[int, int], movable: set[int]) -> None:
-        self._numbers = numbers
-        self._movable = movable
-        self._starts: dict[int, tuple[Dim, ...]] = {}
-
-    def tensor(self, tensor: Tensor) -> Tensor:
-        """A claim over local numbers."""
-        if isinstance(tensor, Pieces):
-            return Pieces(tensor.axis, tensor.rows, tensor.lengths, tuple(self.tensor(part) for part in tensor.parts))
-        return View(tensor.dims, tuple(self._addend(addend) for addend in tensor.addends))
-
-    def _addend(self, addend: Addend) -> Addend:
-        parts = tuple((self._numbers[hole], region) for hole, region in addend.parts)
-        return Addend(addend.coefficient, self._numbers[addend.term], self._read(addend.term, addend.access), parts)
-
-    def definition(self, definition: Definition) -> Definition:
-        """A definition over local numbers."""
-        # Which input it is does not matter to a step: its definition says no more than that it is free.
-        data = () if definition.kind == "input" else definition.data
-        operands = tuple(self._numbers[operand] for operand in definition.operands)
-        reads = zip(definition.operands, definition.accesses, strict=bool(definition.accesses))
-        accesses = tuple(self._read(operand, access) for operand, access in reads)
-        return Definition(definition.kind, data, operands, accesses, definition.rank)
-
-    def _read(self, term: int, access: Access) -> Access:
-        if term not in self._movable:
-            return access
-        start = self._starts.setdefault(term, tuple(constant for constant, _ in access))
-        if not any(start):
-            return access
-        return tuple((constant - first, terms) for (constant, terms), first in zip(access, start, strict=True))
 
 
 class Theory:
@@ -93,25 +58,37 @@ class Theory:
                 if operand not in numbers:
                     numbers[operand] = len(numbers)
                     queue.append(operand)
-        local = _Local(numbers, self._movable(numbers, used))
-        statement = Statement(
+        facts = frozenset(term for term in numbers if term in self.facts)
+        definitions = {term: self.definitions[term] for term in used}
+        try:
+            local = Local(numbers, definitions, facts, deep=True)
+            statement = self._stated(subject, operands, result, local, numbers, used)
+        except Conflict:
+            local = Local(numbers, definitions, facts, deep=False)
+            statement = self._stated(subject, operands, result, local, numbers, used)
+        return statement, tuple(numbers), tuple(used)
+
+    def _stated(
+        self,
+        subject: Subject,
+        operands: Sequence[Tensor],
+        result: Tensor | None,
+        local: Local,
+        numbers: Mapping[int, int],
+        used: Sequence[int],
+    ) -> Statement:
+        claims = tuple(local.tensor(tensor) for tensor in operands)
+        claimed = None if result is None else local.tensor(result)
+        # Terms are defined over earlier ones, so that in this order readers come first.
+        definitions = [(numbers[term], local.definition(term)) for term in sorted(used, reverse=True)]
+        return Statement(
             subject,
-            tuple(local.tensor(tensor) for tensor in operands),
-            None if result is None else local.tensor(result),
-            tuple((numbers[term], local.definition(self.definitions[term])) for term in used),
+            claims,
+            claimed,
+            tuple(sorted(definitions, key=itemgetter(0))),
             frozenset(number for term, number in numbers.items() if term in self._integers),
             tuple((number, self.facts[term]) for term, number in numbers.items() if term in self.facts),
         )
-        return statement, tuple(numbers), tuple(used)
-
-    def _movable(self, numbers: Iterable[int], used: Sequence[int]) -> set[int]:
-        """The terms of which nothing is known, at any place: a step cannot tell where one of them begins."""
-        found = {term for term in numbers if term not in self.facts}.difference(used)
-        for term in used:
-            definition = self.definitions[term]
-            if not definition.accesses:
-                found.difference_update(definition.operands)
-        return found
 
     def outermost(self, tensors: Sequence[Tensor]) -> tuple[int, ...]:
         """The sums that tensors are made of."""
