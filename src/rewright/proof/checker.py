@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from rewright import ops
 from rewright.ir.digest import digest
@@ -22,7 +23,7 @@ from rewright.ir.placement import RankProgram
 from rewright.ops.agreement import check_agreement, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
 from rewright.proof.facts import assumption, holds_everywhere, why_not
-from rewright.proof.language import renamed, terms_of
+from rewright.proof.language import Definition, renamed, terms_of
 from rewright.proof.ledger import Audit, Ledger, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
 from rewright.proof.programs import Applied, Collective
@@ -228,17 +229,15 @@ class _Checker:
         repeated.check_terms()
         for equation in block:
             steps = _positions(equation)
-            for program, position, _ in steps:
+            for program, position, value in steps:
                 later = position + again.shifts[program + 1]
                 node = self._node(program, later, where)
                 self._in_order(program, later, node, where)
                 repeated.check(program, position, later)
+                self._ledger.enter(program, later, partial(repeated.image, value), where)
             if isinstance(equation, Meeting):
                 nodes = [(rank, self._node(rank, p + again.shifts[rank + 1], where)) for rank, p, _ in steps]
                 self._agreed(nodes, where)
-            for program, position, value in steps:
-                later = position + again.shifts[program + 1]
-                self._ledger.enter(program, later, repeated.image(value), where)
         return used
 
 
@@ -256,24 +255,27 @@ class _Repeated:
 
     def check_terms(self) -> None:
         """The lemmas hold for all terms in the place of those that they do not look into; the others must be alike."""
-        theory, image = self._ledger.theory, self._image
-        for term in {*self._images, *self._images.values()}:
-            if not 0 <= term < len(theory.definitions):
+        theory, images = self._ledger.theory, self._images
+        definitions = theory.definitions
+        for term in (*images, *images.values()):
+            if not 0 <= term < len(definitions):
                 raise Refused(f"{self._where} names term {term}, which the certificate does not have")
         for term in self._used.unfolded:
-            mine, other = theory.definitions[term], theory.definitions[image(term)]
-            if image(term) == term and all(image(o) == o for o in mine.operands):
-                continue
-            if (mine.kind, mine.data, mine.accesses, mine.rank) != (other.kind, other.data, other.accesses, other.rank):
-                raise Refused(f"{self._where}: term {image(term)} is defined otherwise than term {term}")
-            if other.operands != tuple(image(o) for o in mine.operands):
-                raise Refused(f"{self._where}: term {image(term)} reads other terms than those for term {term}")
+            mine, other = definitions[term], definitions[images.get(term, term)]
+            if mine is not other and _kind(mine) != _kind(other):
+                raise Refused(f"{self._where}: term {images[term]} is defined otherwise than term {term}")
+            if other.operands != tuple([images.get(operand, operand) for operand in mine.operands]):
+                found = images.get(term, term)
+                raise Refused(f"{self._where}: term {found} reads other terms than those for term {term}")
         for term in self._used.named:
-            alike = not theory.is_integer(term) or theory.is_integer(image(term))
-            if not alike or theory.facts.get(term) != theory.facts.get(image(term)):
-                raise Refused(f"{self._where}: less is known of term {image(term)} than of term {term}")
-            if theory.holes[image(term)] and not theory.holes[term]:
-                raise Refused(f"{self._where}: term {image(term)} needs a range that term {term} does not need")
+            image = images.get(term, term)
+            if image == term:
+                continue
+            alike = not theory.is_integer(term) or theory.is_integer(image)
+            if not alike or theory.facts.get(term) != theory.facts.get(image):
+                raise Refused(f"{self._where}: less is known of term {image} than of term {term}")
+            if theory.holes[image] and not theory.holes[term]:
+                raise Refused(f"{self._where}: term {image} needs a range that term {term} does not need")
 
     def check(self, program: int, position: int, later: int) -> None:
         """A later node is the same operator, on values that are the images of those of the earlier node."""
@@ -295,12 +297,13 @@ class _Repeated:
         found = self._values.get(value)
         if found is None:
             tensor = self._ledger.values[value]
-            names = {term: self._image(term) for term in terms_of(tensor)}
+            names = {term: self._images.get(term, term) for term in terms_of(tensor)}
             found = self._values[value] = self._ledger.number(renamed(tensor, names))
         return found
 
-    def _image(self, term: int) -> int:
-        return self._images.get(term, term)
+
+def _kind(definition: Definition) -> tuple[object, ...]:
+    return definition.kind, definition.data, definition.accesses, definition.rank
 
 
 def _positions(equation: Equation) -> Sequence[tuple[int, int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -61,7 +61,7 @@ class Ledger:
         self.theory = Theory(certificate.terms, integer_inputs(sequential))
         self.audit = Audit()
         self.seconds = seconds
-        self._claims: list[list[int | None]] = [[None] * len(graph.nodes) for graph in self.graphs]
+        self._claims: list[list[int | Callable[[], int] | None]] = [[None] * len(graph.nodes) for graph in self.graphs]
         self._numbers = {value: number for number, value in enumerate(self.values)}
         self._store = store
         self._done: dict[object, Used] = {}
@@ -84,12 +84,14 @@ class Ledger:
     def claim(self, program: int, position: int, where: str) -> int:
         """The number of the value that a node was verified to have; raises Refused where it has none yet."""
         found = self._claims[program + 1][position]
+        if callable(found):
+            found = self._claims[program + 1][position] = found()
         if found is None:
             raise Refused(f"{where} reads %{position} of the {name_of(program)}, which no earlier equation is about")
         return found
 
-    def enter(self, program: int, position: int, value: int, where: str) -> None:
-        """Enter a verified claim; raises Refused where the node has one."""
+    def enter(self, program: int, position: int, value: int | Callable[[], int], where: str) -> None:
+        """Enter a verified claim, or what will give it if it is ever read; raises Refused where the node has one."""
         if self._claims[program + 1][position] is not None:
             raise Refused(f"{where} is about %{position} of the {name_of(program)}, which has a value already")
         self._claims[program + 1][position] = value
