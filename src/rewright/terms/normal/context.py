@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
-from rewright.terms.normal.atoms import Atom, Element, Guard, Polynomial, Symbol, polynomial, symbol
+from rewright.terms.normal.atoms import Atom, Element, Guard, Number, Polynomial, Symbol, polynomial, symbol
 from rewright.terms.normal.bridge import Bridge, Signed
 from rewright.terms.normal.guards import at_least, below, is_zero
 
@@ -168,10 +169,31 @@ class Context:
         self.tick()
         self._instantiate(guard.value)
         found = self._by_bounds(guard)
-        if found is None and guard.kind != "true":
+        if found is None and guard.kind != "true" and not self._is_open(guard):
             found = self._by_solver(guard)
         self._frames[-1].decisions[guard.key] = found
         return found
+
+    def _is_open(self, guard: Guard) -> bool:
+        """Whether both are possible because all that is known are bounds of single variables and elements."""
+        own = _bounded(guard)
+        if own is None:
+            return False
+        low, high = own[1], own[2]
+        for frame in self._frames:
+            for fact, polarity in frame.facts:
+                known = _bounded(fact)
+                if known is None or fact.kind not in ("integer>=0", "true"):
+                    return False
+                if fact.kind == "true" or known[0] != own[0]:
+                    continue
+                (above, below) = known[1:] if polarity else _complement(*known[1:])
+                # A bound that meets the guard's own range decides it, or leaves it to the solver.
+                if above is not None and ((low is not None and above >= low) or (high is not None and above > high)):
+                    return False
+                if below is not None and ((high is not None and below <= high) or (low is not None and below < low)):
+                    return False
+        return guard.kind == "integer>=0"
 
     def decide_cheaply(self, guard: Guard | bool) -> bool | None:
         """As ``decide``, from literal facts and own bounds only."""
@@ -292,3 +314,28 @@ class Context:
                     for make in self.universal[atom.tensor]:
                         for guard, polarity in make(atom):
                             self.add(guard, polarity)
+
+
+def _bounded(guard: Guard) -> tuple[Atom, Number | None, Number | None] | None:
+    """For a guard about one variable or element alone: it, and the least and the greatest value that it allows."""
+    terms = guard.value.terms
+    if guard.kind == "true":
+        atom = guard.value.atom()
+        return (atom, None, None) if isinstance(atom, Element) else None
+    found: Atom | None = None
+    factor: Number = 0
+    for monomial, coefficient in terms.items():
+        if not monomial:
+            continue
+        if found is not None or len(monomial) != 1 or monomial[0][1] != 1:
+            return None
+        found, factor = monomial[0][0], coefficient
+    if not isinstance(found, Symbol | Element):
+        return None
+    limit = Fraction(-terms.get((), 0)) / Fraction(factor)
+    return (found, limit, None) if factor > 0 else (found, None, limit)
+
+
+def _complement(low: Number | None, high: Number | None) -> tuple[Number | None, Number | None]:
+    """The bounds where ``low <= x`` or ``x <= high``, of which one is given, does not hold for an integer."""
+    return (high + 1 if high is not None else None), (low - 1 if low is not None else None)
