@@ -189,7 +189,8 @@ class Lifter:
             terms.trace = outer
         if outer is not None:
             outer.include(inner)
-        return tuple(term for term, _, _ in inner.events)
+        # Who reads an operator without laws uses no more than its name; who makes it says what it is.
+        return tuple(t for t, made, _ in inner.events if made is not None or terms.label(t)[0] != "opaque")
 
     def meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> None:
         """Lift one collective on all its members."""
