@@ -25,10 +25,12 @@ from rewright.lifting.layout import (
     transpose,
 )
 from rewright.lifting.pointwise import pointwise
+from rewright.lifting.readings import opened, plain, plainer, shut
 from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce
 
+_LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Pad, ops.Concatenate, ops.Reverse)
 Rule = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]
 
 
@@ -36,6 +38,47 @@ def transfer(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
     """The value of an operator's result; an operator without a law becomes an opaque function of its operands."""
+    if isinstance(op, _LAYOUT):
+        return _transferred(algebra, op, values, types, result)
+    if algebra.sequential:
+        return _transferred(algebra, op, [plain(v) for v in values], types, result)
+    found = _transferred(algebra, op, values, types, result)
+    if not _is_familiar(algebra, found):
+        for others in plainer(values):
+            other = _transferred(algebra, op, others, types, result)
+            if _is_familiar(algebra, other):
+                return other
+        if isinstance(op, ops.Elementwise):
+            return _one_of_many(algebra, op, values, types) or found
+    return found
+
+
+def _one_of_many(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType]
+) -> Value | None:
+    """An elementwise operator as the sequential program's over one axis more, of which the operands are one element."""
+    try:
+        views = align([plain(v) for v in values if isinstance(v, View)])
+        if len(views) < len(values):
+            return None
+        for longer in opened(views):
+            found = pointwise(algebra, op, longer, types)
+            if algebra.is_familiar(found):
+                return shut(found)
+    except NotAView:
+        pass
+    return None
+
+
+def _is_familiar(algebra: Algebra, value: Value) -> bool:
+    if isinstance(value, Pieces):
+        return all(_is_familiar(algebra, part) for part in value.parts)
+    return algebra.is_familiar(value)
+
+
+def _transferred(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
     try:
         return tidy(_apply(algebra, op, values, types, result))
     except NotAView:
