@@ -1,17 +1,19 @@
 """Ways to read indices of one value: every way is right, and one may be the sequential program's.
 
-An index variable of length one may stand for an axis of which a rank holds one element, or for nothing: a reshape makes
-axes of one as it likes. The sequential program never reads one. What a rank reads is tried as it is, and without some.
+An index variable of length one may stand for an axis of which there is one element here, as a slice leaves it, or for
+nothing: a reshape makes axes of one as it likes. In the sequential program these are never read. A rank that holds one
+head reshapes to an axis of heads, so what it reads is tried as it is, and without some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, islice, product
 
+from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, used
-from rewright.lifting.value import Pieces, Value, View, coalesce, variables_of, with_digits
+from rewright.lifting.value import NotAView, Pieces, Value, View, coalesce, variables_of, with_digits
 
 _MOST = 5
 """More indices of one value than this are left out all together or not at all."""
@@ -24,19 +26,47 @@ def plain(value: Value) -> Value:
     """The value with no index of one value read."""
     if isinstance(value, Pieces):
         return Pieces(value.axis, value.outer, tuple(plain(part) for part in value.parts))
-    return _without(value, _ones(value))
+    return plain_view(value)
+
+
+def plain_view(view: View) -> View:
+    """The view with no index of one value read."""
+    return _without(view, _ones(view))
 
 
 def plainer(values: Sequence[Value]) -> Iterator[list[Value]]:
-    """The operands of an operator with indices of one value left out: all of them first, then some."""
+    """The operands of an operator with indices of one value left out: as few as may be, at last all of them."""
     bare = [plain(value) for value in values]
     if bare == list(values):
         return
-    yield bare
     reads = [(k, v) for k, value in enumerate(values) if isinstance(value, View) for v in sorted(_ones(value))]
-    for count in range(len(reads) - 1, 0, -1) if len(reads) <= _MOST else ():
+    for count in range(1, len(reads)) if len(reads) <= _MOST else ():
         for chosen in combinations(reads, count):
             yield [_left_out(value, k, chosen) for k, value in enumerate(values)]
+    yield bare
+
+
+def reads_ones(value: Value) -> bool:
+    """Whether any index of one value is read."""
+    return any(map(reads_ones, value.parts)) if isinstance(value, Pieces) else bool(_ones(value))
+
+
+def recognised(algebra: Algebra, compute: Callable[[Sequence[View]], View], views: Sequence[View]) -> View:
+    """What an operator computes from views, with those of their indices read that make it the sequential program's.
+
+    Raises NotAView where it does so for the operands as they are.
+    """
+    found = compute(views)
+    if algebra.sequential or algebra.is_familiar(found):
+        return found
+    for others in plainer(views):
+        try:
+            other = compute([v for v in others if isinstance(v, View)])
+        except NotAView:
+            continue
+        if algebra.is_familiar(other):
+            return other
+    return found
 
 
 def _left_out(value: Value, operand: int, chosen: Sequence[tuple[int, int]]) -> Value:
@@ -62,9 +92,7 @@ def opened(views: Sequence[View]) -> Iterator[list[View]]:
 def _opened(view: View, places: Sequence[int | None]) -> View:
     fresh = sum(len(digits) for digits in view.dims)
     addends = [
-        a
-        if k is None
-        else replace(a, access=(*a.access[:k], (a.access[k][0], ((fresh, 1),)), *a.access[k + 1 :]))
+        a if k is None else replace(a, access=(*a.access[:k], (a.access[k][0], ((fresh, 1),)), *a.access[k + 1 :]))
         for a, k in zip(view.addends, places, strict=True)
     ]
     return View((*view.dims, (1,)), tuple(addends))
@@ -85,7 +113,9 @@ def plain_axis(view: View, axis: int) -> View:
     for v in range(sum(len(digits) for digits in view.dims)):
         moved.append((0, () if v in out else ((fresh, 1),)))
         fresh += v not in out
-    return with_digits(view, (*view.dims[:axis], tuple(n for n in view.dims[axis] if n != 1), *view.dims[axis + 1 :]), moved)
+    return with_digits(
+        view, (*view.dims[:axis], tuple(n for n in view.dims[axis] if n != 1), *view.dims[axis + 1 :]), moved
+    )
 
 
 def _ones(view: View) -> set[int]:
