@@ -33,7 +33,7 @@ class Proof:
     failed: list[str] = field(default_factory=list[str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     assumptions: list[str] = field(default_factory=list[str])
-    mismatch: str = ""
+    mismatch: CollectiveMismatch | None = None
     out_of_time: bool = False
 
 
@@ -88,7 +88,7 @@ def _lift(
         proof.out_of_time = True
         return proof
     except CollectiveMismatch as error:
-        proof.mismatch = str(error)
+        proof.mismatch = error
         return proof
     started = time.perf_counter()
     for name in sequential.outputs:

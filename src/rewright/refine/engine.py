@@ -73,8 +73,9 @@ def answer(
     notes = program.notes
     assumptions = tuple(proof.assumptions)
     if proof.mismatch:
-        finding = Finding("collective_mismatch", proof.mismatch, None, None, "", "", None, None)
-        return Verdict("refuted", Evidence.PROVED, assumptions, {}, (finding,), notes, stats, proof.mismatch)
+        why = str(proof.mismatch)
+        finding = Finding("collective_mismatch", why, None, proof.mismatch.span, "", "", None, None)
+        return Verdict("refuted", Evidence.PROVED, assumptions, {}, (finding,), notes, stats, why)
     if proof.out_of_time:
         reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
         return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
