@@ -15,6 +15,7 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import findings
 from rewright.refine.relations import Given, input_relations, output_expectations, settled
+from rewright.refine.solving import reads
 from rewright.refine.twin.twin import TwinResult, make_twin
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
 
@@ -122,7 +123,8 @@ def _counted(proof: Proof, what: str) -> str:
 def _run_twin(case: Case, proof: Proof) -> Ran:
     """Run the programs where they can be run; a placement that was proved but not asked for decides by itself."""
     try:
-        twin = make_twin(case.sequential, case.program)
+        solved = reads(case.relations.equations, case.sequential, case.program)
+        twin = make_twin(case.sequential, case.program, solved=solved)
     except CollectiveMismatch as error:
         return Ran(TwinResult(False, str(error)))
     if isinstance(twin, Unsupported):
