@@ -151,6 +151,22 @@ def test_a_bug_has_status_one_and_a_repair(folder: Path, capsys: pytest.CaptureF
     assert "capture" in report["stats"]["seconds"]
 
 
+@pytest.mark.parametrize(
+    ("program", "line", "message"),
+    [
+        ("on_some_ranks", 16, "all_reduce at model.py:16 on rank 1 waits for ranks [0, 1], but rank 0 ends"),
+        ("reducing_other_shapes", 79, "on rank 1 with 1x4xf32 against 2x4xf32; make the shapes equal"),
+    ],
+)
+def test_ranks_that_do_not_run_together_are_refuted(
+    folder: Path, program: str, line: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*compare(program), "--json"]) == 1
+    [finding] = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["kind"], finding["distributed"]["line"]) == ("collective_mismatch", line)
+    assert message in finding["message"]
+
+
 def test_what_is_not_known_has_status_two(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,11 +228,6 @@ def test_symbolic_sizes_are_proved_for_all(folder: Path, capsys: pytest.CaptureF
         (compare("of_other_names"), "input 'x' exists only on some ranks, rank 0 and rank 1 differ"),
         (compare("on_a_group_of_others"), "it calls a collective over a group that this rank is not in"),
         (compare("with_objects"), "all_gather_object exchanges Python objects"),
-        (
-            compare("on_some_ranks"),
-            "all_reduce at model.py:16 on rank 1 waits for ranks [0, 1], but rank 0 ends",
-        ),
-        (compare("reducing_other_shapes"), "on rank 1 with 1x4xf32 against 2x4xf32; make the shapes equal"),
         ([*compare("parallel"), "--mesh", "tp=3", "--jobs", "2"], "placement"),
         (["capture", "model.py:failing", "--mesh", "tp=2", "-o", "out.json"], "ValueError: no such plan"),
         (["capture", "model.py:parallel", "--mesh", "tp=2", "-o", "out.rwt"], "save them as .json"),

@@ -1,14 +1,18 @@
 """What a finding says: what is expected and what is held, both lines, and a repair that was proved."""
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from rewright import ops
+from rewright.ir.graph import Graph
 from rewright.refine import refine
 from rewright.refine.engine import answer
 from rewright.refine.mutants import generate
 from rewright.refine.verdict import Finding
-from tests.programs import Pair, attention, mlp, sequence_parallel_norm
+from tests.programs import I64, Builder, Pair, attention, mlp, sequence_parallel_norm, vocabulary_embedding
 
 
 def finding_of(pair: Pair, description: str) -> Finding:
@@ -81,3 +85,36 @@ def test_repairs_may_be_left_out() -> None:
     verdict = answer(sequential, mutant.program, suggest=False)
     assert verdict.status == "refuted"
     assert verdict.findings[0].suggestion is None
+
+
+# --- what was expected, and what does not run ------------------------------------------------------------------------
+@pytest.mark.parametrize("expected", ["Shard(0)", 'Partial("sum")'])
+def test_an_output_that_is_right_and_was_expected_otherwise(expected: str) -> None:
+    """The ranks hold all of the output: no reduction is missing, the expectation may be what is wrong."""
+    sequential, program = mlp(2, batch=4)
+    (finding,) = refine(sequential, program, expect={"output": expected}).findings
+    assert finding.kind == "wrong_placement"
+    assert finding.message.startswith(
+        f"the ranks hold output output as Replicate(), which is right, and {expected} was"
+    )
+    assert (finding.expected, finding.found) == (expected, "Replicate()")
+
+
+def test_a_look_up_out_of_range_on_one_rank_has_a_counterexample() -> None:
+    """Every rank looks up all tokens in its own rows of the table, unmasked."""
+    sequential, program = vocabulary_embedding(2)
+
+    def of_rank(rank: int) -> Graph:
+        build = Builder("parallel")
+        ids, table = build.tensor("input_ids", (5,), I64), build.tensor("embedding.weight", (6, 3))
+        rows = build.take_rows(table, build.add(ops.Subtract(), ids, build.full(6 * rank, ids)))
+        build.output("output", build.all_reduce(rows, 2))
+        return build.build()
+
+    verdict = refine(sequential, replace(program, graphs=(of_rank(0), of_rank(1))))
+    assert verdict.status == "refuted"
+    example = verdict.findings[0].counterexample
+    assert example is not None
+    assert example.sizes == {"input_ids": (5,), "embedding.weight": (12, 3)}
+    assert math.isfinite(example.sequential_value)
+    assert math.isnan(example.distributed_value)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, Node
 from rewright.ir.types import TensorType
-from rewright.ops.agreement import CollectiveMismatch, check_agreement, describe, members
+from rewright.ops.agreement import CollectiveMismatch, check_agreement, describe, groups_of, members
 
 COLLECTIVES: tuple[type, ...] = (
     ops.AllReduce,
@@ -79,7 +79,7 @@ class _Matcher:
             self._advance(self.runnable.popleft())
         for rank in range(len(self.graphs)):
             if self.next[rank] < len(self.graphs[rank].nodes) or self.pending[rank]:
-                raise CollectiveMismatch(self._diagnose(rank))
+                raise CollectiveMismatch(self._diagnose(rank), self._stuck(rank).span)
         return self.schedule
 
     def _advance(self, rank: int) -> None:
@@ -150,12 +150,23 @@ class _Matcher:
             if sender.type != receiver.type:
                 raise CollectiveMismatch(
                     f"{describe(source, sender)} sends {sender.type} and {describe(destination, receiver)} expects "
-                    f"{receiver.type}; make the shapes equal"
+                    f"{receiver.type}; make the shapes equal",
+                    receiver.span,
                 )
             self.schedule.append(Meeting(((source, here), (destination, there))))
             self.pending[destination].discard(there)
             if destination not in self.waiting and destination not in self.runnable:
                 self.runnable.append(destination)
+
+    def _last(self, rank: int) -> str:
+        """After which collective a rank ends, if it has any."""
+        found = [node for node in self.graphs[rank].nodes if groups_of(node.op)]
+        return f", after {found[-1].op.name} at {found[-1].span}" if found else ""
+
+    def _stuck(self, rank: int) -> Node:
+        """What a rank waits in."""
+        position = self.waiting[rank][0] if rank in self.waiting else min(self.pending[rank])
+        return self.graphs[rank].nodes[position]
 
     def _diagnose(self, rank: int) -> str:
         """One line on why this rank never finishes."""
@@ -175,4 +186,5 @@ class _Matcher:
             other = min(self.pending[missing])
             what = f"{describe(missing, self.graphs[missing].nodes[other])} waits for a message that nobody sends"
             return f"deadlock: {where}, while {what}; call them in one order on every rank"
-        return f"deadlock: {where}, but rank {missing} ends without it; call the collective on every rank of the group"
+        ends = f"rank {missing} ends without it{self._last(missing)}"
+        return f"deadlock: {where}, but {ends}; call the collective on every rank of the group"

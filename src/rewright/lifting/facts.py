@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from rewright.ir.dims import Dim
 from rewright.lifting.regions import Region
@@ -23,6 +24,8 @@ class Facts:
         """For an integer term, the windows in which its values are tested; None for one that is not known."""
         self.unchecked: set[str] = set()
         """Inputs that ranks look up with, where nothing shows that the look-up stays in range."""
+        self.rounded: set[Fraction] = set()
+        """Numbers whose roots were taken for the doubles nearest to them."""
 
     def allowed(self, term: int) -> Region | None:
         """The set that an integer term's values lie in, where it is known."""

@@ -180,8 +180,15 @@ def slice_rows(value: Value, like: Pieces, axis: int, start: Dim, limit: Dim) ->
         raise NotAView("rows of unequal length")
     if start == 0 and limit == length:
         return value
-    rows = reshape(value, (*shape[:axis], outer, length, *shape[axis + 1 :]))
-    return merge(slice_axis(rows, axis + 1, start, limit), axis)
+    return merge(slice_axis(_split(value, axis, outer, length), axis + 1, start, limit), axis)
+
+
+def _split(value: Value, axis: int, outer: Dim, length: Dim) -> Value:
+    """An axis as two, of rows and of what is in a row; rows of one element hold nothing of the axes around them."""
+    shape = (*value.shape[:axis], outer, length, *value.shape[axis + 1 :])
+    if length != 1 or not isinstance(value, View):
+        return reshape(value, shape)
+    return View((*value.dims[: axis + 1], (), *value.dims[axis + 1 :]), value.addends)
 
 
 def merge(value: Value, axis: int) -> Value:
@@ -233,13 +240,12 @@ def assemble(parts: Sequence[Value], axis: int, outer: Dim) -> Value:
     """Join along the rows of an axis."""
     if not any(has_rows(part, axis, outer) for part in parts):
         return concatenate(parts, axis)
-    shape = parts[0].shape
     spread: list[Value] = []
     for part in parts:
         length = divide(part.shape[axis], outer)
         if length is None:
             raise NotAView("rows of unequal pieces")
-        spread.append(reshape(part, (*shape[:axis], outer, length, *shape[axis + 1 :])))
+        spread.append(_split(part, axis, outer, length))
     return merge(concatenate(spread, axis + 1), axis)
 
 

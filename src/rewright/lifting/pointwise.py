@@ -13,6 +13,7 @@ from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
+from rewright.lifting.roots import absolute
 from rewright.lifting.simplify import atoms
 from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, View
@@ -272,6 +273,10 @@ def _cut(algebra: Algebra, value: Operand, body: Addend) -> list[Addend]:
     return [body] if len(parts) == 1 else [algebra.guards.guarded(inner[0], part, inner[2]) for part in parts]
 
 
+def _absolute(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return absolute(algebra.terms, views[0]) or function(algebra, "abs", views)
+
+
 def _clamp(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     return function(algebra, "minimum", [function(algebra, "maximum", views[:2]), views[2]])
 
@@ -293,4 +298,5 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Or: _logical,
     ops.Select: _select,
     ops.Clamp: _clamp,
+    ops.Abs: _absolute,
 }

@@ -10,6 +10,7 @@ from itertools import product
 from rewright.ir.dims import Dim
 from rewright.lifting.algebra import MOST_OPEN, Algebra
 from rewright.lifting.index import magnitude, rename, used
+from rewright.lifting.roots import squared_root
 from rewright.lifting.value import Addend, Digits, View
 
 
@@ -22,6 +23,9 @@ def multiply(algebra: Algebra, left: View, right: View) -> View:
     many, one = (right, left) if any(a.parts for a in right.addends) else (left, right)
     factor = algebra.closed(one)
     sources = algebra.solid(many, linear=True)
+    whole = squared_root(algebra.terms, algebra.facts, sources[0], factor) if len(sources) == 1 else None
+    if whole is not None:
+        return algebra.settle(left.dims, [algebra.complete(a) for a in whole])
     result = algebra.settle(left.dims, [_product(algebra, a, factor) for a in sources])
     if algebra.sequential or algebra.is_familiar(result):
         return result

@@ -16,6 +16,7 @@ from rewright.lifting.layout import assemble, lengthwise, slice_rows
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
 from rewright.lifting.products import multiply
+from rewright.lifting.readings import recognised
 from rewright.lifting.terms import ONE, Folded, Operand
 from rewright.lifting.value import (
     Addend,
@@ -40,6 +41,10 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Va
         if value.axis in axes:
             return combine(algebra, kind, parts)
         return assemble(parts, value.axis - sum(1 for a in axes if a < value.axis), value.outer)
+    return recognised(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes), [value])
+
+
+def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int]) -> View:
     names = variables_of(value.dims)
     folded = {v: n for axis in axes for v, n in zip(names[axis], value.dims[axis], strict=True)}
     kept = [axis for axis in range(len(names)) if axis not in axes]
@@ -204,6 +209,10 @@ def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value)
         if isinstance(value, Pieces):
             return _dot_pieces(algebra, op, roles, (left, right), side, value)
     assert isinstance(left, View) and isinstance(right, View)
+    return recognised(algebra, lambda views: _dot_views(algebra, roles, *views), [left, right])
+
+
+def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View) -> View:
     dims = roles.digits(left, right)
     a = _spread(left, roles.left, dims)
     b = _spread(right, roles.right, dims)
@@ -217,7 +226,7 @@ def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value)
         # A rank that holds one head may have no axis for it where the sequential program sums over heads.
         longer = multiply(algebra, *(View((*dims, (1,)), v.addends) for v in (a, b)))
         product = longer if algebra.is_familiar(longer) else product
-    return reduce(algebra, "sum", product, range(roles.result_rank, len(product.dims)))
+    return _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)))
 
 
 class DotRoles:

@@ -25,10 +25,14 @@ from rewright.lifting.layout import (
     transpose,
 )
 from rewright.lifting.pointwise import pointwise
+from rewright.lifting.readings import opened, plain, plain_view, plainer, reads_ones, recognised, shut
 from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce
 
+_LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Pad, ops.Concatenate, ops.Reverse)
+_LAWFUL = (ops.Elementwise, ops.DotGeneral, ops.Reduce, ops.Gather)
+"""What tries the readings of every piece by itself."""
 Rule = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]
 
 
@@ -36,6 +40,27 @@ def transfer(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
     """The value of an operator's result; an operator without a law becomes an opaque function of its operands."""
+    found = _transferred(algebra, op, values, types, result)
+    if algebra.sequential and isinstance(op, ops.Reshape) and not reads_ones(values[0]):
+        return plain(found)
+    if algebra.sequential or isinstance(op, _LAYOUT) or _is_familiar(algebra, found):
+        return found
+    for others in [[plain(v) for v in values]] if isinstance(op, _LAWFUL) else plainer(values):
+        other = _transferred(algebra, op, others, types, result)
+        if _is_familiar(algebra, other):
+            return other
+    return found
+
+
+def _is_familiar(algebra: Algebra, value: Value) -> bool:
+    if isinstance(value, Pieces):
+        return all(_is_familiar(algebra, part) for part in value.parts)
+    return algebra.is_familiar(value)
+
+
+def _transferred(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
     try:
         return tidy(_apply(algebra, op, values, types, result))
     except NotAView:
@@ -65,7 +90,20 @@ def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: 
     cut = split_alike(values)
     if cut is not None:
         return cut.joined([tidy(elementwise(algebra, op, row, types)) for row in cut.rows])
-    return pointwise(algebra, op, align([v for v in values if isinstance(v, View)]), types)
+
+    def compute(views: Sequence[View]) -> View:
+        return pointwise(algebra, op, align(views), types)
+
+    views = [v for v in values if isinstance(v, View)]
+    found = recognised(algebra, compute, views)
+    if algebra.sequential or algebra.is_familiar(found) or len(views) < 2:
+        return found
+    # A rank that holds one head may have no axis for it; what it computes may be one head of what all of them are.
+    for longer in opened(align([plain_view(v) for v in views])):
+        one = compute(longer)
+        if algebra.is_familiar(one):
+            return shut(one)
+    return found
 
 
 def unknown(
@@ -237,7 +275,7 @@ def _gather(
     data, indices = values
     if isinstance(indices, Pieces) or isinstance(data, Pieces):
         return _gather_pieces(algebra, op, values, types, result)
-    return gather(algebra, op, data, indices, result.shape)
+    return recognised(algebra, lambda views: gather(algebra, op, views[0], views[1], result.shape), [data, indices])
 
 
 def _gather_pieces(

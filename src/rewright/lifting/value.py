@@ -109,6 +109,8 @@ def refine(view: View, wanted: Sequence[Digits]) -> View:
 
 def _take_digits(size: Dim, target: Digits, names: list[int], position: int) -> tuple[Index, int]:
     """The next target digits whose product is size, as an index over their variables."""
+    if size == 1 and (position >= len(target) or target[position] != 1):
+        return (0, ()), position  # its only value
     chosen: list[tuple[int, Dim]] = []
     total: Dim = 1
     while total != size or (not chosen and position < len(target)):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rewright.ir.dims import Dim, Shape, divide, product
 from rewright.lifting.index import Index, rename
+from rewright.lifting.readings import plain_axis
 from rewright.lifting.value import Addend, Digits, NotAView, View, coalesce, variables_of, with_digits
 
 _MOST_CUTS = 9
@@ -157,7 +158,14 @@ def cuts(value: View, axis: int, start: Dim, limit: Dim) -> list[tuple[int, int]
 
 
 def join(left: View, right: View, axis: int) -> View | None:
-    """One window for two neighbours, where the second continues the first."""
+    """One window for two neighbours, where the second continues the first; indices of one value may be left out."""
+    joined = _continued(left, right, axis)
+    if joined is None and any(1 in digits for view in (left, right) for digits in view.dims):
+        joined = _continued(plain_axis(left, axis), plain_axis(right, axis), axis)
+    return joined
+
+
+def _continued(left: View, right: View, axis: int) -> View | None:
     if len(left.addends) != len(right.addends) or left.dims[:axis] != right.dims[:axis]:
         return None
     if left.dims[axis + 1 :] != right.dims[axis + 1 :]:

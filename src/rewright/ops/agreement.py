@@ -11,11 +11,16 @@ from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.ir.operator import Operator
-from rewright.ir.types import TensorType
+from rewright.ir.types import SourceSpan, TensorType
 
 
 class CollectiveMismatch(RewrightError):
     """Ranks that should meet in one collective do not: another operator, shape, group or order, or a deadlock."""
+
+    def __init__(self, message: str, span: SourceSpan | None = None) -> None:
+        """``span`` is the line of one of the ranks; the message names those of all of them."""
+        super().__init__(message)
+        self.span = span
 
 
 def describe(rank: int, node: Node) -> str:
@@ -37,11 +42,13 @@ def members(node: Node, rank: int, world: int) -> tuple[int, ...]:
         found = [group for group in groups_of(op) if rank in group]
     if len(found) != 1 or len(set(found[0])) != len(found[0]):
         raise CollectiveMismatch(
-            f"{describe(rank, node)} has groups {list(groups_of(op))}; put the calling rank in exactly one, once"
+            f"{describe(rank, node)} has groups {list(groups_of(op))}; put the calling rank in exactly one, once",
+            node.span,
         )
     if any(not 0 <= member < world for member in found[0]):
         raise CollectiveMismatch(
-            f"{describe(rank, node)} has the group {list(found[0])} in a program of {world} ranks; name existing ranks"
+            f"{describe(rank, node)} has the group {list(found[0])} in a program of {world} ranks; name existing ranks",
+            node.span,
         )
     return found[0]
 
@@ -67,14 +74,18 @@ def check_agreement(nodes: Sequence[tuple[int, Node]], operands: Sequence[Tensor
     for (rank, node), operand in zip(nodes[1:], operands[1:], strict=True):
         both = f"{describe(first_rank, first)} meets {describe(rank, node)}"
         if type(node.op) is not type(first.op):
-            raise CollectiveMismatch(f"{both}; call the same collective on every rank of {list(order)}")
+            raise CollectiveMismatch(f"{both}; call the same collective on every rank of {list(order)}", node.span)
         if not isinstance(node.op, ops.CollectivePermute) and members(node, rank, max(order) + 1) != order:
             own = members(node, rank, max(order) + 1)
-            raise CollectiveMismatch(f"{both}, with the groups {list(order)} and {list(own)}; order them alike")
+            raise CollectiveMismatch(
+                f"{both}, with the groups {list(order)} and {list(own)}; order them alike", node.span
+            )
         if _shared_part(node, rank) != expected:
-            raise CollectiveMismatch(f"{both}, but {_difference(first.op, node.op)}; make the attributes equal")
+            raise CollectiveMismatch(
+                f"{both}, but {_difference(first.op, node.op)}; make the attributes equal", node.span
+            )
         if not exchange and operand != operands[0]:
-            raise CollectiveMismatch(f"{both} with {operands[0]} against {operand}; make the shapes equal")
+            raise CollectiveMismatch(f"{both} with {operands[0]} against {operand}; make the shapes equal", node.span)
     if exchange:
         _check_splits(nodes, operands)
 
@@ -105,7 +116,8 @@ def _check_splits(nodes: Sequence[tuple[int, Node]], operands: Sequence[TensorTy
             if sends[i][j] != receives[j][i]:
                 raise CollectiveMismatch(
                     f"{describe(source, sender)} sends {sends[i][j]} along the split axis to rank {target}, and "
-                    f"{describe(target, receiver)} expects {receives[j][i]}; make the split sizes agree"
+                    f"{describe(target, receiver)} expects {receives[j][i]}; make the split sizes agree",
+                    receiver.span,
                 )
 
 

@@ -39,7 +39,7 @@ class Proof:
     failed: list[str] = field(default_factory=list[str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     assumptions: list[str] = field(default_factory=list[str])
-    mismatch: str = ""
+    mismatch: CollectiveMismatch | None = None
     out_of_time: bool = False
 
 
@@ -105,7 +105,7 @@ def _lift(
         proof.out_of_time = True
         return proof
     except CollectiveMismatch as error:
-        proof.mismatch = str(error)
+        proof.mismatch = error
         return proof
     started = time.perf_counter()
     for name in sequential.outputs:
@@ -184,6 +184,9 @@ def _facts(lifter: Lifter) -> list[str]:
     if lifter.algebra.facts.unchecked:
         names = ", ".join(sorted(lifter.algebra.facts.unchecked))
         found.append(f"look-ups of the ranks at indices made of {names} stay in range")
+    if lifter.algebra.facts.rounded:
+        numbers = ", ".join(str(n) for n in sorted(lifter.algebra.facts.rounded))
+        found.append(f"constants that are the rounded root of {numbers} stand for that root")
     return list(dict.fromkeys(found))
 
 

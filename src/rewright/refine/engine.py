@@ -17,6 +17,7 @@ from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import findings
 from rewright.refine.relations import Given, input_relations, output_expectations, settled
+from rewright.refine.solving import reads
 from rewright.refine.twin.twin import TwinResult, make_twin
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
 
@@ -75,8 +76,9 @@ def answer(
     notes = program.notes
     assumptions = tuple(proof.assumptions)
     if proof.mismatch:
-        finding = Finding("collective_mismatch", proof.mismatch, None, None, "", "", None, None)
-        return Verdict("refuted", Evidence.PROVED, assumptions, {}, (finding,), notes, stats, proof.mismatch)
+        why = str(proof.mismatch)
+        finding = Finding("collective_mismatch", why, None, proof.mismatch.span, "", "", None, None)
+        return Verdict("refuted", Evidence.PROVED, assumptions, {}, (finding,), notes, stats, why)
     if proof.out_of_time:
         reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
         return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
@@ -124,7 +126,8 @@ def _counted(proof: Proof, what: str) -> str:
 def _run_twin(case: Case, proof: Proof) -> Ran:
     """Run the programs where they can be run; a placement that was proved but not asked for decides by itself."""
     try:
-        twin = make_twin(case.sequential, case.program)
+        solved = reads(case.relations.equations, case.sequential, case.program)
+        twin = make_twin(case.sequential, case.program, solved=solved)
     except CollectiveMismatch as error:
         return Ran(TwinResult(False, str(error)))
     if isinstance(twin, Unsupported):

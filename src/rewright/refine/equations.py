@@ -31,7 +31,7 @@ class Equation:
 
 
 @dataclass(frozen=True)
-class _Block:
+class Block:
     """A window of a rank tensor; ``order`` permutes its axes after the cut."""
 
     rank: int
@@ -41,22 +41,31 @@ class _Block:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of what it denotes."""
         return tuple(self.box[a][1] - self.box[a][0] for a in self.order)
 
 
 @dataclass(frozen=True)
-class _Joined:
+class Joined:
+    """Layouts put together along an axis."""
+
     axis: int
-    parts: tuple[_Layout, ...]
+    parts: tuple[Layout, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of what it denotes."""
         first = self.parts[0].shape
         total = sum(part.shape[self.axis] for part in self.parts)
         return (*first[: self.axis], total, *first[self.axis + 1 :])
 
 
-_Layout = _Block | _Joined
+Layout = Block | Joined
+
+
+def layout_of(equation: Equation, program: RankProgram) -> Layout:
+    """The right side of an equation; raises RewrightError where it cannot be read."""
+    return _Reader(equation, program).read()
 
 
 def solve(
@@ -70,7 +79,7 @@ def solve(
     blocks: dict[tuple[int, str], dict[Box, tuple[Value, str]]] = {}
     for equation in equations:
         value = sequential[equation.name]
-        layout = _Reader(equation, program).read()
+        layout = layout_of(equation, program)
         if layout.shape != value.shape:
             raise ContradictoryRelations(
                 f"the equation for {equation.name!r} has shape {layout.shape} on its right side and the tensor has "
@@ -91,12 +100,12 @@ def solve(
     }
 
 
-def _cut(layout: _Layout, value: Value) -> list[tuple[_Block, Value]]:
+def _cut(layout: Layout, value: Value) -> list[tuple[Block, Value]]:
     """Every block with the window of the sequential value that it equals, axes in the block's own order."""
-    if isinstance(layout, _Block):
+    if isinstance(layout, Block):
         back = [layout.order.index(a) for a in range(len(layout.order))]
         return [(layout, transpose(value, back))]
-    found: list[tuple[_Block, Value]] = []
+    found: list[tuple[Block, Value]] = []
     start = 0
     for part in layout.parts:
         size = part.shape[layout.axis]
@@ -146,7 +155,7 @@ class _Reader:
     def __init__(self, equation: Equation, program: RankProgram) -> None:
         self.equation, self.program = equation, program
 
-    def read(self) -> _Layout:
+    def read(self) -> Layout:
         names: list[tuple[str, int]] = []
 
         def placeholder(match: re.Match[str]) -> str:
@@ -160,7 +169,7 @@ class _Reader:
             raise self._wrong(f"cannot be read: {error.msg}") from None
         return self._layout(tree, names)
 
-    def _layout(self, tree: ast.expr, names: Sequence[tuple[str, int]]) -> _Layout:
+    def _layout(self, tree: ast.expr, names: Sequence[tuple[str, int]]) -> Layout:
         if isinstance(tree, ast.Name) and tree.id.startswith("_tensor_"):
             return self._tensor(*names[int(tree.id.removeprefix("_tensor_"))])
         if isinstance(tree, ast.Subscript):
@@ -172,7 +181,7 @@ class _Reader:
                 return self._permutation(tree, names)
         raise self._wrong("may only use name@rank, [start:stop], concat([..], axis=..) and transpose(.., (..))")
 
-    def _tensor(self, name: str, rank: int) -> _Block:
+    def _tensor(self, name: str, rank: int) -> Block:
         if rank >= len(self.program.graphs):
             raise self._wrong(f"names rank {rank} of {len(self.program.graphs)}")
         graph = self.program.graphs[rank]
@@ -181,10 +190,10 @@ class _Reader:
         shape = graph.nodes[graph.inputs[name]].type.shape
         if not all(isinstance(n, int) for n in shape):
             raise self._wrong(f"names {name}@{rank}, whose sizes are symbols; use a placement")
-        return _Block(rank, name, tuple((0, int(str(n))) for n in shape), tuple(range(len(shape))))
+        return Block(rank, name, tuple((0, int(str(n))) for n in shape), tuple(range(len(shape))))
 
-    def _window(self, layout: _Layout, index: ast.expr) -> _Block:
-        if not isinstance(layout, _Block):
+    def _window(self, layout: Layout, index: ast.expr) -> Block:
+        if not isinstance(layout, Block):
             raise self._wrong("slices something that is no rank tensor")
         items = index.elts if isinstance(index, ast.Tuple) else [index]
         box = list(layout.box)
@@ -197,9 +206,9 @@ class _Reader:
             if not low <= start <= stop <= high:
                 raise self._wrong(f"slices axis {axis} out of range")
             box[layout.order[axis]] = start, stop
-        return _Block(layout.rank, layout.name, tuple(box), layout.order)
+        return Block(layout.rank, layout.name, tuple(box), layout.order)
 
-    def _concatenation(self, call: ast.Call, names: Sequence[tuple[str, int]]) -> _Layout:
+    def _concatenation(self, call: ast.Call, names: Sequence[tuple[str, int]]) -> Layout:
         axis = next((self._number(k.value) for k in call.keywords if k.arg in ("axis", "dim")), None)
         if axis is None and len(call.args) > 1:
             axis = self._number(call.args[1])
@@ -211,16 +220,16 @@ class _Reader:
         rest = {(*p.shape[:axis], *p.shape[axis + 1 :]) for p in parts}
         if len(rest) != 1 or any(len(p.shape) != rank for p in parts) or not 0 <= axis < rank:
             raise self._wrong(f"joins shapes {[p.shape for p in parts]} along axis {axis}")
-        return _Joined(axis, parts)
+        return Joined(axis, parts)
 
-    def _permutation(self, call: ast.Call, names: Sequence[tuple[str, int]]) -> _Layout:
+    def _permutation(self, call: ast.Call, names: Sequence[tuple[str, int]]) -> Layout:
         layout = self._layout(call.args[0], names)
-        if not isinstance(layout, _Block) or len(call.args) != 2 or not isinstance(call.args[1], ast.Tuple | ast.List):
+        if not isinstance(layout, Block) or len(call.args) != 2 or not isinstance(call.args[1], ast.Tuple | ast.List):
             raise self._wrong("needs transpose(name@rank, (axes))")
         order = [self._number(item) for item in call.args[1].elts]
         if sorted(order) != list(range(len(layout.order))):
             raise self._wrong(f"permutes by {order}, which is no permutation")
-        return _Block(layout.rank, layout.name, layout.box, tuple(layout.order[a] for a in order))
+        return Block(layout.rank, layout.name, layout.box, tuple(layout.order[a] for a in order))
 
     def _number(self, tree: ast.expr) -> int:
         try:
@@ -235,4 +244,4 @@ class _Reader:
         return RewrightError(f"the equation {self.equation.name!r} = {self.equation.text!r} {what}")
 
 
-__all__ = ["Equation", "Pieces", "View", "solve"]
+__all__ = ["Block", "Equation", "Joined", "Layout", "Pieces", "View", "layout_of", "solve"]

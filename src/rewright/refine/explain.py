@@ -82,7 +82,10 @@ def _by_values(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
         if not set(outputs) & set(remaining):
             return
         remaining = [name for name in remaining if name not in outputs]
-        yield _spot_by_values(case, ran, search, found, outputs)
+        spot = _spot_by_values(case, ran, search, found, outputs)
+        relation = proof.relations[found.output]
+        asked_otherwise = found.cause == "output" and relation.placement and "Partial" not in relation.placement
+        yield _placed_otherwise(spot, relation) if asked_otherwise else spot
 
 
 def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, outputs: Sequence[str]) -> Spot:
@@ -95,6 +98,16 @@ def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, out
     line = told.sequential if told.sequential != NO_SPAN else None
     finding = Finding(told.kind, message, line, told.distributed, wanted, told.found, None, None)
     return Spot(finding, tuple(outputs), repairs, tuple(sites), found.cause != "moved")
+
+
+def _placed_otherwise(spot: Spot, relation: OutputRelation) -> Spot:
+    """An output that is right, and held otherwise than was asked for: what was asked may be what is wrong."""
+    message = (
+        f"the ranks hold output {relation.name} as {relation.placement}, which is right, and {relation.expected} was "
+        "expected; correct the expectation, or the last collective"
+    )
+    finding = replace(spot.finding, kind="wrong_placement", message=message, found=relation.placement)
+    return replace(spot, finding=finding)
 
 
 def _by_terms(case: Case, proof: Proof, ran: Ran, names: Sequence[str]) -> list[Spot]:

@@ -10,6 +10,7 @@ from rewright.ir.placement import Mesh, Placement, place
 from rewright.lifting.algebra import align
 from rewright.lifting.layout import tidy
 from rewright.lifting.programs import Lifter
+from rewright.lifting.readings import plain
 from rewright.lifting.reduction import combine, split_alike
 from rewright.lifting.value import NotAView, Value, View
 
@@ -18,6 +19,7 @@ _MOST_CANDIDATES = 64
 
 def same(lifter: Lifter, left: Value, right: Value) -> bool:
     """Whether two values are one tensor in normal form."""
+    left, right = plain(left), plain(right)
     if left == right:
         return True
     if left.shape != right.shape:

@@ -89,7 +89,7 @@ class Teller:
                 return "wrong_constant", f"the constant of rank {rank} at {node.span} is {values}"
             case "input":
                 name = self.places.label(divergence.place)
-                placement = self.holding.twin.program.inputs[str(name)]
+                placement = self.holding.twin.program.inputs.get(str(name), "its equation")
                 return "wrong_shard", f"rank {rank} holds another part of {name} than {placement} says"
             case "operands":
                 return "wrong_value", f"rank {rank} computes {there} on the operands of the {own} in another order"

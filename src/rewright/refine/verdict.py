@@ -56,6 +56,7 @@ class Counterexample:
     index: tuple[int, ...]
     sequential_value: float
     distributed_value: float
+    """Not a number where a rank fails on these inputs, in a look-up out of range for instance."""
     seed: int
 
 

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from torch import nn
 
+from rewright import ops
+from rewright.frontends.torch.ranks import capture_ranks
 from rewright.frontends.torch.trace import trace
 from rewright.ir.types import SourceSpan
 
@@ -93,3 +96,16 @@ def test_a_module_without_user_code_has_its_path() -> None:
     program = trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), (torch.ones(1, 2),)).program
     (node,) = [n for n in program.module.graph.nodes if "relu" in str(n.target)]
     assert program.spans(node) == SourceSpan(module_path="1")
+
+
+def deprecated(x: torch.Tensor) -> torch.Tensor:
+    part = torch.zeros(1)
+    dist._reduce_scatter_base(part, x)  # deprecated
+    return part
+
+
+def test_collectives_behind_a_deprecation_have_the_line_that_calls_them() -> None:
+    program = capture_ranks(lambda _: (deprecated, (torch.zeros(2),)), {"x": 2})
+    (node,) = [node for node in program.graphs[0].nodes if isinstance(node.op, ops.ReduceScatter)]
+    assert node.span is not None
+    assert (Path(node.span.file).name, node.span.line) == ("test_spans.py", line("deprecated"))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sysconfig
+import warnings
 from types import CodeType, FrameType, TracebackType
 
 import torch
+import typing_extensions
 
 from rewright.ir.errors import CaptureError, RewrightError
 
 TORCH_ROOT = os.path.dirname(torch.__file__) + os.sep
 OWN_ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_WRAPPERS = frozenset(module.__file__ for module in (contextlib, functools, typing_extensions, warnings))
+"""What stands between the user and functions of PyTorch that are deprecated, cached or contexts."""
 
 _DATA_DEPENDENT = frozenset(
     {
@@ -27,8 +34,8 @@ _NO_META = frozenset({"UnsupportedOperatorException", "UnsupportedFakeTensorExce
 
 
 def is_library(code: CodeType) -> bool:
-    """Whether a frame belongs to PyTorch or to this frontend, so that the user's line is further out."""
-    return code.co_filename.startswith((TORCH_ROOT, OWN_ROOT, "<"))
+    """Whether a frame belongs to PyTorch, to this frontend or to a wrapper, so that the user's line is further out."""
+    return code.co_filename in _WRAPPERS or code.co_filename.startswith((TORCH_ROOT, OWN_ROOT, "<"))
 
 
 def user_line(traceback: TracebackType | None) -> str:

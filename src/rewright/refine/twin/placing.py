@@ -160,6 +160,14 @@ def fitting(value: Array, locals_: Sequence[Array], mesh: Mesh, floor: float = 0
     return None
 
 
+def closest(value: Array, locals_: Sequence[Array], mesh: Mesh) -> Difference | None:
+    """Where the ranks differ under the placement without addends that fits best, None where no shapes fit."""
+    shapes = [tensor.shape for tensor in locals_]
+    whole = [p for p in candidates(value.shape, shapes, mesh) if not p.partial]
+    found = [worst for p in whole if (worst := compare(value, locals_, p, mesh)) is not None]
+    return min(found, key=lambda worst: worst.relative, default=None)
+
+
 def are_copies(locals_: Sequence[Array], placement: Placement, mesh: Mesh) -> bool:
     """Whether the members of a partial placement hold one tensor along a mesh axis: copies are no addends."""
     return any(

@@ -15,10 +15,11 @@ from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.ops.base import Array
+from rewright.ops.base import Array, static
 from rewright.refine.shrink.shrinking import elements, shrink
+from rewright.refine.solving import Read, Solved, filled
 from rewright.refine.twin.drawing import Draws, plan_draws
-from rewright.refine.twin.placing import Difference, compare, fitting, local_inputs, rounding
+from rewright.refine.twin.placing import Difference, closest, compare, fitting, local_inputs, rounding
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
 from rewright.refine.verdict import Counterexample
@@ -67,6 +68,8 @@ class Twin:
     schedule: Schedule
     shrunk: bool = False
     resize: Resize = field(default_factory=Resize)
+    solved: Solved = field(default_factory=dict[tuple[int, str], Sequence[Read]])
+    """The rank inputs that equations give, where placements do not."""
 
     def compare(
         self,
@@ -133,12 +136,15 @@ class Twin:
         generator = np.random.default_rng((seed, trial, 1))
         try:
             held = local_inputs(inputs, self.program.inputs, self.program.mesh, generator)
+            for (rank, name), parts in self.solved.items():
+                graph = self.program.graphs[rank]
+                shape = static(name, graph.nodes[graph.inputs[name]].type.shape)
+                held[rank][name] = filled(shape, parts, inputs)
             ranks = run_ranks(self.program.graphs, held, keep=keep or None, schedule=self.schedule)
         except RewrightError as error:
             where = (error.rank, error.position) if isinstance(error, ExecutionFailed) else None
-            return TwinResult(
-                False, f"the sequential program runs, and the distributed one fails: {error}", failed_at=where
-            )
+            why = f"the sequential program runs, and the distributed one fails: {error}"
+            return TwinResult(False, why, counterexample=_nothing(inputs, sequential, seed), failed_at=where)
         return Trial(inputs, sequential, ranks)
 
     def _run_sequential(self, seed: int, trial: int, keep: frozenset[int]) -> tuple[dict[str, Array], Execution]:
@@ -206,7 +212,19 @@ class Twin:
         if all(tensor.shape == value.shape for tensor in held):
             everywhere = Placement(tuple(_whole(value) for _ in held), ("Replicate()",) * len(mesh.axes))
             difference = compare(value, held, everywhere, mesh)
+        else:
+            difference = closest(value, held, mesh)
         return None, difference, f"output {name!r} fits no placement"
+
+
+def _nothing(inputs: Mapping[str, Array], sequential: Execution, seed: int) -> Counterexample | None:
+    """Inputs on which the ranks compute nothing, with an element that the sequential program computes from them."""
+    sizes = {name: tuple(value.shape) for name, value in inputs.items()}
+    for name, value in sequential.outputs.items():
+        if value.size:
+            first = float(np.asarray(value, np.float64).reshape(-1)[0])
+            return Counterexample(sizes, name, (0,) * value.ndim, first, float("nan"), seed)
+    return None
 
 
 class _Single:
@@ -234,16 +252,20 @@ MARGIN = 32
 """Programs that are shrunk may be this much larger: shrinking them further is not possible."""
 
 
-def make_twin(sequential: Graph, program: RankProgram, largest: int = LARGEST) -> Twin | Unsupported:
+def make_twin(
+    sequential: Graph, program: RankProgram, largest: int = LARGEST, solved: Solved | None = None
+) -> Twin | Unsupported:
     """The twin of a pair of programs, at smaller sizes where the captured ones are too large to execute.
 
     Args:
         largest: with more elements than this in all tensors together, sizes are shrunk.
+        solved: the rank inputs that equations give; programs with such inputs are not shrunk.
 
     Returns Unsupported with the reason where inputs have no placement, an operator cannot be executed, or the
     sizes cannot be shrunk consistently. Raises CollectiveMismatch where collectives do not meet.
     """
-    why = _obstacle(sequential, program)
+    solved = solved or {}
+    why = _obstacle(sequential, program, solved)
     if why is not None:
         return Unsupported(why)
     shapes = {name: sequential.nodes[p].type.shape for name, p in sequential.outputs.items()}
@@ -255,7 +277,9 @@ def make_twin(sequential: Graph, program: RankProgram, largest: int = LARGEST) -
     schedule = match_collectives(program.graphs)
     if elements((sequential, *program.graphs)) <= largest:
         resize = Resize(shapes, sizes)
-        return Twin(sequential, program, plan_draws(sequential, program), schedule, resize=resize)
+        return Twin(sequential, program, plan_draws(sequential, program), schedule, resize=resize, solved=solved)
+    if solved:
+        return Unsupported("the programs are too large to execute, and inputs given by equations are not shrunk")
     small = shrink(sequential, program, schedule)
     if isinstance(small, Unsupported):
         return small
@@ -268,9 +292,11 @@ def make_twin(sequential: Graph, program: RankProgram, largest: int = LARGEST) -
     return Twin(small.sequential, small.program, draws, schedule, True, Resize(shapes, sizes, small.scales))
 
 
-def _obstacle(sequential: Graph, program: RankProgram) -> str | None:
+def _obstacle(sequential: Graph, program: RankProgram, solved: Solved) -> str | None:
     for rank, graph in enumerate(program.graphs):
         for name in graph.inputs:
+            if (rank, name) in solved:
+                continue
             if name not in sequential.inputs:
                 return f"input {name!r} of rank {rank} has no counterpart in the sequential program"
             if name not in program.inputs:

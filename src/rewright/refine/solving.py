@@ -1,0 +1,66 @@
+"""Equations on numbers: which elements of the sequential inputs every element of a rank tensor is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.ops.base import Array
+from rewright.refine.equations import Block, Box, Equation, Joined, Layout, layout_of
+
+
+@dataclass(frozen=True)
+class Read:
+    """A box of a rank tensor, and the flat positions of its elements in a sequential input."""
+
+    source: str
+    box: Box
+    positions: NDArray[np.intp]
+
+
+Solved = Mapping[tuple[int, str], Sequence[Read]]
+"""By rank and input name, the reads that together fill the tensor."""
+
+
+def reads(equations: Sequence[Equation], sequential: Graph, program: RankProgram) -> Solved:
+    """The reads of all rank tensors that equations speak of; ``solve`` has checked that they fill the tensors.
+
+    Raises RewrightError for an equation that cannot be read.
+    """
+    found: dict[tuple[int, str], list[Read]] = {}
+    for equation in equations:
+        shape = sequential.nodes[sequential.inputs[equation.name]].type.shape
+        if not all(isinstance(n, int) for n in shape):
+            continue
+        sizes = [int(str(n)) for n in shape]
+        positions = np.arange(int(np.prod(sizes)), dtype=np.intp).reshape(sizes)
+        for block, part in _cut(layout_of(equation, program), positions):
+            found.setdefault((block.rank, block.name), []).append(Read(equation.name, block.box, part))
+    return found
+
+
+def _cut(layout: Layout, positions: NDArray[np.intp]) -> list[tuple[Block, NDArray[np.intp]]]:
+    if isinstance(layout, Block):
+        return [(layout, positions.transpose([layout.order.index(axis) for axis in range(len(layout.order))]))]
+    assert isinstance(layout, Joined)
+    found: list[tuple[Block, NDArray[np.intp]]] = []
+    start = 0
+    for part in layout.parts:
+        size = part.shape[layout.axis]
+        found.extend(_cut(part, positions.take(range(start, start + size), axis=layout.axis)))
+        start += size
+    return found
+
+
+def filled(shape: Sequence[int], parts: Sequence[Read], inputs: Mapping[str, Array]) -> Array:
+    """A rank tensor from the sequential inputs."""
+    result = np.zeros(tuple(shape), inputs[parts[0].source].dtype)
+    for part in parts:
+        where = tuple(slice(start, stop) for start, stop in part.box)
+        result[where] = inputs[part.source].reshape(-1)[part.positions]
+    return result
