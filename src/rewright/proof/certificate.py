@@ -65,6 +65,19 @@ class RangeFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """``transpose(tensor of a rank [box], order) = sequential input [window]``; ranges are start and length by axis."""
+
+    name: str
+    window: tuple[tuple[int, int], ...]
+    order: tuple[int, ...]
+    rank: int
+    held: str
+    """The rank's tensor."""
+    box: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """How the ranks hold an output, and the terms whose definitions show it."""
 
@@ -76,8 +89,9 @@ class Output:
 class Certificate:
     """A proof that the ranks of a mesh compute what a sequential program computes.
 
-    ``relations`` say how the ranks hold the inputs, ``outputs`` how they then hold the outputs. Under ``assumptions``
-    that is a theorem, which ``equations`` prove over ``terms`` and ``values`` (see ``rewright.proof.language``).
+    ``relations`` and ``blocks`` say how the ranks hold the inputs, ``outputs`` how they then hold the outputs. Under
+    ``assumptions`` that is a theorem, which ``equations`` prove over ``terms`` and ``values`` (see
+    ``rewright.proof.language``).
     """
 
     sequential: str
@@ -94,6 +108,8 @@ class Certificate:
     given: tuple[tuple[int, str, int], ...]
     """Program, input, and the value that the relations give it."""
     equations: tuple[Equation, ...] = field(repr=False)
+    blocks: tuple[Block, ...] = ()
+    """Relations of inputs that are no placements."""
 
     def save(self, path: str | Path) -> None:
         """Write the certificate, as a whole or not at all; a path that ends in ``.gz`` is compressed.

@@ -135,7 +135,31 @@ class Reduced:
         return builder.build()
 
 
-Subject = Union[Applied, Collective, Window, OwnAddend, AllAddends, Reduced]
+@dataclass(frozen=True, slots=True)
+class SameBlock:
+    """A window of a global tensor equals a box of what a rank holds, its axes in another order."""
+
+    type: TensorType
+    window: tuple[tuple[int, int], ...]
+    held: TensorType
+    box: tuple[tuple[int, int], ...]
+    order: tuple[int, ...]
+
+    def graph(self) -> Graph:
+        """Both sides as two outputs. Raises NoMeaning for a block that does not fit the tensors."""
+        builder, (whole, held) = _started((self.type, self.held))
+        for axis, (start, length) in enumerate(self.window):
+            whole = _cut(builder, whole, axis, start, length)
+        for axis, (start, length) in enumerate(self.box):
+            held = _cut(builder, held, axis, start, length)
+        builder.output("result", whole)
+        builder.output("held", builder.add(ops.Transpose(self.order), held))
+        if builder.type(whole) != builder.type(builder.build().outputs["held"]):
+            raise NoMeaning(f"a block of shape {self.box} that is claimed to be a window of shape {self.window}")
+        return builder.build()
+
+
+Subject = Union[Applied, Collective, Window, OwnAddend, AllAddends, Reduced, SameBlock]
 """What a statement is about, as a graph whose inputs are claimed tensors."""
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 
 from rewright.ir.placement import AxisRuns, Placement
 from rewright.ir.types import TensorType
-from rewright.proof.certificate import SEQUENTIAL, Output
+from rewright.proof.certificate import SEQUENTIAL, Block, Output
 from rewright.proof.language import Addend, Tensor, View
 from rewright.proof.ledger import Ledger, Refused, name_of
-from rewright.proof.programs import AllAddends, OwnAddend, Reduced, Window
+from rewright.proof.programs import AllAddends, OwnAddend, Reduced, SameBlock, Window
 
 
 class Relations:
@@ -24,10 +26,15 @@ class Relations:
             if definition.kind == "input" and definition.data
         }
 
+        self._blocks: dict[tuple[int, str], list[Block]] = {}
+        for block in ledger.certificate.blocks:
+            self._blocks.setdefault((block.rank, block.held), []).append(block)
+        self._given: dict[tuple[int, str], int] = {}
+
     def inputs(self) -> None:
         """Verify that every input is what its relation says of it; raises Refused."""
         ledger = self._ledger
-        given: dict[tuple[int, str], int] = {}
+        given = self._given
         for number, (program, name, value) in enumerate(ledger.certificate.given):
             where = f"given {number}, input {name!r}"
             if not SEQUENTIAL <= program < len(ledger.graphs) - 1 or name not in ledger.graphs[program + 1].inputs:
@@ -44,6 +51,9 @@ class Relations:
 
     def _input(self, program: int, name: str, kind: TensorType, value: int, where: str) -> None:
         ledger, sequential = self._ledger, self._ledger.graphs[0]
+        if (program, name) in self._blocks:
+            self._from_blocks(program, name, kind, value, where)
+            return
         placement = ledger.certificate.relations.get(name)
         if name not in sequential.inputs or (placement is None and program != SEQUENTIAL):
             raise Refused(f"no relation tells what {where} is")
@@ -69,6 +79,27 @@ class Relations:
         runs = self._runs(placement, program, whole, kind, where)
         own = OwnAddend(whole, runs, len(group), group.index(program))
         ledger.prove(own, [source], value, self._looked_into(value), where)
+
+    def _from_blocks(self, rank: int, name: str, kind: TensorType, value: int, where: str) -> None:
+        """A tensor that is put together from windows of sequential inputs, each of which is stated."""
+        ledger, sequential = self._ledger, self._ledger.graphs[0]
+        for block in self._blocks[rank, name]:
+            source = sequential.inputs.get(block.name)
+            if source is None or sorted(block.order) != list(range(kind.rank)) or len(block.box) != kind.rank:
+                raise Refused(f"a block of {where} speaks of what does not exist")
+            whole = sequential.nodes[source].type
+            inside = all(
+                start >= 0 and length >= 0 and start + length <= size
+                for ranges, shape in ((block.box, kind.shape), (block.window, whole.shape))
+                for (start, length), size in zip(ranges, shape, strict=False)
+                if isinstance(size, int)
+            )
+            if not inside or len(block.window) != whole.rank or kind.dtype is not whole.dtype:
+                raise Refused(f"a block of {where} does not fit the tensors that it relates")
+            subject = SameBlock(whole, block.window, kind, block.box, block.order)
+            ledger.prove(subject, [self._given[SEQUENTIAL, block.name], value], None, (), where)
+        if not _covered([block.box for block in self._blocks[rank, name]], kind):
+            raise Refused(f"the blocks of {where} leave a part of it open")
 
     def outputs(self) -> None:
         """Verify that the ranks hold every output as it is claimed; raises Refused."""
@@ -130,3 +161,17 @@ class Relations:
             raise Refused(f"no term stands for {where}")
         axes = tuple((0, ((axis, 1),)) for axis in range(kind.rank))
         return View(tuple((n,) for n in kind.shape), (Addend(Fraction(1), self._terms[name], axes),))
+
+
+def _covered(boxes: Sequence[tuple[tuple[int, int], ...]], kind: TensorType) -> bool:
+    """Whether every element of a tensor lies in a box: each cell of the grid that all their faces make does."""
+    cuts: list[list[int]] = []
+    for axis, size in enumerate(kind.shape):
+        if not isinstance(size, int):
+            return False
+        faces = {end for box in boxes for end in (box[axis][0], sum(box[axis])) if 0 <= end <= size}
+        cuts.append(sorted(faces | {0, size})[:-1] if size else [])
+    return all(
+        any(all(start <= at < start + length for at, (start, length) in zip(cell, box, strict=True)) for box in boxes)
+        for cell in product(*cuts)
+    )

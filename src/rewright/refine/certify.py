@@ -19,10 +19,11 @@ from rewright.lifting.terms import Terms
 from rewright.lifting.trace import terms_of
 from rewright.lifting.value import Pieces, Value
 from rewright.proof import language
-from rewright.proof.certificate import Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
+from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.facts import assumption, why_not
 from rewright.proof.language import Access, Definition, Kind, Tensor
 from rewright.refine.check import Proof, written
+from rewright.refine.equations import Equation, Joined, Layout, layout_of
 from rewright.refine.relations import Relations
 
 _SECONDS = 5.0
@@ -36,13 +37,11 @@ def certificate(
     sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]
 ) -> Certificate:
     """Prove once more, and write every step down. Raises NotCertified."""
-    if relations.equations:
-        raise NotCertified("relations by equations have no certificate yet; give placements")
     proof = written(sequential, program, relations, expected)
     journal = proof.lifter.journal
     if journal is None or proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
-    return _Writer(sequential, program, proof, journal).write(relations.placements)
+    return _Writer(sequential, program, proof, journal).write(relations)
 
 
 class _Writer:
@@ -56,7 +55,7 @@ class _Writer:
         """Numbers of values in the certificate, by their number in the engine."""
         self._names: dict[int, int] = {}
 
-    def write(self, relations: Mapping[str, Placement]) -> Certificate:
+    def write(self, relations: Relations) -> Certificate:
         given = [*self._given(SEQUENTIAL, self._sequential)]
         for rank, graph in enumerate(self._program.graphs):
             given += self._given(rank, graph)
@@ -74,7 +73,7 @@ class _Writer:
             digest(self._sequential),
             tuple(digest(graph) for graph in self._program.graphs),
             self._program.mesh.axes,
-            dict(relations),
+            dict(relations.placements),
             {name: self._output(name, placement) for name, placement in self._proof.placements.items()},
             tuple(dict.fromkeys(assumptions)),
             facts,
@@ -82,6 +81,7 @@ class _Writer:
             tuple(self._tensor(values[value]) for value in self._values),
             tuple((program, name, self._values[value]) for program, name, value in given),
             tuple(self._equation(entry) for entry in self._journal.entries),
+            tuple(_blocks(relations.equations, self._sequential, self._program)),
         )
 
     def _output(self, name: str, placement: Placement) -> Output:
@@ -110,7 +110,7 @@ class _Writer:
                 stack.extend(self._terms.graph.node(term)[1])
         return found
 
-    def _equation(self, entry: Entry | Again) -> Equation:
+    def _equation(self, entry: Entry | Again) -> Step | Meeting | Repetition:
         if isinstance(entry, Entry):
             unfold = tuple(self._names[term] for term in entry.terms)
             values = [self._values[value] for value in entry.values]
@@ -216,3 +216,23 @@ def _opaque(label: Sequence[object]) -> list[object]:
     if isinstance(what, Operator) and kinds:
         return [what, tuple(kinds[0]), layout, own, windows]
     raise NotCertified("a collective that is not known by what it computes")
+
+
+def _blocks(equations: Sequence[Equation], sequential: Graph, program: RankProgram) -> Iterator[Block]:
+    """Equations as what they say of every box of a rank tensor."""
+    for equation in equations:
+        shape = sequential.nodes[sequential.inputs[equation.name]].type.shape
+        whole = tuple((0, int(str(size))) for size in shape)
+        yield from _cut(equation.name, layout_of(equation, program), whole)
+
+
+def _cut(name: str, layout: Layout, window: tuple[tuple[int, int], ...]) -> Iterator[Block]:
+    if isinstance(layout, Joined):
+        start = window[layout.axis][0]
+        for part in layout.parts:
+            length = part.shape[layout.axis]
+            yield from _cut(name, part, (*window[: layout.axis], (start, length), *window[layout.axis + 1 :]))
+            start += length
+        return
+    box = tuple((start, stop - start) for start, stop in layout.box)
+    yield Block(name, window, layout.order, layout.rank, layout.name, box)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
-from rewright.ir.placement import Mesh, RankProgram
+from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ops.agreement import CollectiveMismatch
+from rewright.proof.checker import Store
+from rewright.proof.checker import audit as check_certificate
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import findings
-from rewright.refine.relations import Given, input_relations, output_expectations, settled
+from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
 from rewright.refine.solving import reads
 from rewright.refine.twin.twin import TwinResult, make_twin
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
@@ -28,6 +30,8 @@ def refine(
     relations: Given | None = None,
     expect: Given | None = None,
     budget: float | None = None,
+    *,
+    audit: bool = False,
 ) -> Verdict:
     """Whether the ranks together compute what the sequential program computes, and how their outputs relate.
 
@@ -38,6 +42,7 @@ def refine(
             equations over rank tensors; inputs that it does not name keep the placement read at capture.
         expect: the same for outputs.
         budget: wall-clock seconds after which the answer is ``unknown``.
+        audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then.
 
     Returns:
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.
@@ -45,7 +50,7 @@ def refine(
     Raises:
         RewrightError: for inputs that do not fit together, in one sentence.
     """
-    return answer(sequential, distributed, relations, expect, budget)
+    return answer(sequential, distributed, relations, expect, budget, audit=audit)
 
 
 def answer(
@@ -56,6 +61,7 @@ def answer(
     budget: float | None = None,
     *,
     suggest: bool = True,
+    audit: bool = False,
 ) -> Verdict:
     """As :func:`refine`; with ``suggest=False`` no repairs are tried, which takes most of the time of a refutation."""
     deadline = None if budget is None else time.monotonic() + budget
@@ -83,12 +89,38 @@ def answer(
         reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
         return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
     if not proof.failed:
-        count = len(proof.relations)
-        reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
-        write = partial(certificate, sequential, replace(program, inputs=known.placements), known, expected)
-        return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write)
+        verdict = _proved(sequential, program, known, expected, proof, stats)
+        return audited(verdict, sequential, program) if audit else verdict
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)
     return _failed(case, proof, stats, notes, assumptions, deadline, suggest)
+
+
+def _proved(
+    sequential: Graph,
+    program: RankProgram,
+    known: Relations,
+    expected: Mapping[str, Placement],
+    proof: Proof,
+    stats: Stats,
+) -> Verdict:
+    count = len(proof.relations)
+    reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
+    write = partial(certificate, sequential, replace(program, inputs=known.placements), known, expected)
+    notes, assumptions = program.notes, tuple(proof.assumptions)
+    return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write)
+
+
+def audited(verdict: Verdict, sequential: Graph, program: RankProgram, store: Store | None = None) -> Verdict:
+    """A verdict that is proved, with its certificate verified; ``unknown`` where the checker refuses it."""
+    started = time.perf_counter()
+    try:
+        found = verdict.certificate
+        if found is not None:
+            check_certificate(found, sequential, program, store)
+    except RewrightError as error:
+        return replace(verdict, status="unknown", reason=f"the proof is not confirmed: {error}", certify=None)
+    verdict.stats.seconds["audit"] = time.perf_counter() - started
+    return replace(verdict, evidence=Evidence.PROVED)
 
 
 def _failed(
