@@ -107,13 +107,3 @@ def verdict(world: int, **options: Any) -> Verdict:
 def test_output_loss_and_gradients_are_those_of_one_device(world: int, collective: Collective) -> None:
     found = verdict(world, collective=collective)
     assert found.status == "proved", found.reason
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"tokens_along": 0, "heads_along": 3},  # heads are put together within each head
-    ],
-)
-def test_parts_put_together_along_another_axis(wrong: dict[str, int]) -> None:
-    assert verdict(2, **wrong).status == "refuted"
