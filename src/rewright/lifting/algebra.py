@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 
 from rewright.lifting import regions
 from rewright.lifting.facts import Facts
@@ -22,6 +22,9 @@ MOST_OPEN = 6
 
 _MOST_PLACES = 2
 """Addends that are read at more single indices are not looked for among the sequential program's."""
+
+_MOST_CHOICES = 256
+"""Choices of one of these indices for each addend that are tried."""
 
 
 class Algebra:
@@ -146,7 +149,8 @@ class Algebra:
         """A sum at one index of some axis as the sequential program's sum over all of that axis, read there."""
         fresh = 1 + max((v for _, _, access in items for v in used(access)), default=0)
         places = [[k for k, (_, strides) in enumerate(access) if not strides] for _, _, access in items]
-        for chosen in product(*places) if all(len(p) <= _MOST_PLACES for p in places) else ():
+        few = all(len(p) <= _MOST_PLACES for p in places)
+        for chosen in islice(product(*places), _MOST_CHOICES) if few else ():
             (value, *others) = {access[k][0] for (_, _, access), k in zip(items, chosen, strict=True)}
             if others:
                 continue

@@ -15,10 +15,10 @@ from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, used
 from rewright.lifting.value import NotAView, Pieces, Value, View, coalesce, variables_of, with_digits
 
-_MOST = 5
+_MOST = 3
 """More indices of one value than this are left out all together or not at all."""
 
-_MOST_WAYS = 32
+_MOST_WAYS = 8
 """Ways to read an axis more that are tried."""
 
 
