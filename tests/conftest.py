@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import settings
+
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.proof.checker import audit
+from rewright.refine import engine
+from rewright.refine.verdict import Verdict
 
 settings.register_profile("reproducible", derandomize=True, deadline=None, database=None)
 settings.load_profile("reproducible")
+
+
+@pytest.fixture(autouse=True)
+def every_proof_is_audited(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Whatever a test sees proved, the independent checker has confirmed; lemmas are proved once a run."""
+    if request.node.get_closest_marker("unaudited") is not None:
+        return
+    proved = engine._proved
+
+    def audited(sequential: Graph, program: RankProgram, *rest: Any) -> Verdict:
+        verdict = proved(sequential, program, *rest)
+        found = verdict.certificate
+        assert found is not None
+        audit(found, sequential, program, _LEMMAS)
+        return verdict
+
+    monkeypatch.setattr(engine, "_proved", audited)
+
+
+_LEMMAS: set[str] = set()

@@ -41,6 +41,8 @@ def certificate(
     journal = proof.lifter.journal
     if journal is None or proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
+    if proof.lifter.algebra.facts.rounded:
+        raise NotCertified("the proof takes rounded constants for the roots that they stand for")
     return _Writer(sequential, program, proof, journal).write(relations)
 
 

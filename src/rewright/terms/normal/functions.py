@@ -42,7 +42,7 @@ from rewright.terms.normal.guards import (
 from rewright.terms.normal.maxima import larger, negative
 from rewright.terms.normal.needs import Kind
 from rewright.terms.normal.powers import exponential, logarithm, power
-from rewright.terms.normal.signs import is_positive
+from rewright.terms.normal.signs import is_nonnegative, is_positive
 
 Grade = Literal["move", "assoc", "real"]
 Require = Callable[[Kind, Polynomial, str], None]
@@ -145,6 +145,8 @@ class Functions:
 
     def absolute(self, value: Polynomial) -> Value:
         """The value or its negative, by its sign."""
+        if is_nonnegative(self.context, value):
+            return value
         return branch(self.context, at_least_zero(value), lambda: value, lambda: -value)
 
     def sign(self, value: Polynomial) -> Value:

@@ -38,9 +38,48 @@ def _sign(context: Context, value: Polynomial) -> Sign:
     signs = [_term(context, m, c) for m, c in value.terms.items()]
     if "unknown" not in signs:
         return "positive" if "positive" in signs else "nonnegative"
+    if _sums_of_nonnegative(context, value) or _nonnegative_by_cases(context, value):
+        return "nonnegative"
     if context.decide_cheaply(at_least_zero(-value)) is False:
         return "positive"
     return "nonnegative" if context.decide_cheaply(at_least_zero(value)) is True else "unknown"
+
+
+def _sums_of_nonnegative(context: Context, value: Polynomial) -> bool:
+    """Whether sums over the same ranges add up to sums of what is not negative, as ``2 [x >= 0] x - x`` is."""
+    bodies: dict[tuple[bytes, ...], Polynomial] = {}
+    ranges: dict[tuple[bytes, ...], tuple[Polynomial, ...]] = {}
+    for monomial, coefficient in value.terms.items():
+        if len(monomial) != 1 or not isinstance(monomial[0][0], PrefixSum) or monomial[0][1] != 1:
+            return False
+        atom = monomial[0][0]
+        key = tuple(bound.key for bound in atom.bounds)
+        ranges[key] = atom.bounds
+        bodies[key] = bodies.get(key, Polynomial({})) + atom.body * coefficient
+    if len(bodies) == len(value.terms):
+        return False
+    proper = all(context.nonnegative(bound) for bounds in ranges.values() for bound in bounds)
+    return proper and all(is_nonnegative(context, body) for body in bodies.values())
+
+
+def _nonnegative_by_cases(context: Context, value: Polynomial, depth: int = 3) -> bool:
+    """Whether a polynomial is not negative whichever of its conditions on reals hold."""
+    indicator = next((a for a in value.atoms() if isinstance(a, Indicator) and a.guard.kind == "real>=0"), None)
+    if indicator is None or depth == 0 or any(isinstance(a, PrefixSum | Largest) for a in value.atoms()):
+        return False
+    for holds in (True, False):
+        kept = {m: c for m, c in value.terms.items() if holds or all(a != indicator for a, _ in m)}
+        case = Polynomial({})
+        for monomial, coefficient in kept.items():
+            case = case + Polynomial({tuple(f for f in monomial if f[0] != indicator): coefficient})
+        if not case.terms:
+            continue
+        with context.under(indicator.guard, holds):
+            guard = at_least_zero(case)
+            known = guard if isinstance(guard, bool) else context.implied_real(guard, True)
+            if not known and not _nonnegative_by_cases(context, case, depth - 1):
+                return False
+    return True
 
 
 def _term(context: Context, monomial: tuple[tuple[Atom, Number], ...], coefficient: Number) -> Sign:
@@ -72,7 +111,8 @@ def _atom(context: Context, atom: Atom) -> Sign:
     if isinstance(atom, PrefixSum):
         return _sum(context, atom)
     if isinstance(atom, Largest):
-        return "positive" if any(is_positive(context, item.body) for item in atom.items) else "unknown"
+        signs = [_sign(context, item.body) for item in atom.items]
+        return "positive" if "positive" in signs else "nonnegative" if "nonnegative" in signs else "unknown"
     if context.decide_cheaply(at_least_zero(-Polynomial({((atom, 1),): 1}))) is False:
         return "positive"
     if context.decide_cheaply(at_least_zero(Polynomial({((atom, 1),): 1}))) is True:
