@@ -26,6 +26,8 @@ Operand = tuple[int, Access]
 
 COMMUTATIVE = frozenset({"multiply", "maximum", "minimum", "and", "or", "xor", "equal", "not_equal"})
 _FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or_equal", "equal", "not_equal"})
+_PLAIN = frozenset({"apply", "add", "take", "input", "index", "size"})
+_NOTHING = frozenset[int]()
 _LONGEST = 24
 """Products and sums longer than this are not flattened further, which costs proofs and never soundness."""
 
@@ -93,6 +95,11 @@ class Terms:
         """Derive what is known of a new term."""
         content = label.content
         self.arity[term] = label.arity
+        if content[0] in _PLAIN and all([not self.open[c] and not self.inside[c] for c in children]):
+            self.open[term] = self.inside[term] = _NOTHING
+            if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
+                self.infinite.add(term)
+            return
         holes = _union([self.open[c] for c in children])
         if content[0] in ("fold", "guard"):
             holes |= {term}
