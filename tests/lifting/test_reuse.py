@@ -279,8 +279,11 @@ def test_the_range_of_one_index_is_not_the_range_of_another() -> None:
     ids = [deep.input(f"ids{n}", np.array([0, 1, 2, 2 + n])) for n in range(4)]
     deep.build.output("rows", deep.build.take_rows(deep.input("table", np.ones((3, 4))), ids[0]))
 
+    rows = [deep.input(f"rows{n}", np.arange(4.0) + n) for n in range(4)]
+
     def layer(build: Builder, number: int, x: int) -> int:
         inside = build.add(ops.Compare("LT"), ids[number], build.full(3, ids[number]))
-        return build.add(ops.Select(), inside, x, build.full(0.0, x))
+        build.output(f"kept {number}", build.add(ops.Select(), inside, rows[number], build.full(0.0, x)))
+        return x
 
     assert deep.lift(layer).differences == []
