@@ -22,6 +22,7 @@ from rewright.ir.placement import RankProgram
 from rewright.ops.agreement import check_agreement, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
 from rewright.proof.facts import assumption, holds_everywhere, why_not
+from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.language import renamed, terms_of
 from rewright.proof.ledger import Audit, Ledger, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
@@ -58,6 +59,7 @@ class _Checker:
         relations = Relations(self._ledger)
         for phase, work in (
             ("programs", self._programs),
+            ("forms", self._forms),
             ("facts", self._facts),
             ("inputs", relations.inputs),
             ("equations", self._equations),
@@ -79,6 +81,14 @@ class _Checker:
         for program, (expected, graph) in enumerate(zip(stated, ledger.graphs, strict=True), start=SEQUENTIAL):
             if digest(graph) != expected:
                 raise Refused(f"the certificate is not about the {name_of(program)} that was given")
+
+    def _forms(self) -> None:
+        terms = self._certificate.terms
+        for number, value in enumerate(self._certificate.values):
+            try:
+                check_parts(value, terms)
+            except Malformed as error:
+                raise Refused(f"value {number} is no tensor: {error}") from None
 
     def _facts(self) -> None:
         ledger = self._ledger

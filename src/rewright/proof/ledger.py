@@ -10,6 +10,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import SEQUENTIAL, Certificate
+from rewright.proof.forms import Malformed
 from rewright.proof.language import Tensor
 from rewright.proof.lemma import Statement, prove
 from rewright.proof.programs import Subject
@@ -58,7 +59,10 @@ class Ledger:
         self.program = program
         self.graphs = (sequential, *program.graphs)
         self.values: list[Tensor] = list(certificate.values)
-        self.theory = Theory(certificate.terms, integer_inputs(sequential))
+        try:
+            self.theory = Theory(certificate.terms, integer_inputs(sequential))
+        except Malformed as error:
+            raise Refused(str(error)) from None
         self.audit = Audit()
         self.seconds = seconds
         self._claims: list[list[int | None]] = [[None] * len(graph.nodes) for graph in self.graphs]

@@ -18,7 +18,7 @@ from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import Guard, Infinite, Leaf, Value, at_least, below, is_zero
+from rewright.terms.normal.guards import Choice, Guard, Infinite, Leaf, Value, at_least, below, is_zero
 from rewright.terms.normal.maxima import max_over
 from rewright.terms.normal.sums import sum_over
 
@@ -178,6 +178,8 @@ class Meaning:
             found = self._context.memo(key)
             if found is None:
                 found = self._defined(term, index, parts)
+                if term in self._integers:
+                    _check_integer(found)
                 self._context.remember(key, found)
             return found
         return each(self._context, lambda *leaves: self._at(term, tuple(finite(i) for i in leaves), parts), *place)
@@ -256,7 +258,10 @@ class Meaning:
     def _take(self, definition: Definition, index: Place, parts: Parts) -> Value:
         values: dict[int, Value] = dict(enumerate(index))
         for number, operand in enumerate(definition.operands[1:], start=1):
-            values[-number] = self._at(operand, self._access(definition.accesses[number], index), {})
+            place = self._at(operand, self._access(definition.accesses[number], index), {})
+            # Terms are functions of integers: elsewhere nothing is known of them.
+            _check_integer(place)
+            values[-number] = place
         source = definition.operands[0]
         return self._at(source, self._access(definition.accesses[0], values), self._open(source, parts))
 
@@ -409,6 +414,15 @@ def _entry(table: Definition, index: Place) -> Value | None:
             return None
         flat = flat * length + number
     return fixed(values[flat])
+
+
+def _check_integer(value: Value) -> None:
+    """Raise TooHard for what may be no integer: a term that is said to be one is one by its definition."""
+    if isinstance(value, Choice):
+        _check_integer(value.yes)
+        _check_integer(value.no)
+    elif not (isinstance(value, Polynomial) and value.integer):
+        raise TooHard(f"an integer that is {value}")
 
 
 def _role_size(axis: int) -> Dim:
