@@ -21,7 +21,7 @@ from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ops.agreement import check_agreement, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
-from rewright.proof.facts import assumption, holds_everywhere, why_not
+from rewright.proof.facts import assumptions, holds_everywhere, why_not
 from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.language import renamed, terms_of
 from rewright.proof.ledger import Audit, Ledger, Refused, Store, Used, name_of
@@ -29,7 +29,6 @@ from rewright.proof.lemma import Fact
 from rewright.proof.programs import Applied, Collective
 from rewright.proof.relations import Relations
 
-REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
 
 
@@ -100,13 +99,15 @@ class _Checker:
             ledger.theory.facts[fact.term] = Fact(fact.allowed, None if everywhere else fact.window)
 
     def _assumptions(self) -> None:
-        terms = self._certificate.terms
-        wanted = [REAL_ARITHMETIC, *(assumption(fact, terms) for fact in self._certificate.facts)]
-        for graph in self._ledger.graphs:
-            wanted += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
-        for text in dict.fromkeys(wanted):
-            if text not in self._certificate.assumptions:
+        """Verify that the certificate states what its proof rests on, all of it and nothing else."""
+        certificate, stated = self._certificate, self._certificate.assumptions
+        wanted = assumptions(self._ledger.graphs, certificate.facts, certificate.terms)
+        for text in wanted:
+            if text not in stated:
                 raise Refused(f"the proof rests on an assumption that the certificate does not state: {text}")
+        if stated != wanted:
+            other = next((text for text in stated if text not in wanted), "the same twice, or in another order")
+            raise Refused(f"the certificate states an assumption that the proof does not need: {other}")
 
     def _equations(self) -> None:
         for number, equation in enumerate(self._certificate.equations):
@@ -146,8 +147,8 @@ class _Checker:
     def _meeting(self, meeting: Meeting, where: str) -> Used:
         ledger = self._ledger
         nodes = [(rank, self._node(rank, position, where)) for rank, position, _ in meeting.members]
-        if not nodes:
-            raise Refused(f"{where} is a meeting of nobody")
+        if not nodes or any(rank < 0 or not node.operands for rank, node in nodes):
+            raise Refused(f"{where} is no meeting of ranks")
         where = f"{where} ({nodes[0][1].op.name} of ranks {[rank for rank, _ in nodes]})"
         self._agreed(nodes, where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
@@ -207,6 +208,10 @@ class _Checker:
         sender = self._sources.get((step.program, step.position))
         if sender is None:
             raise Refused(f"{where} receives what nobody sends")
+        graphs = self._ledger.program.graphs
+        arrives, kind = graphs[sender[0]].nodes[sender[1]].type, graphs[step.program].nodes[step.position].type
+        if arrives != kind:
+            raise Refused(f"{where} receives {arrives} and expects {kind}")
         return self._ledger.claim(*sender, where)
 
     def _node(self, program: int, position: int, where: str) -> Node:
@@ -348,4 +353,4 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-__all__ = ["REAL_ARITHMETIC", "Audit", "Refused", "Store", "audit"]
+__all__ = ["Audit", "Refused", "Store", "audit"]

@@ -62,7 +62,7 @@ def shape_of(tensor: Tensor) -> Shape:
     """
     if isinstance(tensor, View):
         for digits in tensor.dims:
-            _demand(bool(digits) and sum(not at_least(n, 0) for n in digits) <= (len(digits) == 1), "a negative size")
+            _demand(len(digits) == 1 or all(at_least(n, 0) for n in digits), "a negative size")
         return tuple(product(digits) for digits in tensor.dims)
     shapes = [shape_of(part) for part in tensor.parts]
     rank = len(shapes[0]) if shapes else 0
@@ -152,7 +152,9 @@ def _apply(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -
 
 
 def _add(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _demand(len(one.data) == 1 and len(cast("tuple[object, ...]", one.data[0])) == len(ranks), "a coefficient is missing")
+    _demand(
+        len(one.data) == 1 and len(cast("tuple[object, ...]", one.data[0])) == len(ranks), "a coefficient is missing"
+    )
     _variables(one.accesses, range(one.rank))
 
 
@@ -183,7 +185,8 @@ def _take(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) ->
 
 def _opaque(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
     _, kinds, layout, own, windows = cast(
-        "tuple[object, tuple[str, ...], tuple[tuple[int | tuple[Dim, ...], ...], ...], int, tuple[object, ...]]", one.data
+        "tuple[object, tuple[str, ...], tuple[tuple[int | tuple[Dim, ...], ...], ...], int, tuple[object, ...]]",
+        one.data,
     )
     _demand(len(layout) == len(ranks) and len(kinds) in (0, len(ranks)), "it does not say how every operand is read")
     _demand(all(kind == "float" or kind in _DTYPES for kind in kinds), "an operand of no element type")

@@ -133,7 +133,9 @@ class _Proof:
     def run(self) -> str | None:
         statement = self._statement
         nodes = self._graph.nodes
-        claims = [(nodes[p].type.shape, t) for p, t in zip(self._graph.inputs.values(), statement.operands, strict=True)]
+        claims = [
+            (nodes[p].type.shape, t) for p, t in zip(self._graph.inputs.values(), statement.operands, strict=True)
+        ]
         if statement.result is not None:
             claims.append((nodes[next(iter(self._graph.outputs.values()))].type.shape, statement.result))
         for shape, claim in claims:

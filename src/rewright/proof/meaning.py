@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Union, cast
 
+from rewright import ops
 from rewright.ir.dims import Dim, product
 from rewright.ir.dims import symbol as size_symbol
 from rewright.ir.graph import Graph
@@ -18,7 +19,7 @@ from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import Choice, Guard, Infinite, Leaf, Value, at_least, below, is_zero
+from rewright.terms.normal.guards import Choice, Guard, Infinite, Leaf, Value, at_least, at_least_zero, below, is_zero
 from rewright.terms.normal.maxima import max_over
 from rewright.terms.normal.sums import sum_over
 
@@ -178,7 +179,7 @@ class Meaning:
             found = self._context.memo(key)
             if found is None:
                 found = self._defined(term, index, parts)
-                if term in self._integers:
+                if term in self._integers and not _is_place(self._definitions.get(term)):
                     _check_integer(found)
                 self._context.remember(key, found)
             return found
@@ -355,6 +356,8 @@ class Meaning:
                 return self._at(body, full, self._open(body, parts))
             low, high = cast("tuple[Dim, Dim]", box[number])
             start, count = self.size(low), self.size(high) - self.size(low)
+            if not self._context.holds(at_least_zero(count)):
+                raise TooHard("a fold over a range that may run backwards")
             name = self._context.fresh("k")
             with self._context.ranges([(name, ZERO, count)]):
                 inner = nest(number + 1, {**bound, axes[number]: symbol(name) + start})
@@ -414,6 +417,12 @@ def _entry(table: Definition, index: Place) -> Value | None:
             return None
         flat = flat * length + number
     return fixed(values[flat])
+
+
+def _is_place(definition: Definition | None) -> bool:
+    """Whether a term says where a sorted element comes from: an integer, of whatever it is told."""
+    op = definition.data[0] if definition is not None and definition.kind == "opaque" else None
+    return isinstance(op, ops.Sort | ops.TopK) and op.result == "indices"
 
 
 def _check_integer(value: Value) -> None:

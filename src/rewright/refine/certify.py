@@ -20,7 +20,7 @@ from rewright.lifting.trace import terms_of
 from rewright.lifting.value import Pieces, Value
 from rewright.proof import language
 from rewright.proof.certificate import Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
-from rewright.proof.facts import assumption, why_not
+from rewright.proof.facts import assumptions, why_not
 from rewright.proof.language import Access, Definition, Kind, Tensor
 from rewright.refine.check import Proof, written
 from rewright.refine.relations import Relations
@@ -69,14 +69,13 @@ class _Writer:
         values = self._proof.lifter.values
         terms = tuple(self._definition(term) for term in self._names)
         facts = self._facts(terms)
-        assumptions = [*self._proof.assumptions, *(assumption(fact, terms) for fact in facts)]
         return Certificate(
             digest(self._sequential),
             tuple(digest(graph) for graph in self._program.graphs),
             self._program.mesh.axes,
             dict(relations),
             {name: self._output(name, placement) for name, placement in self._proof.placements.items()},
-            tuple(dict.fromkeys(assumptions)),
+            assumptions((self._sequential, *self._program.graphs), facts, terms),
             facts,
             terms,
             tuple(self._tensor(values[value]) for value in self._values),
