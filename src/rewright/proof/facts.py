@@ -20,7 +20,6 @@ from rewright.terms.normal.denote import Denoter, Place
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, below
 from rewright.terms.normal.needs import Need
 
-
 REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
 RANKS_IN_RANGE = "look-ups of the ranks stay in range"
 _LOOK_UPS = (ops.Gather, ops.DynamicSlice, ops.DynamicUpdateSlice, ops.Scatter)

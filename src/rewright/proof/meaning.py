@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Union, cast
 
-from rewright import ops
 from rewright.ir.dims import Dim, product
 from rewright.ir.dims import symbol as size_symbol
 from rewright.ir.graph import Graph
@@ -14,7 +13,7 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.language import Access, Definition, Index, Pieces, Region, Tensor, View
 from rewright.proof.programs import Applied
-from rewright.terms.normal.atoms import ONE, ZERO, Element, Number, Polynomial, TooHard, polynomial, symbol
+from rewright.terms.normal.atoms import ONE, ZERO, Atom, Element, Fold, Number, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
@@ -162,7 +161,7 @@ class Meaning:
             if isinstance(total, Polynomial) and isinstance(value, Polynomial):
                 total = total + factor * value
             else:
-                total = each(self._context, lambda a, b, f=factor: finite(a) + f * finite(b), total, value)
+                total = each(self._context, _plus_times(factor), total, value)
         return total
 
     def _plus(self, left: Value, right: Value) -> Value:
@@ -179,7 +178,7 @@ class Meaning:
             found = self._context.memo(key)
             if found is None:
                 found = self._defined(term, index, parts)
-                if term in self._integers and not _is_place(self._definitions.get(term)):
+                if term in self._integers:
                     _check_integer(found)
                 self._context.remember(key, found)
             return found
@@ -200,7 +199,17 @@ class Meaning:
             if term not in parts:
                 raise TooHard(f"a {definition.kind} without a range")
             return self._ranged(definition, index, parts[term], {k: v for k, v in parts.items() if k != term})
-        return _KINDS[definition.kind](self, definition, index, parts)
+        rules = {
+            "number": self._number,
+            "index": self._position,
+            "size": self._size,
+            "add": self._add,
+            "apply": self._apply,
+            "take": self._take,
+            "ranged": self._closed,
+            "opaque": self._opaque,
+        }
+        return rules[definition.kind](definition, index, parts)
 
     def _operands(self, definition: Definition, index: Place, parts: Parts) -> list[Value]:
         return [
@@ -419,24 +428,34 @@ def _entry(table: Definition, index: Place) -> Value | None:
     return fixed(values[flat])
 
 
-def _is_place(definition: Definition | None) -> bool:
-    """Whether a term says where a sorted element comes from: an integer, of whatever it is told."""
-    op = definition.data[0] if definition is not None and definition.kind == "opaque" else None
-    return isinstance(op, ops.Sort | ops.TopK) and op.result == "indices"
-
-
 def _check_integer(value: Value) -> None:
     """Raise TooHard for what may be no integer: a term that is said to be one is one by its definition."""
     if isinstance(value, Choice):
         _check_integer(value.yes)
         _check_integer(value.no)
-    elif not (isinstance(value, Polynomial) and value.integer):
+    elif not (isinstance(value, Polynomial) and (value.integer or _is_of_integers(value))):
         raise TooHard(f"an integer that is {value}")
+
+
+def _is_of_integers(value: Polynomial) -> bool:
+    """Whether a polynomial is one over integers, or over the last of some, which is zero where there are none."""
+    return all(
+        isinstance(c, int) and all(_is_integer_atom(a) and isinstance(e, int) and e > 0 for a, e in monomial)
+        for monomial, c in value.terms.items()
+    )
+
+
+def _is_integer_atom(atom: Atom) -> bool:
+    return atom.integer or (isinstance(atom, Fold) and atom.kind == "last" and atom.body.integer)
 
 
 def _role_size(axis: int) -> Dim:
     """The size of an axis that is treated one by one: any."""
     return size_symbol(f"role{axis}")
+
+
+def _plus_times(factor: Polynomial) -> Callable[[Leaf, Leaf], Value]:
+    return lambda left, right: finite(left) + factor * finite(right)
 
 
 def _times(factor: Number) -> Callable[[Leaf], Value]:
@@ -446,16 +465,3 @@ def _times(factor: Number) -> Callable[[Leaf], Value]:
         return finite(leaf) * factor
 
     return times
-
-
-_Rule = Callable[[Meaning, Definition, Place, Parts], Value]
-_KINDS: dict[str, _Rule] = {
-    "number": Meaning._number,
-    "index": Meaning._position,
-    "size": Meaning._size,
-    "add": Meaning._add,
-    "apply": Meaning._apply,
-    "take": Meaning._take,
-    "ranged": Meaning._closed,
-    "opaque": Meaning._opaque,
-}

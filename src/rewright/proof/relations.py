@@ -14,7 +14,6 @@ from rewright.proof.language import Addend, Tensor, View
 from rewright.proof.ledger import Ledger, Refused, name_of
 from rewright.proof.programs import AllAddends, OwnAddend, Reduced, Window
 
-
 _MOST_CELLS = 65_536
 
 
@@ -132,7 +131,7 @@ class Relations:
         tensors: Mapping[str, int],
         known: Mapping[str, Placement],
     ) -> None:
-        """Raise Refused for a placement of what does not exist, and for another one than the program is known to have."""
+        """Raise Refused for a placement of what does not exist, and for another one than the program has."""
         for name, placement in stated.items():
             if name not in tensors:
                 raise Refused(f"there is a {what} about {name!r}, which is no {kind} of the sequential program")
