@@ -13,12 +13,35 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.language import Access, Definition, Index, Pieces, Region, Tensor, View
 from rewright.proof.programs import Applied
-from rewright.terms.normal.atoms import ONE, ZERO, Atom, Element, Fold, Number, Polynomial, TooHard, polynomial, symbol
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Atom,
+    Element,
+    Fold,
+    Function,
+    Number,
+    Polynomial,
+    TooHard,
+    polynomial,
+    symbol,
+)
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import Choice, Guard, Infinite, Leaf, Value, at_least, at_least_zero, below, is_zero
+from rewright.terms.normal.guards import (
+    MISSING,
+    Choice,
+    Guard,
+    Infinite,
+    Leaf,
+    Value,
+    at_least,
+    at_least_zero,
+    below,
+    is_zero,
+)
 from rewright.terms.normal.maxima import max_over
 from rewright.terms.normal.sums import sum_over
 
@@ -438,7 +461,7 @@ def _check_integer(value: Value) -> None:
 
 
 def _is_of_integers(value: Polynomial) -> bool:
-    """Whether a polynomial is one over integers, or over the last of some, which is zero where there are none."""
+    """Whether a polynomial is one over integers, or over the last of some; what is absent may be taken for one."""
     return all(
         isinstance(c, int) and all(_is_integer_atom(a) and isinstance(e, int) and e > 0 for a, e in monomial)
         for monomial, c in value.terms.items()
@@ -446,7 +469,8 @@ def _is_of_integers(value: Polynomial) -> bool:
 
 
 def _is_integer_atom(atom: Atom) -> bool:
-    return atom.integer or (isinstance(atom, Fold) and atom.kind == "last" and atom.body.integer)
+    absent = isinstance(atom, Function) and atom.name == f"={MISSING}"
+    return atom.integer or absent or (isinstance(atom, Fold) and atom.kind == "last" and _is_of_integers(atom.body))
 
 
 def _role_size(axis: int) -> Dim:
