@@ -24,7 +24,7 @@ from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meetin
 from rewright.proof.facts import assumptions, holds_everywhere, why_not
 from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.language import renamed, terms_of
-from rewright.proof.ledger import Audit, Ledger, Refused, Store, Used, name_of
+from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
 from rewright.proof.programs import Applied, Collective
 from rewright.proof.relations import Relations
@@ -68,18 +68,20 @@ class _Checker:
             started = time.perf_counter()
             work()
             self._ledger.audit.seconds[phase] = time.perf_counter() - started
+        if not self._certificate.intact:
+            raise Damaged("the certificate was changed after it was written: its digest is not that of its contents")
         return self._ledger.audit
 
     def _programs(self) -> None:
         certificate, ledger = self._certificate, self._ledger
         if certificate.mesh != ledger.program.mesh.axes:
-            raise Refused(f"the certificate is about the mesh {certificate.mesh}, not {ledger.program.mesh.axes}")
+            raise OtherPrograms(f"the certificate is about the mesh {certificate.mesh}, not {ledger.program.mesh.axes}")
         stated = (certificate.sequential, *certificate.ranks)
         if len(stated) != len(ledger.graphs):
-            raise Refused(f"the certificate is about {len(stated) - 1} ranks, not {len(ledger.graphs) - 1}")
+            raise OtherPrograms(f"the certificate is about {len(stated) - 1} ranks, not {len(ledger.graphs) - 1}")
         for program, (expected, graph) in enumerate(zip(stated, ledger.graphs, strict=True), start=SEQUENTIAL):
             if digest(graph) != expected:
-                raise Refused(f"the certificate is not about the {name_of(program)} that was given")
+                raise OtherPrograms(f"the certificate is not about the {name_of(program)} that was given")
 
     def _forms(self) -> None:
         terms = self._certificate.terms
@@ -353,4 +355,4 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-__all__ = ["Audit", "Refused", "Store", "audit"]
+__all__ = ["Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit"]

@@ -21,6 +21,14 @@ class Refused(RewrightError):
     """A certificate that proves nothing; the message names the first step that is wrong."""
 
 
+class OtherPrograms(Refused):
+    """A certificate for other programs than those that were given."""
+
+
+class Damaged(Refused):
+    """A certificate that was changed after it was written, where nothing else was found to be wrong."""
+
+
 class Store(Protocol):
     """Lemmas that this checker proved before, by digest."""
 
