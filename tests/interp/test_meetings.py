@@ -3,11 +3,11 @@
 import pytest
 
 from rewright import ops
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.interp.meetings import Meeting, Step, match_collectives
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
+from rewright.ops.agreement import CollectiveMismatch
 from tests.programs import ALL, Builder
 
 PAIR = ((0, 1),)

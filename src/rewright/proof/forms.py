@@ -25,6 +25,8 @@ def check_definition(term: int, terms: Sequence[Definition]) -> None:
         _check_definition(term, terms)
     except Malformed as error:
         raise Malformed(f"term {term} ({terms[term].kind}) is no term: {error}") from None
+    except (TypeError, ValueError, IndexError, AttributeError):
+        raise Malformed(f"term {term} ({terms[term].kind}) is no term: its data are of another form") from None
 
 
 def _check_definition(term: int, terms: Sequence[Definition]) -> None:

@@ -92,6 +92,9 @@ def _prove(statement: Statement, context: Context) -> str | None:
         return f"no rules for {error}"
     except OutOfTime:
         return "the time for one step is used up"
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        # A function of too few or too many operands, an index of too few digits: such a term means nothing.
+        return f"a term that has no meaning: {str(error) or type(error).__name__}"
     except (ZeroDivisionError, RecursionError, OverflowError) as error:
         return f"the term is too hard: {type(error).__name__}"
 

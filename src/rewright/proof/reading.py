@@ -34,11 +34,12 @@ def read_certificate(data: object, *, intact: bool) -> Certificate:
     table = cast("dict[str, Any]", data)
     if table.get("version") != VERSION:
         raise RewrightError(f"version {table.get('version')!r:.20} of certificates is not known; this is {VERSION}")
-    odd = [key for key in _KEYS if key not in table] or [key for key in table if key not in _KEYS]
-    if odd:
-        raise RewrightError(
-            f"a certificate has {', '.join(_KEYS)}, each once, and {odd[0]!r:.40} is not as it should be"
-        )
+    for key in _KEYS:
+        if key not in table:
+            raise RewrightError(f"the entry {key!r} is missing; write the certificate again")
+    for key in table:
+        if key not in _KEYS:
+            raise RewrightError(f"a certificate has no entry {key!r:.40}; write the certificate again")
     return _Reader(table).certificate(intact)
 
 
@@ -199,14 +200,14 @@ def _window(value: Any) -> tuple[int, Dim, Dim]:
 
 def _placement(entry: Any) -> Placement:
     runs, printed, partial, reduction = _list(entry, 4)
-    found = tuple(
-        tuple(
-            tuple((_dim(start), _dim(n)) for start, n in (_list(run, 2) for run in _list(axis))) for axis in _list(rank)
-        )
-        for rank in _list(runs)
-    )
+    found = tuple(tuple(tuple(_run(run) for run in _list(axis)) for axis in _list(rank)) for rank in _list(runs))
     names = tuple(_text(text) for text in _list(printed)), tuple(_text(text) for text in _list(partial))
     return Placement(found, *names, _text(reduction))
+
+
+def _run(value: Any) -> tuple[Dim, Dim]:
+    start, length = _list(value, 2)
+    return _dim(start), _dim(length)
 
 
 def _access(entry: Any) -> Access:
@@ -267,7 +268,7 @@ def _numbers(value: Any) -> tuple[int, ...]:
 
 
 def _integer(value: Any) -> int:
-    if type(value) is not int:
+    if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{value!r:.40} is no integer")
     return value
 
@@ -286,7 +287,7 @@ def _fraction(value: Any) -> Fraction:
     return Fraction(value) if isinstance(value, str) else Fraction(_integer(value))
 
 
-def _scalar(value: object) -> object:
+def _scalar(value: object) -> bool | int | float:
     if not isinstance(value, (bool, int, float)):
-        raise ValueError(f"{value!r:.40} is no number")
+        raise ValueError("an entry of a table is no number")
     return value

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from rewright import ops
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.ir.dims import symbol
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.twin.twin import Twin, make_twin
 from tests.programs import ALL, Builder, mlp, vocabulary_embedding
 
