@@ -249,9 +249,10 @@ def _three(entry: Any) -> tuple[int, int, int]:
 
 
 def _at(table: tuple[_Entry, ...], number: Any) -> _Entry:
-    if not 0 <= _integer(number) < len(table):
-        raise ValueError(f"it names entry {number} of a table of {len(table)}")
-    return table[number]
+    place = _integer(number)
+    if not 0 <= place < len(table):
+        raise ValueError(f"it names entry {place} of a table of {len(table)}")
+    return table[place]
 
 
 def _list(value: Any, length: int | None = None) -> list[Any]:

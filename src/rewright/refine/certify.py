@@ -39,10 +39,18 @@ def certificate(
     if relations.equations:
         raise NotCertified("relations by equations have no certificate yet; give placements")
     proof = written(sequential, program, relations, expected)
-    journal = proof.lifter.journal
-    if journal is None or proof.failed or not proof.ranks:
+    if proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
-    return _Writer(sequential, program, proof, journal).write(relations.placements)
+    return write_down(sequential, program, proof, relations.placements)
+
+
+def write_down(
+    sequential: Graph, program: RankProgram, proof: Proof, relations: Mapping[str, Placement]
+) -> Certificate:
+    """A proof with a journal as a certificate, whether it reaches its end or not."""
+    if proof.lifter.journal is None:
+        raise NotCertified("a proof without a journal says nothing of its steps")
+    return _Writer(sequential, program, proof, proof.lifter.journal).write(relations)
 
 
 class _Writer:
