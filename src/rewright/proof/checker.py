@@ -27,7 +27,7 @@ from rewright.proof.language import renamed, terms_of
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
 from rewright.proof.programs import Applied, Collective
-from rewright.proof.relations import Relations
+from rewright.proof.relations import Relations, is_spelled
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
 
@@ -355,4 +355,4 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-__all__ = ["Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit"]
+__all__ = ["Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit", "is_spelled"]

@@ -30,7 +30,7 @@ _DIGEST = re.compile(r',"digest":"([0-9a-f]{64})"\}\n?\Z')
 
 def write(certificate: Certificate, path: str | os.PathLike[str]) -> None:
     """Write a certificate as a whole or not at all; raises RewrightError."""
-    _check_extension(path)
+    check_name(path)
     text = json.dumps(_Writer().table(certificate), allow_nan=False, ensure_ascii=False, separators=(",", ":"))[:-1]
     write_text(path, f'{text},"digest":"{_hash(text)}"}}\n')
 
@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str]) -> Certificate:
 
     Raises RewrightError, naming the place, for a file that cannot be read and contents that are no certificate.
     """
-    _check_extension(path)
+    check_name(path)
     text = read_text(path)
 
     def contents() -> Certificate:
@@ -52,7 +52,8 @@ def read(path: str | os.PathLike[str]) -> Certificate:
     return explained(path, contents)
 
 
-def _check_extension(path: str | os.PathLike[str]) -> None:
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Raise RewrightError for a name that no certificate can have."""
     name = os.fspath(path)
     if not name.endswith((".json", ".json.gz")):
         raise RewrightError(f"{name} is no name of a certificate; name a file that ends in .json or .json.gz")
