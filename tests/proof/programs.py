@@ -98,12 +98,12 @@ def sorted_rows() -> Pair:
 
     def program(rows: int, parallel: bool) -> Graph:
         build = Builder("sorted")
-        y = build.add(ops.Sort(1, True, "values"), build.tensor("x", (rows, 3)))
+        y = build.add(ops.Sort(1, True, "values"), build.tensor("x", (rows, 2)))
         build.output("y", build.add(ops.AllGather(0, GROUP), y) if parallel else y)
         return build.build()
 
     mesh = Mesh.of({"dp": WORLD})
-    inputs, outputs = {"x": place((4, 3), mesh, ["Shard(0)"])}, {"y": place((4, 3), mesh, ["Replicate()"])}
+    inputs, outputs = {"x": place((4, 2), mesh, ["Shard(0)"])}, {"y": place((4, 2), mesh, ["Replicate()"])}
     return program(4, False), RankProgram((program(2, True), program(2, True)), mesh, inputs, outputs)
 
 
