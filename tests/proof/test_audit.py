@@ -40,8 +40,8 @@ def test_what_is_proved_is_audited_also_from_a_file(name: str, tmp_path: Path) -
 def test_layers_that_repeat_are_stated_once() -> None:
     few, many = certified(deep(4)), certified(deep(12))
     assert sum(isinstance(e, Repetition) for e in many.equations) >= 1
-    assert len(many.equations) - len(few.equations) <= 8
-    assert audit(many, *deep(12)).lemmas < 2 * audit(few, *deep(4)).lemmas
+    assert len(many.equations) < 2 * len(few.equations)
+    assert audit(many, *deep(12)).proved == audit(few, *deep(4)).proved
 
 
 def test_lemmas_that_were_proved_before_are_not_proved_again() -> None:
@@ -95,9 +95,7 @@ def test_an_output_that_nobody_holds_is_not_claimed() -> None:
     sequential, program = mlp(2)
     certificate = certified((sequential, program))
     output = certificate.outputs["output"]
-    first_rows: tuple[tuple[tuple[int, int], ...], ...] = (((0, 2)), ((0, 4))), (((0, 2)), ((0, 4)))  # type: ignore[assignment]
-    runs = tuple(tuple((run,) for run in rank) for rank in first_rows)
-    forged = Placement(runs, ("a cut",))  # type: ignore[arg-type]
+    forged = Placement(((((0, 2),), ((0, 4),)),) * 2, ("a cut",))
     with pytest.raises(Refused, match="not all of it"):
         audit(
             replace(certificate, outputs={"output": replace(output, placement=forged)}),
