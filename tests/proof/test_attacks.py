@@ -300,3 +300,111 @@ def test_what_arrives_has_the_type_that_is_expected() -> None:
     forged = replace(certificate, ranks=tuple(map(digest, odd.graphs)))
     with pytest.raises(Refused, match="receives 2xf32 and expects 3xf32"):
         audit(forged, graph, odd)
+
+
+def two_ranks(first: Callable[[Builder], None], second: Callable[[Builder], None]) -> Pair:
+    """Programs of two ranks that are to compute y = 2x."""
+    sequential, graphs = Builder("sequential"), list[Graph]()
+    x = sequential.tensor("x", (2,))
+    sequential.output("y", sequential.add(ops.Add(), x, x))
+    for make in (first, second):
+        build = Builder("parallel")
+        make(build)
+        graphs.append(build.build())
+    mesh = Mesh.of({"tp": 2})
+    placed = place((2,), mesh, ["Replicate()"])
+    return sequential.build(), RankProgram(tuple(graphs), mesh, {"x": placed}, {"y": placed})
+
+
+def reduces(build: Builder) -> None:
+    build.output("y", build.all_reduce(build.tensor("x", (2,)), 2))
+
+
+def test_a_collective_that_only_one_rank_reaches_is_not_left_out() -> None:
+    def waits(build: Builder) -> None:
+        reduces(build)
+        build.all_reduce(1, 2)
+
+    right, stuck = two_ranks(reduces, reduces), two_ranks(reduces, waits)
+    certificate = refine(*right).certificate
+    assert certificate is not None
+    audit(certificate, *right)
+    with pytest.raises(Refused, match="no equation is about %2 of the program of rank 1"):
+        audit(replace(certificate, ranks=tuple(map(digest, stuck[1].graphs))), *stuck)
+
+
+def test_a_message_is_not_sent_before_its_turn() -> None:
+    """Rank 0 sends after a reduction, for which rank 1 would need what is sent."""
+
+    def sends(late: bool) -> Callable[[Builder], None]:
+        def make(build: Builder) -> None:
+            x = build.tensor("x", (2,))
+            if not late:
+                build.add(ops.Send(1, 0), x)
+            build.output("y", build.all_reduce(x, 2))
+            if late:
+                build.add(ops.Send(1, 0), x)
+
+        return make
+
+    def receives(build: Builder) -> None:
+        build.tensor("x", (2,))
+        build.output("y", build.all_reduce(build.add(ops.Recv(0, 0, TensorType((2,), DType.F32))), 2))
+
+    right, stuck = two_ranks(sends(False), receives), two_ranks(sends(True), receives)
+    certificate = refine(*right).certificate
+    assert certificate is not None
+    audit(certificate, *right)
+    moved: list[Equation] = []
+    for equation in certificate.equations:
+        if isinstance(equation, Step) and equation.program == 0:
+            moved.append(replace(equation, position=2))
+        elif isinstance(equation, Meeting):
+            members = ((0, 1, equation.members[0][2]), equation.members[1])
+            moved.append(replace(equation, members=members))
+        else:
+            moved.append(equation)
+    with pytest.raises(Refused, match="runs earlier"):
+        audit(replace(certificate, ranks=tuple(map(digest, stuck[1].graphs)), equations=tuple(moved)), *stuck)
+
+
+def test_a_collective_is_no_step_and_a_step_no_collective() -> None:
+    pair = two_ranks(reduces, reduces)
+    certificate = refine(*pair).certificate
+    assert certificate is not None
+    meeting = next(e for e in certificate.equations if isinstance(e, Meeting))
+    others = [e for e in certificate.equations if e is not meeting]
+    alone_there = [*others, *(Step(rank, position, value) for rank, position, value in meeting.members)]
+    for equations, says in (
+        (alone_there, "which no rank computes alone"),
+        ([*others, Meeting(())], "no meeting of ranks"),
+        ([*others, replace(meeting, members=((SEQUENTIAL, 1, 0),))], "no meeting of ranks"),
+        ([*others, replace(meeting, members=((0, 0, 0),))], "no meeting of ranks"),
+        ([*others, replace(meeting, members=meeting.members[:1])], "other ranks than the group"),
+    ):
+        with pytest.raises(Refused, match=says):
+            audit(replace(certificate, equations=tuple(equations)), *pair)
+
+
+def test_what_arrives_is_what_was_sent() -> None:
+    """Rank 0 sends x, and the certificate says that rank 1 receives 2x."""
+
+    def sends(twice: bool) -> Callable[[Builder], None]:
+        def make(build: Builder) -> None:
+            x = build.tensor("x", (2,))
+            y = build.add(ops.Add(), x, x)
+            build.add(ops.Send(1, 0), y if twice else x)
+            build.output("y", y)
+
+        return make
+
+    def receives(build: Builder) -> None:
+        build.tensor("x", (2,))
+        build.output("y", build.add(ops.Recv(0, 0, TensorType((2,), DType.F32))))
+
+    right, odd = two_ranks(sends(True), receives), two_ranks(sends(False), receives)
+    certificate = refine(*right).certificate
+    assert certificate is not None
+    audit(certificate, *right)
+    with pytest.raises(Refused, match="another value than the tensor that was sent"):
+        audit(replace(certificate, ranks=tuple(map(digest, odd[1].graphs))), *odd)
