@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo mutants bench-refine bench-rules bench-ir clean
+.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-rules bench-ir clean
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -26,6 +26,7 @@ help:
 	@echo "make docs          the documentation, into docs/_build/html"
 	@echo "make zoo           every model and parallelisation, tiny sizes, as a table"
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
+	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
@@ -77,6 +78,9 @@ docs: $(VENV)/.dev
 
 zoo mutants: $(VENV)/.dev
 	@$(BIN)/python -m bench.$@
+
+mutants-checker: $(VENV)/.dev
+	@$(BIN)/python -m bench.checker
 
 bench-refine: $(VENV)/.dev
 	@$(BIN)/python -m bench.refine

@@ -21,6 +21,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
+from rewright.proof.files import check_name
 from rewright.refine.verdict import Verdict
 from rewright.report import document, print_verdict
 
@@ -45,6 +46,7 @@ def refine(
     symbolic: Symbolic = None,
     jobs: Jobs = 1,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
     as_json: Json = False,
 ) -> int:
     """Prove or refute that ranks compute what one program does.
@@ -53,6 +55,9 @@ def refine(
     """
     if budget is not None and not budget > 0:
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
+    if certificate is not None:
+        check_name(certificate)
+        check_target(certificate)
     given = read_relations(relations) if relations is not None else Relations()
     progress = Progress()
     source = options(progress, mesh, backward, symbolic, jobs)
@@ -63,8 +68,33 @@ def refine(
         check_relations(relations, given.relations, tensors(left, left.inputs), right.mesh, "input")
         check_relations(relations, given.expect, tensors(left, left.outputs), right.mesh, "output")
     verdict = prove(left, right, given, budget, progress)
-    report(verdict, as_json)
+    written = save(verdict, certificate, progress) if certificate is not None else None
+    report(verdict, as_json, written)
     return STATUS[verdict.status]
+
+
+def audit(
+    certificate: Annotated[Path, typer.Argument(help="A certificate that rewright refine wrote.")],
+    sequential: Annotated[str, typer.Option(metavar="PROGRAM", help="A graph file, or module.py:function.")],
+    distributed: Annotated[
+        list[str], typer.Option(metavar="PROGRAM", help="A file of all ranks, one per rank, or module.py:build.")
+    ],
+    mesh: Mesh = None,
+    backward: Backward = False,
+    symbolic: Symbolic = None,
+    jobs: Jobs = 1,
+    store: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep what the checker proved there.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Verify a certificate again, by the checker alone.
+
+    Exit status: 0 it holds, 1 it does not prove what it claims, 3 it is no certificate of these programs.
+    """
+    from rewright.cli.audit import run_audit
+
+    source = options(Progress(), mesh, backward, symbolic, jobs)
+    source.check_options([sequential, *distributed])
+    return run_audit(certificate, source, sequential, distributed, store, as_json)
 
 
 def capture(
@@ -76,13 +106,14 @@ def capture(
     jobs: Jobs = 1,
 ) -> int:
     """Save a program, or with a mesh those of all ranks."""
-    from rewright.frontends.files import check_form, save
+    from rewright.frontends.files import check_form
+    from rewright.frontends.files import save as save_program
 
     check_form(output, ranks=mesh is not None)
     check_target(output)
     progress = Progress()
     program = options(progress, mesh, backward, symbolic, jobs).capture(function)
-    save(program, output)
+    save_program(program, output)
     Console(stderr=True).print(f"{output}: {describe(program)}", soft_wrap=True, highlight=False, markup=False)
     return 0
 
@@ -123,12 +154,26 @@ def prove(left: Graph, right: RankProgram, given: Relations, budget: float | Non
     return replace(verdict, stats=replace(verdict.stats, seconds=seconds))
 
 
-def report(verdict: Verdict, as_json: bool) -> None:
+def save(verdict: Verdict, path: Path, progress: Progress) -> Path | None:
+    """Write the certificate of a verdict that is proved; where it was written. Raises RewrightError."""
+    if verdict.status != "proved":
+        return None
+    with progress.phase("certificate", f"writing {path}"):
+        certificate = verdict.certificate
+        if certificate is None:
+            return None
+        certificate.save(path)
+    return path
+
+
+def report(verdict: Verdict, as_json: bool, certificate: Path | None = None) -> None:
     """The verdict on stdout."""
     if as_json:
-        sys.stdout.write(json.dumps(document(verdict), indent=2, allow_nan=False) + "\n")
-    else:
-        print_verdict(verdict, Console())
+        sys.stdout.write(json.dumps(document(verdict, certificate), indent=2, allow_nan=False) + "\n")
+        return
+    print_verdict(verdict, Console())
+    if certificate is not None:
+        Console().print(f"certificate: {certificate}", soft_wrap=True, highlight=False, markup=False)
 
 
 def tensors(graph: Graph, positions: Mapping[str, int]) -> dict[str, TensorType]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,12 +12,17 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from rewright.cli.audit import audit_line
 from rewright.cli.progress import Progress
 from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.proof.checker import audit
 from rewright.refine.verdict import Status, Verdict
 from rewright.report import document, print_verdict
 
 RANKS = 8
+REFUSED = "certificate refused"
 
 
 @dataclass(frozen=True)
@@ -64,22 +70,26 @@ def run_demo(as_json: bool) -> int:
     """Answer all questions and print the reports; 0 where each has the answer that it should have, else 1."""
     console = Console()
     verdicts: list[tuple[Act, Verdict]] = []
+    holds = True
     for act in acts():
-        verdict = _answer(act)
+        verdict, line = _answer(act)
         verdicts.append((act, verdict))
+        holds = holds and (line is None or not line.startswith(REFUSED))
         if not as_json:
             heading = Text(f"{act.title}: PyTorch, {RANKS} ranks against one device", "bold underline")
             console.print(heading, soft_wrap=True)
             print_verdict(verdict, console)
+            if line is not None:
+                console.print(line, soft_wrap=True, highlight=False, markup=False)
             console.print()
     if as_json:
         reports = [{"title": act.title, **document(verdict)} for act, verdict in verdicts]
         sys.stdout.write(json.dumps(reports, indent=2, allow_nan=False) + "\n")
-    return 0 if all(verdict.status == act.expected for act, verdict in verdicts) else 1
+    return 0 if holds and all(verdict.status == act.expected for act, verdict in verdicts) else 1
 
 
-def _answer(act: Act) -> Verdict:
-    """Capture both sides, with progress on stderr, and compare them."""
+def _answer(act: Act) -> tuple[Verdict, str | None]:
+    """Capture both sides, with progress on stderr, and compare them; what is proved is audited, told in one line."""
     import rewright.frontends.torch as frontend
     from rewright.refine import refine
 
@@ -90,6 +100,23 @@ def _answer(act: Act) -> Verdict:
     with progress.phase("capture", f"{act.title}: tracing {RANKS} ranks"):
         right = frontend.capture_ranks(act.distributed, mesh={"tp": RANKS}, backward=act.backward, jobs=2)
     with progress.phase("refine", f"{act.title}: relating {len(left):,} nodes to {RANKS} ranks"):
+        started = time.perf_counter()
         verdict = refine(left, right)
+        proving = time.perf_counter() - started
+    with progress.phase("audit", f"{act.title}: checking the certificate"):
+        line = _audited(verdict, left, right, proving)
     seconds = {"capture": progress.seconds["capture"], **verdict.stats.seconds}
-    return replace(verdict, stats=replace(verdict.stats, seconds=seconds))
+    return replace(verdict, stats=replace(verdict.stats, seconds=seconds)), line
+
+
+def _audited(verdict: Verdict, left: Graph, right: RankProgram, proving: float) -> str | None:
+    """What the checker says of the proof; None for a verdict without one."""
+    try:
+        certificate = verdict.certificate
+        if certificate is None:
+            return None
+        started = time.perf_counter()
+        found = audit(certificate, left, right)
+        return audit_line(found, time.perf_counter() - started, proving)
+    except RewrightError as error:
+        return f"{REFUSED}: {error}"

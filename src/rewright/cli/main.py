@@ -38,6 +38,7 @@ def build_app() -> typer.Typer:
     )
     app.command("demo")(commands.demo)
     app.command("refine")(commands.refine)
+    app.command("audit")(commands.audit)
     app.command("capture")(commands.capture)
     app.command("show")(commands.show)
     app.add_typer(build_rules_app(), name="rules")

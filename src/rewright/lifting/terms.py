@@ -95,7 +95,7 @@ class Terms:
         """Derive what is known of a new term."""
         content = label.content
         self.arity[term] = label.arity
-        if content[0] in _PLAIN and all([not self.open[c] and not self.inside[c] for c in children]):
+        if content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children):
             self.open[term] = self.inside[term] = _NOTHING
             if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
                 self.infinite.add(term)

@@ -110,6 +110,8 @@ class Certificate:
     equations: tuple[Equation, ...] = field(repr=False)
     blocks: tuple[Block, ...] = ()
     """Relations of inputs that are no placements."""
+    intact: bool = field(default=True, repr=False, compare=False)
+    """Whether it is as it was written: False for one from a file that was changed afterwards."""
 
     def save(self, path: str | Path) -> None:
         """Write the certificate, as a whole or not at all; a path that ends in ``.gz`` is compressed.
@@ -119,3 +121,13 @@ class Certificate:
         from rewright.proof.files import write
 
         write(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Certificate:
+        """Read a certificate from a file.
+
+        Raises RewrightError, naming the place, for a file that cannot be read and contents that are no certificate.
+        """
+        from rewright.proof.files import read
+
+        return read(path)

@@ -22,14 +22,14 @@ from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ops.agreement import check_agreement, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
-from rewright.proof.facts import assumption, holds_everywhere, why_not
+from rewright.proof.facts import assumptions, holds_everywhere, why_not
+from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.language import Definition, renamed, terms_of
-from rewright.proof.ledger import Audit, Ledger, Refused, Store, Used, name_of
+from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
 from rewright.proof.programs import Applied, Collective
-from rewright.proof.relations import Relations
+from rewright.proof.relations import Relations, is_spelled
 
-REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
 
 
@@ -59,6 +59,7 @@ class _Checker:
         relations = Relations(self._ledger)
         for phase, work in (
             ("programs", self._programs),
+            ("forms", self._forms),
             ("facts", self._facts),
             ("inputs", relations.inputs),
             ("equations", self._equations),
@@ -68,18 +69,28 @@ class _Checker:
             started = time.perf_counter()
             work()
             self._ledger.audit.seconds[phase] = time.perf_counter() - started
+        if not self._certificate.intact:
+            raise Damaged("the certificate was changed after it was written: its digest is not that of its contents")
         return self._ledger.audit
 
     def _programs(self) -> None:
         certificate, ledger = self._certificate, self._ledger
         if certificate.mesh != ledger.program.mesh.axes:
-            raise Refused(f"the certificate is about the mesh {certificate.mesh}, not {ledger.program.mesh.axes}")
+            raise OtherPrograms(f"the certificate is about the mesh {certificate.mesh}, not {ledger.program.mesh.axes}")
         stated = (certificate.sequential, *certificate.ranks)
         if len(stated) != len(ledger.graphs):
-            raise Refused(f"the certificate is about {len(stated) - 1} ranks, not {len(ledger.graphs) - 1}")
+            raise OtherPrograms(f"the certificate is about {len(stated) - 1} ranks, not {len(ledger.graphs) - 1}")
         for program, (expected, graph) in enumerate(zip(stated, ledger.graphs, strict=True), start=SEQUENTIAL):
             if digest(graph) != expected:
-                raise Refused(f"the certificate is not about the {name_of(program)} that was given")
+                raise OtherPrograms(f"the certificate is not about the {name_of(program)} that was given")
+
+    def _forms(self) -> None:
+        terms = self._certificate.terms
+        for number, value in enumerate(self._certificate.values):
+            try:
+                check_parts(value, terms)
+            except Malformed as error:
+                raise Refused(f"value {number} is no tensor: {error}") from None
 
     def _facts(self) -> None:
         ledger = self._ledger
@@ -91,13 +102,15 @@ class _Checker:
             ledger.theory.facts[fact.term] = Fact(fact.allowed, None if everywhere else fact.window)
 
     def _assumptions(self) -> None:
-        terms = self._certificate.terms
-        wanted = [REAL_ARITHMETIC, *(assumption(fact, terms) for fact in self._certificate.facts)]
-        for graph in self._ledger.graphs:
-            wanted += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
-        for text in dict.fromkeys(wanted):
-            if text not in self._certificate.assumptions:
+        """Verify that the certificate states what its proof rests on, all of it and nothing else."""
+        certificate, stated = self._certificate, self._certificate.assumptions
+        wanted = assumptions(self._ledger.graphs, certificate.facts, certificate.terms)
+        for text in wanted:
+            if text not in stated:
                 raise Refused(f"the proof rests on an assumption that the certificate does not state: {text}")
+        if stated != wanted:
+            other = next((text for text in stated if text not in wanted), "the same twice, or in another order")
+            raise Refused(f"the certificate states an assumption that the proof does not need: {other}")
 
     def _equations(self) -> None:
         for number, equation in enumerate(self._certificate.equations):
@@ -137,8 +150,8 @@ class _Checker:
     def _meeting(self, meeting: Meeting, where: str) -> Used:
         ledger = self._ledger
         nodes = [(rank, self._node(rank, position, where)) for rank, position, _ in meeting.members]
-        if not nodes:
-            raise Refused(f"{where} is a meeting of nobody")
+        if not nodes or any(rank < 0 or not node.operands for rank, node in nodes):
+            raise Refused(f"{where} is no meeting of ranks")
         where = f"{where} ({nodes[0][1].op.name} of ranks {[rank for rank, _ in nodes]})"
         self._agreed(nodes, where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
@@ -198,6 +211,10 @@ class _Checker:
         sender = self._sources.get((step.program, step.position))
         if sender is None:
             raise Refused(f"{where} receives what nobody sends")
+        graphs = self._ledger.program.graphs
+        arrives, kind = graphs[sender[0]].nodes[sender[1]].type, graphs[step.program].nodes[step.position].type
+        if arrives != kind:
+            raise Refused(f"{where} receives {arrives} and expects {kind}")
         return self._ledger.claim(*sender, where)
 
     def _node(self, program: int, position: int, where: str) -> Node:
@@ -341,4 +358,4 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-__all__ = ["REAL_ARITHMETIC", "Audit", "Refused", "Store", "audit"]
+__all__ = ["Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit", "is_spelled"]

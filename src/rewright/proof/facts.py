@@ -8,6 +8,7 @@ from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import Graph
 from rewright.proof.certificate import RangeFact
+from rewright.proof.forms import at_least
 from rewright.proof.language import Definition, Index
 from rewright.proof.lemma import allowed, size_of
 from rewright.proof.meaning import Meaning
@@ -18,6 +19,20 @@ from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.denote import Denoter, Place
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, below
 from rewright.terms.normal.needs import Need
+
+REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
+RANKS_IN_RANGE = "look-ups of the ranks stay in range"
+_LOOK_UPS = (ops.Gather, ops.DynamicSlice, ops.DynamicUpdateSlice, ops.Scatter)
+
+
+def assumptions(graphs: Sequence[Graph], facts: Sequence[RangeFact], terms: Sequence[Definition]) -> tuple[str, ...]:
+    """What a proof about a sequential program and those of ranks rests on, in words."""
+    wanted = [REAL_ARITHMETIC, *(assumption(fact, terms) for fact in facts)]
+    if any(isinstance(node.op, _LOOK_UPS) for graph in graphs[1:] for node in graph.nodes):
+        wanted.append(RANKS_IN_RANGE)
+    for graph in graphs:
+        wanted += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
+    return tuple(dict.fromkeys(wanted))
 
 
 def assumption(fact: RangeFact, terms: Sequence[Definition]) -> str:
@@ -35,6 +50,11 @@ def why_not(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], sec
     node = sequential.nodes[fact.position]
     if len(fact.window) != terms[fact.term].rank or len(fact.place) != node.type.rank:
         return f"term {fact.term} or the look-up at %{fact.position} is of another rank"
+    variables = (variable for _, strides in fact.place for variable, _ in strides)
+    if any(not 0 <= variable < len(fact.window) for variable in variables) or not all(
+        len(b) == 1 for b, _ in fact.allowed
+    ):
+        return f"the look-up at %{fact.position} is not one by an index in the window, or its values are no set"
     try:
         if _looks_up(sequential, fact, terms, new_context(seconds)):
             return None
@@ -47,6 +67,9 @@ def holds_everywhere(sequential: Graph, fact: RangeFact, terms: Sequence[Definit
     """Whether a fact is about all of an input, which is nothing outside of its own shape."""
     definition = terms[fact.term]
     position = sequential.inputs.get(str(definition.data[0])) if definition.kind == "input" else None
+    # Of an input without elements the fact says nothing, so that there may be no such values at all.
+    if not all(at_least(length, 1) for _, length in fact.window):
+        return False
     return position is not None and fact.window == tuple((0, n) for n in sequential.nodes[position].type.shape)
 
 

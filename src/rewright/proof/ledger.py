@@ -10,6 +10,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import SEQUENTIAL, Certificate
+from rewright.proof.forms import Malformed
 from rewright.proof.language import Tensor
 from rewright.proof.lemma import Statement, prove
 from rewright.proof.programs import Subject
@@ -18,6 +19,14 @@ from rewright.proof.theory import Theory, integer_inputs
 
 class Refused(RewrightError):
     """A certificate that proves nothing; the message names the first step that is wrong."""
+
+
+class OtherPrograms(Refused):
+    """A certificate for other programs than those that were given."""
+
+
+class Damaged(Refused):
+    """A certificate that was changed after it was written, where nothing else was found to be wrong."""
 
 
 class Store(Protocol):
@@ -58,7 +67,10 @@ class Ledger:
         self.program = program
         self.graphs = (sequential, *program.graphs)
         self.values: list[Tensor] = list(certificate.values)
-        self.theory = Theory(certificate.terms, integer_inputs(sequential))
+        try:
+            self.theory = Theory(certificate.terms, integer_inputs(sequential))
+        except Malformed as error:
+            raise Refused(str(error)) from None
         self.audit = Audit()
         self.seconds = seconds
         self._claims: list[list[int | Callable[[], int] | None]] = [[None] * len(graph.nodes) for graph in self.graphs]

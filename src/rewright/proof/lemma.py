@@ -19,6 +19,7 @@ from rewright.ir.attributes import attributes
 from rewright.ir.dims import Dim, Rounded, SizeExpr, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.proof.forms import Malformed, shape_of
 from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
 from rewright.proof.meaning import Meaning, Place, Reading
 from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
@@ -85,12 +86,15 @@ def _written_out(subject: Subject) -> tuple[int, ...]:
 def _prove(statement: Statement, context: Context) -> str | None:
     try:
         return _Proof(statement, statement.subject.graph(), context).run()
-    except (NoMeaning, RewrightError) as error:
+    except (NoMeaning, Malformed, RewrightError) as error:
         return str(error)
     except TooHard as error:
         return f"no rules for {error}"
     except OutOfTime:
         return "the time for one step is used up"
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        # A function of too few or too many operands, an index of too few digits: such a term means nothing.
+        return f"a term that has no meaning: {str(error) or type(error).__name__}"
     except (ZeroDivisionError, RecursionError, OverflowError) as error:
         return f"the term is too hard: {type(error).__name__}"
 
@@ -131,6 +135,16 @@ class _Proof:
 
     def run(self) -> str | None:
         statement = self._statement
+        nodes = self._graph.nodes
+        claims = [
+            (nodes[p].type.shape, t) for p, t in zip(self._graph.inputs.values(), statement.operands, strict=True)
+        ]
+        if statement.result is not None:
+            claims.append((nodes[next(iter(self._graph.outputs.values()))].type.shape, statement.result))
+        for shape, claim in claims:
+            # What is compared are the elements of a claim, which must be those of the tensor.
+            if shape_of(claim) != shape:
+                return f"it has the shape {shape} and is claimed to have {shape_of(claim)}"
         first, *second = self._graph.outputs.values()
         shape = self._graph.nodes[first].type.shape
         op = statement.subject.op if isinstance(statement.subject, Applied) else None

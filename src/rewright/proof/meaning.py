@@ -13,12 +13,35 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.language import Access, Definition, Index, Pieces, Region, Tensor, View
 from rewright.proof.programs import Applied
-from rewright.terms.normal.atoms import ONE, ZERO, Element, Number, Polynomial, TooHard, polynomial, symbol
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Atom,
+    Element,
+    Fold,
+    Function,
+    Number,
+    Polynomial,
+    TooHard,
+    polynomial,
+    symbol,
+)
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.guards import Guard, Infinite, Leaf, Value, at_least, below, is_zero
+from rewright.terms.normal.guards import (
+    MISSING,
+    Choice,
+    Guard,
+    Infinite,
+    Leaf,
+    Value,
+    at_least,
+    at_least_zero,
+    below,
+    is_zero,
+)
 from rewright.terms.normal.maxima import max_over
 from rewright.terms.normal.sums import sum_over
 
@@ -161,7 +184,7 @@ class Meaning:
             if isinstance(total, Polynomial) and isinstance(value, Polynomial):
                 total = total + factor * value
             else:
-                total = each(self._context, lambda a, b, f=factor: finite(a) + f * finite(b), total, value)
+                total = each(self._context, _plus_times(factor), total, value)
         return total
 
     def _plus(self, left: Value, right: Value) -> Value:
@@ -178,6 +201,8 @@ class Meaning:
             found = self._context.memo(key)
             if found is None:
                 found = self._defined(term, index, parts)
+                if term in self._integers:
+                    _check_integer(found)
                 self._context.remember(key, found)
             return found
         return each(self._context, lambda *leaves: self._at(term, tuple(finite(i) for i in leaves), parts), *place)
@@ -197,7 +222,17 @@ class Meaning:
             if term not in parts:
                 raise TooHard(f"a {definition.kind} without a range")
             return self._ranged(definition, index, parts[term], {k: v for k, v in parts.items() if k != term})
-        return _KINDS[definition.kind](self, definition, index, parts)
+        rules = {
+            "number": self._number,
+            "index": self._position,
+            "size": self._size,
+            "add": self._add,
+            "apply": self._apply,
+            "take": self._take,
+            "ranged": self._closed,
+            "opaque": self._opaque,
+        }
+        return rules[definition.kind](definition, index, parts)
 
     def _operands(self, definition: Definition, index: Place, parts: Parts) -> list[Value]:
         return [
@@ -256,7 +291,10 @@ class Meaning:
     def _take(self, definition: Definition, index: Place, parts: Parts) -> Value:
         values: dict[int, Value] = dict(enumerate(index))
         for number, operand in enumerate(definition.operands[1:], start=1):
-            values[-number] = self._at(operand, self._access(definition.accesses[number], index), {})
+            place = self._at(operand, self._access(definition.accesses[number], index), {})
+            # Terms are functions of integers: elsewhere nothing is known of them.
+            _check_integer(place)
+            values[-number] = place
         source = definition.operands[0]
         return self._at(source, self._access(definition.accesses[0], values), self._open(source, parts))
 
@@ -350,6 +388,8 @@ class Meaning:
                 return self._at(body, full, self._open(body, parts))
             low, high = cast("tuple[Dim, Dim]", box[number])
             start, count = self.size(low), self.size(high) - self.size(low)
+            if not self._context.holds(at_least_zero(count)):
+                raise TooHard("a fold over a range that may run backwards")
             name = self._context.fresh("k")
             with self._context.ranges([(name, ZERO, count)]):
                 inner = nest(number + 1, {**bound, axes[number]: symbol(name) + start})
@@ -411,9 +451,35 @@ def _entry(table: Definition, index: Place) -> Value | None:
     return fixed(values[flat])
 
 
+def _check_integer(value: Value) -> None:
+    """Raise TooHard for what may be no integer: a term that is said to be one is one by its definition."""
+    if isinstance(value, Choice):
+        _check_integer(value.yes)
+        _check_integer(value.no)
+    elif not (isinstance(value, Polynomial) and (value.integer or _is_of_integers(value))):
+        raise TooHard(f"an integer that is {value}")
+
+
+def _is_of_integers(value: Polynomial) -> bool:
+    """Whether a polynomial is one over integers, or over the last of some; what is absent may be taken for one."""
+    return all(
+        isinstance(c, int) and all(_is_integer_atom(a) and isinstance(e, int) and e > 0 for a, e in monomial)
+        for monomial, c in value.terms.items()
+    )
+
+
+def _is_integer_atom(atom: Atom) -> bool:
+    absent = isinstance(atom, Function) and atom.name == f"={MISSING}"
+    return atom.integer or absent or (isinstance(atom, Fold) and atom.kind == "last" and _is_of_integers(atom.body))
+
+
 def _role_size(axis: int) -> Dim:
     """The size of an axis that is treated one by one: any."""
     return size_symbol(f"role{axis}")
+
+
+def _plus_times(factor: Polynomial) -> Callable[[Leaf, Leaf], Value]:
+    return lambda left, right: finite(left) + factor * finite(right)
 
 
 def _times(factor: Number) -> Callable[[Leaf], Value]:
@@ -423,16 +489,3 @@ def _times(factor: Number) -> Callable[[Leaf], Value]:
         return finite(leaf) * factor
 
     return times
-
-
-_Rule = Callable[[Meaning, Definition, Place, Parts], Value]
-_KINDS: dict[str, _Rule] = {
-    "number": Meaning._number,
-    "index": Meaning._position,
-    "size": Meaning._size,
-    "add": Meaning._add,
-    "apply": Meaning._apply,
-    "take": Meaning._take,
-    "ranged": Meaning._closed,
-    "opaque": Meaning._opaque,
-}

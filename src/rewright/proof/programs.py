@@ -176,8 +176,8 @@ def _joined(builder: GraphBuilder, kind: str, positions: Sequence[int]) -> int:
     """A tree of binary operators, as deep as the logarithm of their number."""
     row = list(positions)
     while len(row) > 1:
-        pairs = [row[k : k + 2] for k in range(0, len(row), 2)]
-        row = [builder.add(_JOINS[kind](), *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        joined = [builder.add(_JOINS[kind](), left, right) for left, right in zip(row[::2], row[1::2], strict=False)]
+        row = [*joined, *row[len(joined) * 2 :]]
     return row[0]
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import product
 
-from rewright.ir.placement import AxisRuns, Placement
+from rewright.ir.errors import RewrightError
+from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Block, Output
 from rewright.proof.language import Addend, Tensor, View
 from rewright.proof.ledger import Ledger, Refused, name_of
 from rewright.proof.programs import AllAddends, OwnAddend, Reduced, SameBlock, Window
+
+_MOST_CELLS = 65_536
 
 
 class Relations:
@@ -34,6 +37,7 @@ class Relations:
     def inputs(self) -> None:
         """Verify that every input is what its relation says of it; raises Refused."""
         ledger = self._ledger
+        self._only("relation", "input", ledger.certificate.relations, ledger.graphs[0].inputs, ledger.program.inputs)
         given = self._given
         for number, (program, name, value) in enumerate(ledger.certificate.given):
             where = f"given {number}, input {name!r}"
@@ -70,7 +74,7 @@ class Relations:
             return
         if placement.reduction != "sum":
             raise Refused(f"{where} is partial under {placement.reduction}, which leaves its addends open")
-        group = self._mesh.group(max(program, 0), placement.partial)
+        group = self._group(max(program, 0), placement, where)
         stacked = TensorType((len(group), *whole.shape), whole.dtype)
         source = ledger.number(self._free(f"{name}, by addend", stacked, where))
         if program == SEQUENTIAL:
@@ -104,12 +108,16 @@ class Relations:
     def outputs(self) -> None:
         """Verify that the ranks hold every output as it is claimed; raises Refused."""
         ledger, sequential = self._ledger, self._ledger.graphs[0]
+        stated = {name: claimed.placement for name, claimed in ledger.certificate.outputs.items()}
+        self._only("claim", "output", stated, sequential.outputs, ledger.program.outputs)
         for name, position in sequential.outputs.items():
             claimed = ledger.certificate.outputs.get(name)
             if claimed is None:
                 raise Refused(f"nothing is claimed about output {name!r}")
             placement = claimed.placement
             whole = sequential.nodes[position].type
+            if not is_spelled(placement, whole, self._mesh) and not _covers(placement, whole):
+                raise Refused(f"what the ranks are claimed to hold of output {name!r} is not all of it")
             value = ledger.claim(SEQUENTIAL, position, f"output {name!r}")
             done: set[tuple[int, ...]] = set()
             for rank, graph in enumerate(ledger.program.graphs):
@@ -118,7 +126,9 @@ class Relations:
                     raise Refused(f"{where} does not exist")
                 kind = graph.nodes[graph.outputs[name]].type
                 runs = self._runs(placement, rank, whole, kind, where)
-                group = self._mesh.group(rank, placement.partial)
+                group = self._group(rank, placement, where)
+                if any(placement.runs[other] != runs for other in group):
+                    raise Refused(f"{where} is claimed to be an addend of another part than those of {list(group)}")
                 if group not in done:
                     done.add(group)
                     self._output(name, claimed, (whole, value), runs, group, where)
@@ -141,6 +151,27 @@ class Relations:
         kinds = tuple(ledger.program.graphs[rank].nodes[position].type for rank, position in positions)
         subject = Reduced(whole, runs, kinds, placement.reduction)
         ledger.prove(subject, [value, *held], None, claimed.unfold, where)
+
+    def _only(
+        self,
+        what: str,
+        kind: str,
+        stated: Mapping[str, Placement],
+        tensors: Mapping[str, int],
+        known: Mapping[str, Placement],
+    ) -> None:
+        """Raise Refused for a placement of what does not exist, and for another one than the program has."""
+        for name, placement in stated.items():
+            if name not in tensors:
+                raise Refused(f"there is a {what} about {name!r}, which is no {kind} of the sequential program")
+            if name in known and _contents(known[name]) != _contents(placement):
+                raise Refused(f"the {what} about {kind} {name!r} is {placement}, and the program has {known[name]}")
+
+    def _group(self, rank: int, placement: Placement, where: str) -> tuple[int, ...]:
+        """The ranks that hold addends of one sum."""
+        if not {name for name, _ in self._mesh.axes}.issuperset(placement.partial):
+            raise Refused(f"{where} is partial over axes that the mesh does not have")
+        return self._mesh.group(rank, placement.partial)
 
     def _looked_into(self, *values: int) -> tuple[int, ...]:
         """The sums and the folds that values are made of: their addends are what a relation compares."""
@@ -173,5 +204,48 @@ def _covered(boxes: Sequence[tuple[tuple[int, int], ...]], kind: TensorType) -> 
         cuts.append(sorted(faces | {0, size})[:-1] if size else [])
     return all(
         any(all(start <= at < start + length for at, (start, length) in zip(cell, box, strict=True)) for box in boxes)
-        for cell in product(*cuts)
+        for cell in itertools.product(*cuts)
+    )
+
+
+def is_spelled(placement: Placement, whole: TensorType, mesh: Mesh) -> bool:
+    """Whether the DTensor notation of a placement says what the ranks hold."""
+    try:
+        return _contents(place(whole.shape, mesh, placement.printed)) == _contents(placement)
+    except RewrightError:
+        return False
+
+
+def _contents(placement: Placement) -> object:
+    """All that a placement says but for its name."""
+    runs = tuple(tuple(tuple(run for run in axis if run[1] != 0) for axis in rank) for rank in placement.runs)
+    return runs, sorted(placement.partial), placement.reduction if placement.partial else ""
+
+
+def _covers(placement: Placement, whole: TensorType) -> bool:
+    """Whether every element is held by some rank; False also where sizes are symbols."""
+    cells: list[list[int]] = []
+    for axis, size in enumerate(whole.shape):
+        ends = [end for rank in placement.runs for start, length in rank[axis] for end in (start, start + length)]
+        numbers = sorted({end for end in (0, size, *ends) if isinstance(end, int)})
+        if not isinstance(size, int) or any(not isinstance(end, int) for end in ends):
+            return False
+        cells.append([start for start in numbers if 0 <= start < size])
+    count = 1
+    for own in cells:
+        count *= len(own)
+    return count <= _MOST_CELLS and all(_held(placement, cell) for cell in itertools.product(*cells))
+
+
+def _held(placement: Placement, cell: Sequence[int]) -> bool:
+    return any(
+        all(
+            any(
+                start <= at < start + length
+                for start, length in axis
+                if isinstance(start, int) and isinstance(length, int)
+            )
+            for at, axis in zip(cell, rank, strict=True)
+        )
+        for rank in placement.runs
     )

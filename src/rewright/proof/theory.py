@@ -8,6 +8,7 @@ from typing import cast
 
 from rewright import ops
 from rewright.ir.graph import Graph
+from rewright.proof.forms import check_definition
 from rewright.proof.language import Definition, Tensor, terms_of
 from rewright.proof.lemma import Fact, Statement
 from rewright.proof.local import Conflict, Local
@@ -23,12 +24,17 @@ _TRUTHS = frozenset({"greater", "greater_or_equal", "equal", "not_equal", "is_fi
 
 
 class Theory:
-    """Definitions in order, each over earlier terms, with which terms are integers and which have open ranges."""
+    """Definitions in order, each over earlier terms, with which terms are integers and which have open ranges.
+
+    Raises Malformed, naming the term, for a definition that is none.
+    """
 
     def __init__(self, definitions: Sequence[Definition], inputs: frozenset[str]) -> None:
         self.definitions = definitions
         self.facts: dict[int, Fact] = {}
         self.holes: list[frozenset[int]] = []
+        for term in range(len(definitions)):
+            check_definition(term, definitions)
         self._integers = integer_terms(definitions, inputs)
         for term, definition in enumerate(definitions):
             self.holes.append(holes(term, definition, [self.holes[o] for o in definition.operands]))

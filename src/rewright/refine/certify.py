@@ -20,7 +20,7 @@ from rewright.lifting.trace import terms_of
 from rewright.lifting.value import Pieces, Value
 from rewright.proof import language
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
-from rewright.proof.facts import assumption, why_not
+from rewright.proof.facts import assumptions, why_not
 from rewright.proof.language import Access, Definition, Kind, Tensor
 from rewright.refine.check import Proof, written
 from rewright.refine.equations import Equation, Joined, Layout, layout_of
@@ -38,12 +38,18 @@ def certificate(
 ) -> Certificate:
     """Prove once more, and write every step down. Raises NotCertified."""
     proof = written(sequential, program, relations, expected)
-    journal = proof.lifter.journal
-    if journal is None or proof.failed or not proof.ranks:
+    if proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
     if proof.lifter.algebra.facts.rounded:
         raise NotCertified("the proof takes rounded constants for the roots that they stand for")
-    return _Writer(sequential, program, proof, journal).write(relations)
+    return write_down(sequential, program, proof, relations)
+
+
+def write_down(sequential: Graph, program: RankProgram, proof: Proof, relations: Relations) -> Certificate:
+    """A proof with a journal as a certificate, whether it reaches its end or not."""
+    if proof.lifter.journal is None:
+        raise NotCertified("a proof without a journal says nothing of its steps")
+    return _Writer(sequential, program, proof, proof.lifter.journal).write(relations)
 
 
 class _Writer:
@@ -70,14 +76,13 @@ class _Writer:
         values = self._proof.lifter.values
         terms = tuple(self._definition(term) for term in self._names)
         facts = self._facts(terms)
-        assumptions = [*self._proof.assumptions, *(assumption(fact, terms) for fact in facts)]
         return Certificate(
             digest(self._sequential),
             tuple(digest(graph) for graph in self._program.graphs),
             self._program.mesh.axes,
             dict(relations.placements),
             {name: self._output(name, placement) for name, placement in self._proof.placements.items()},
-            tuple(dict.fromkeys(assumptions)),
+            assumptions((self._sequential, *self._program.graphs), facts, terms),
             facts,
             terms,
             tuple(self._tensor(values[value]) for value in self._values),

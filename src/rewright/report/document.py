@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 from rewright.ir.types import SourceSpan
@@ -12,8 +13,11 @@ from rewright.report.source import line_text
 SCHEMA = 1
 
 
-def document(verdict: Verdict) -> dict[str, Any]:
-    """The verdict as plain dictionaries, lists, strings and numbers that ``json.dumps`` writes as strict JSON."""
+def document(verdict: Verdict, certificate: Path | None = None) -> dict[str, Any]:
+    """The verdict as plain dictionaries, lists, strings and numbers that ``json.dumps`` writes as strict JSON.
+
+    ``certificate`` is where the proof was written, if it was.
+    """
     stats = verdict.stats
     return {
         "schema": SCHEMA,
@@ -31,7 +35,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
             "steps": dict(stats.steps),
             "seconds": {phase: round(seconds, 3) for phase, seconds in stats.seconds.items()},
         },
-        "certificate": None,
+        "certificate": None if certificate is None else str(certificate),
     }
 
 

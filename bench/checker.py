@@ -1,0 +1,115 @@
+"""Whether the tests of certificates need every check of the checker, by ``make mutants-checker``.
+
+Each check (a condition under which it refuses) is taken out of a copy of the checker, one at a time, and the tests
+must then fail. ``python -m bench.checker WORDS ..`` takes only the checks whose line has one of the words.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.tables import print_table
+
+MODULES = ("checker", "ledger", "relations", "theory", "lemma", "facts", "meaning", "forms", "programs")
+TESTS = ("test_attacks.py", "test_audit.py", "test_tampering.py")
+_ERRORS = frozenset({"Refused", "OtherPrograms", "Damaged", "Malformed", "TooHard", "NoMeaning", "Conflict"})
+_CALLS = frozenset({"_demand", "_check_integer", "_region", "_variables", "check_parts", "check_definition", "_only"})
+_METHODS = frozenset({"_in_order", "_agreed", "check_terms", "check", "value", "prove", "enter"})
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: the module, the place of its node in the tree, and its line."""
+
+    module: str
+    line: int
+    column: int
+    text: str
+
+
+def checks(root: Path) -> Iterator[Check]:
+    """Every check of the checker's own modules."""
+    for module in MODULES:
+        text = (root / f"{module}.py").read_text()
+        lines = text.splitlines()
+        for node in ast.walk(ast.parse(text)):
+            if _is_check(node):
+                assert isinstance(node, ast.stmt)
+                yield Check(module, node.lineno, node.col_offset, lines[node.lineno - 1].strip())
+
+
+def without(text: str, check: Check) -> str:
+    """A module without one check."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if not _is_check(node) or (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)) != (
+            check.line,
+            check.column,
+        ):
+            continue
+        if isinstance(node, ast.If):
+            node.test = ast.Constant(False)
+        elif isinstance(node, ast.Expr):
+            node.value = ast.Constant(None)
+    return ast.unparse(tree)
+
+
+def _is_check(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return len(node.body) == 1 and isinstance(node.body[0], ast.Raise) and _raises(node.body[0])
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        called = node.value.func
+        if isinstance(called, ast.Name):
+            return called.id in _CALLS
+        return isinstance(called, ast.Attribute) and called.attr in _METHODS | _CALLS
+    return False
+
+
+def _raises(node: ast.Raise) -> bool:
+    error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return isinstance(error, ast.Name) and error.id in _ERRORS
+
+
+def killed(check: Check, tests: Sequence[str] = TESTS, seconds: float = 600) -> str:
+    """The first test that fails without a check, or nothing where all pass."""
+    source = Path("src").resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        path = copy / "rewright" / "proof" / f"{check.module}.py"
+        path.write_text(without(path.read_text(), check))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
+        command += [f"tests/proof/{name}" for name in tests]
+        environment = {**os.environ, "PYTHONPATH": f"{copy}{os.pathsep}{Path.cwd()}", "PYTHONDONTWRITEBYTECODE": "1"}
+        try:
+            ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds, check=False)
+        except subprocess.TimeoutExpired:
+            return "out of time"
+    if ran.returncode == 0:
+        return ""
+    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" - ")[0].removeprefix("FAILED tests/proof/") if failed else "does not run"
+
+
+def main(words: Sequence[str]) -> int:
+    """Print the table; 0 where every check is needed by a test."""
+    rows: list[list[object]] = []
+    for check in checks(Path("src/rewright/proof")):
+        if not words or any(word in f"{check.module}.py:{check.line} {check.text}" for word in words):
+            row: list[object] = [f"{check.module}.py:{check.line}", check.text[:80], killed(check) or "SURVIVED"]
+            print(*row, file=sys.stderr, flush=True)
+            rows.append(row)
+    print_table(["check", "what is taken out", "the test that fails"], rows)
+    return 1 if any(row[2] == "SURVIVED" for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

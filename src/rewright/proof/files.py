@@ -1,0 +1,192 @@
+"""Certificates in files: strict JSON, versioned, of which nothing is executed.
+
+What repeats is in tables and named by its number there: ``accesses``, ``regions``, ``labels`` (what terms are but for
+their operands), ``shapes`` (the digits of the axes of views) and ``placements``; docs/reference/certificates.md has the
+form of every entry. The file ends with a digest of all that comes before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from fractions import Fraction
+from typing import Any, cast
+
+from rewright.ir.attributes import attributes
+from rewright.ir.dims import Dim
+from rewright.ir.errors import RewrightError
+from rewright.ir.json_form import encode
+from rewright.ir.operator import Operator
+from rewright.ir.placement import Placement
+from rewright.ops.files import decode_json, explained, extension_of, read_text, write_text
+from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Step
+from rewright.proof.language import Access, Definition, Index, Region, Tensor, View
+from rewright.proof.reading import FORMAT, VERSION, read_certificate
+
+_DIGEST = re.compile(r',"digest":"([0-9a-f]{64})"\}\n?\Z')
+
+
+def write(certificate: Certificate, path: str | os.PathLike[str]) -> None:
+    """Write a certificate as a whole or not at all; raises RewrightError."""
+    check_name(path)
+    text = json.dumps(_Writer().table(certificate), allow_nan=False, ensure_ascii=False, separators=(",", ":"))[:-1]
+    write_text(path, f'{text},"digest":"{_hash(text)}"}}\n')
+
+
+def read(path: str | os.PathLike[str]) -> Certificate:
+    """Read a certificate; one whose digest is not that of its contents is marked as damaged.
+
+    Raises RewrightError, naming the place, for a file that cannot be read and contents that are no certificate.
+    """
+    check_name(path)
+    text = read_text(path)
+
+    def contents() -> Certificate:
+        table = decode_json(text)
+        found = _DIGEST.search(text)
+        intact = found is not None and _hash(text[: found.start()]) == found[1]
+        return read_certificate(table, intact=intact)
+
+    return explained(path, contents)
+
+
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Raise RewrightError for a name that no certificate can have."""
+    name = os.fspath(path)
+    if not name.endswith((".json", ".json.gz")):
+        raise RewrightError(f"{name} is no name of a certificate; name a file that ends in .json or .json.gz")
+    extension_of(path)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Table:
+    """Entries by number, equal ones stored once."""
+
+    def __init__(self) -> None:
+        self.entries: list[Any] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, entry: object) -> int:
+        """The number of an entry."""
+        key = json.dumps(entry)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.entries)
+            self.entries.append(entry)
+        return found
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self._accesses, self._regions, self._labels = _Table(), _Table(), _Table()
+        self._shapes, self._placements = _Table(), _Table()
+
+    def table(self, certificate: Certificate) -> dict[str, Any]:
+        """The JSON object but for the digest."""
+        relations = [[name, self._placement(p)] for name, p in certificate.relations.items()]
+        outputs = [[n, self._placement(o.placement), list(o.unfold)] for n, o in certificate.outputs.items()]
+        facts = [self._fact(fact) for fact in certificate.facts]
+        terms = [[self._label(term), *term.operands] for term in certificate.terms]
+        values = [self._tensor(value) for value in certificate.values]
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "sequential": certificate.sequential,
+            "ranks": list(certificate.ranks),
+            "mesh": [list(axis) for axis in certificate.mesh],
+            "assumptions": list(certificate.assumptions),
+            "placements": self._placements.entries,
+            "relations": relations,
+            "outputs": outputs,
+            "accesses": self._accesses.entries,
+            "regions": self._regions.entries,
+            "labels": self._labels.entries,
+            "shapes": self._shapes.entries,
+            "terms": terms,
+            "values": values,
+            "facts": facts,
+            "given": [list(entry) for entry in certificate.given],
+            "equations": [_equation(equation) for equation in certificate.equations],
+            "blocks": [[b.name, b.window, b.order, b.rank, b.held, b.box] for b in certificate.blocks],
+        }
+
+    def _placement(self, placement: Placement) -> int:
+        runs = [[[[_dim(n) for n in run] for run in axis] for axis in rank] for rank in placement.runs]
+        return self._placements.number([runs, list(placement.printed), list(placement.partial), placement.reduction])
+
+    def _access(self, access: Access) -> int:
+        return self._accesses.number([_index(index) for index in access])
+
+    def _region(self, region: Region) -> int:
+        boxes = [[[[_end(low), _end(high)] for low, high in box], _fraction(count)] for box, count in region]
+        return self._regions.number(boxes)
+
+    def _label(self, term: Definition) -> int:
+        accesses = [self._access(access) for access in term.accesses]
+        return self._labels.number([term.kind, term.rank, accesses, self._data(term)])
+
+    def _data(self, term: Definition) -> list[Any]:
+        data = cast("tuple[Any, ...]", term.data)
+        if term.kind == "size":
+            return [_dim(data[0])]
+        if term.kind == "add":
+            return [[_fraction(coefficient) for coefficient in data[0]]]
+        if term.kind == "ranged":
+            return [self._region(data[0])]
+        if term.kind == "opaque":
+            op, kinds, layout, own, windows = data
+            axes = [[a if isinstance(a, int) else [_dim(n) for n in a] for a in operand] for operand in layout]
+            places = [None if w is None else [w[0], _dim(w[1]), _dim(w[2])] for w in windows]
+            return [_operator(op), list(kinds), axes, own, places]
+        return [encode(item) for item in data]
+
+    def _tensor(self, tensor: Tensor) -> list[Any]:
+        if isinstance(tensor, View):
+            shape = self._shapes.number([[_dim(n) for n in digits] for digits in tensor.dims])
+            addends = [
+                [_fraction(a.coefficient), a.term, self._access(a.access)]
+                + [entry for hole, region in a.parts for entry in (hole, self._region(region))]
+                for a in tensor.addends
+            ]
+            return [shape, *addends]
+        lengths = [_dim(length) for length in tensor.lengths]
+        return ["pieces", tensor.axis, _dim(tensor.rows), lengths, [self._tensor(part) for part in tensor.parts]]
+
+    def _fact(self, fact: RangeFact) -> list[Any]:
+        window = [[_dim(start), _dim(length)] for start, length in fact.window]
+        return [fact.term, self._region(fact.allowed), fact.position, window, self._access(fact.place)]
+
+
+def _equation(equation: Equation) -> list[Any]:
+    if isinstance(equation, Step):
+        return ["step", equation.program, equation.position, equation.value, *equation.unfold]
+    if isinstance(equation, Meeting):
+        return ["meeting", [list(member) for member in equation.members], *equation.unfold]
+    images = [number for image in equation.images for number in image]
+    return ["again", equation.first, equation.last, list(equation.shifts), images]
+
+
+def _operator(op: Operator) -> list[Any]:
+    return [op.name, {name: encode(value) for name, value in attributes(op).items()}]
+
+
+def _index(index: Index) -> list[Any]:
+    constant, strides = index
+    return [_dim(constant), *([variable, _dim(stride)] for variable, stride in strides)]
+
+
+def _end(end: Dim | None) -> int | str | None:
+    return None if end is None else _dim(end)
+
+
+def _dim(size: Dim) -> int | str:
+    return size if isinstance(size, int) else str(size)
+
+
+def _fraction(value: Fraction) -> int | str:
+    return int(value) if value == int(value) else str(value)

@@ -1,0 +1,306 @@
+"""The JSON form of a certificate, read strictly: what is not of its form is refused, with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar, cast, get_args
+
+from rewright import ops
+from rewright.ir.attributes import build_operator, parse_size
+from rewright.ir.dims import Dim
+from rewright.ir.errors import RewrightError
+from rewright.ir.json_form import decode
+from rewright.ir.placement import Placement
+from rewright.proof.certificate import Block, Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
+from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Region, Tensor, View
+
+FORMAT = "rewright.certificate"
+VERSION = 1
+_KEYS = (
+    *("format", "version", "sequential", "ranks", "mesh", "assumptions", "placements", "relations", "outputs"),
+    *("accesses", "regions", "labels", "shapes", "terms", "values", "facts", "given", "equations", "blocks"),
+    "digest",
+)
+_KINDS = frozenset(get_args(Kind))
+_DEEPEST = 64
+"""Pieces in pieces; what programs make is a few deep."""
+_Entry = TypeVar("_Entry")
+
+
+def read_certificate(data: object, *, intact: bool) -> Certificate:
+    """The certificate of JSON values. Raises RewrightError with the place of the first thing that is wrong."""
+    if not isinstance(data, dict) or cast("dict[str, Any]", data).get("format") != FORMAT:
+        raise RewrightError("this is no certificate; name a file that rewright refine --certificate wrote")
+    table = cast("dict[str, Any]", data)
+    if table.get("version") != VERSION:
+        raise RewrightError(f"version {table.get('version')!r:.20} of certificates is not known; this is {VERSION}")
+    for key in _KEYS:
+        if key not in table:
+            raise RewrightError(f"the entry {key!r} is missing; write the certificate again")
+    for key in table:
+        if key not in _KEYS:
+            raise RewrightError(f"a certificate has no entry {key!r:.40}; write the certificate again")
+    return _Reader(table).certificate(intact)
+
+
+class _Reader:
+    def __init__(self, table: dict[str, Any]) -> None:
+        self._table = table
+        self._placements = self._entries("placements", _placement)
+        self._accesses = self._entries("accesses", _access)
+        self._regions = self._entries("regions", _region)
+        self._shapes = self._entries("shapes", _shape)
+        self._labels = self._entries("labels", self._label)
+
+    def certificate(self, intact: bool) -> Certificate:
+        """All of it."""
+        (sequential,) = _told("sequential", lambda: [_text(self._table["sequential"])])
+        relations = self._entries("relations", self._relation)
+        outputs = self._entries("outputs", self._output)
+        if len(dict(relations)) != len(relations) or len(dict(outputs)) != len(outputs):
+            raise RewrightError("relations or outputs name the same tensor twice; write the certificate again")
+        return Certificate(
+            sequential,
+            self._entries("ranks", _text),
+            self._entries("mesh", _axis),
+            dict(relations),
+            dict(outputs),
+            self._entries("assumptions", _text),
+            self._entries("facts", self._fact),
+            self._entries("terms", self._term),
+            self._entries("values", self._tensor),
+            self._entries("given", _given),
+            self._entries("equations", _equation),
+            self._entries("blocks", _block),
+            intact,
+        )
+
+    def _entries(self, key: str, read: Callable[[Any], _Entry]) -> tuple[_Entry, ...]:
+        entries = _told(key, lambda: _list(self._table[key]))
+        found: list[_Entry] = []
+        for number, entry in enumerate(entries):
+            try:
+                found.append(read(entry))
+            except (ValueError, IndexError, TypeError, ZeroDivisionError, RecursionError, RewrightError) as error:
+                what = str(error).splitlines()[0] if str(error) else "it has another form"
+                raise RewrightError(f"{key}[{number}] is malformed: {what:.160}") from None
+        return tuple(found)
+
+    def _relation(self, entry: Any) -> tuple[str, Placement]:
+        name, placement = _list(entry, 2)
+        return _text(name), _at(self._placements, placement)
+
+    def _output(self, entry: Any) -> tuple[str, Output]:
+        name, placement, unfold = _list(entry, 3)
+        return _text(name), Output(_at(self._placements, placement), _numbers(unfold))
+
+    def _label(self, entry: Any) -> tuple[Kind, int, tuple[Access, ...], tuple[object, ...]]:
+        kind, rank, accesses, data = _list(entry, 4)
+        if kind not in _KINDS:
+            raise ValueError(f"there are no terms of kind {kind!r:.40}")
+        found = tuple(_at(self._accesses, access) for access in _list(accesses))
+        return kind, _integer(rank), found, self._data(kind, _list(data))
+
+    def _data(self, kind: str, data: list[Any]) -> tuple[object, ...]:
+        if kind in ("index", "guard", "take"):
+            _list(data, 0)
+            return ()
+        if kind in ("input", "apply"):
+            return (_text(*_list(data, 1)),)
+        if kind == "number":
+            (value,) = _list(data, 1)
+            return (1,) if type(value) is int and value == 1 else (_text(value),)
+        if kind == "size":
+            return (_dim(*_list(data, 1)),)
+        if kind == "add":
+            return (tuple(_fraction(coefficient) for coefficient in _list(*_list(data, 1))),)
+        if kind == "ranged":
+            return (_at(self._regions, *_list(data, 1)),)
+        if kind == "fold":
+            name, axes = _list(data, 2)
+            return _text(name), _numbers(axes)
+        if kind == "table":
+            shape, values = _list(data, 2)
+            return _numbers(shape), tuple(_scalar(decode(value)) for value in _list(values))
+        return _opaque(data)
+
+    def _term(self, entry: Any) -> Definition:
+        label, *operands = _list(entry)
+        kind, rank, accesses, data = _at(self._labels, label)
+        return Definition(kind, data, _numbers(operands), accesses, rank)
+
+    def _tensor(self, entry: Any, depth: int = 0) -> Tensor:
+        first, *rest = _list(entry)
+        if first != "pieces":
+            return View(_at(self._shapes, first), tuple(self._addend(addend) for addend in rest))
+        if depth > _DEEPEST:
+            raise ValueError("pieces in pieces, too deep")
+        axis, rows, lengths, parts = _list(rest, 4)
+        found = tuple(self._tensor(part, depth + 1) for part in _list(parts))
+        return Pieces(_integer(axis), _dim(rows), tuple(_dim(n) for n in _list(lengths)), found)
+
+    def _addend(self, entry: Any) -> Addend:
+        coefficient, term, access, *parts = _list(entry)
+        if len(parts) % 2:
+            raise ValueError("a term without its range")
+        pairs = zip(_numbers(parts[::2]), parts[1::2], strict=True)
+        ranges = tuple((hole, _at(self._regions, region)) for hole, region in pairs)
+        return Addend(_fraction(coefficient), _integer(term), _at(self._accesses, access), ranges)
+
+    def _fact(self, entry: Any) -> RangeFact:
+        term, allowed, position, window, place = _list(entry, 5)
+        ends = tuple((_dim(start), _dim(length)) for start, length in (_list(pair, 2) for pair in _list(window)))
+        return RangeFact(
+            _integer(term), _at(self._regions, allowed), _integer(position), ends, _at(self._accesses, place)
+        )
+
+
+def _told(key: str, read: Callable[[], list[_Entry]]) -> list[_Entry]:
+    try:
+        return read()
+    except ValueError as error:
+        raise RewrightError(f"{key} is malformed: {error}") from None
+
+
+def _equation(entry: Any) -> Equation:
+    kind, *rest = _list(entry)
+    if kind == "step":
+        program, position, value, *unfold = rest
+        return Step(_integer(program), _integer(position), _integer(value), _numbers(unfold))
+    if kind == "meeting":
+        members, *unfold = rest
+        return Meeting(tuple(_three(member) for member in _list(members)), _numbers(unfold))
+    if kind != "again":
+        raise ValueError(f"there are no equations of kind {kind!r:.40}")
+    first, last, shifts, images = _list(rest, 4)
+    flat = _numbers(images)
+    pairs = tuple(zip(flat[::2], flat[1::2], strict=True))
+    return Repetition(_integer(first), _integer(last), _numbers(shifts), pairs)
+
+
+def _opaque(data: list[Any]) -> tuple[object, ...]:
+    operator, kinds, layout, own, windows = _list(data, 5)
+    name, values = _list(operator, 2)
+    if not isinstance(values, dict):
+        raise ValueError("an operator has its attributes by name")
+    given = {key: decode(value) for key, value in cast("dict[str, object]", values).items()}
+    op = build_operator(ops.REGISTRY, _text(name), given)
+    axes = tuple(tuple(_axis_read(axis) for axis in _list(operand)) for operand in _list(layout))
+    places = tuple(None if window is None else _window(window) for window in _list(windows))
+    return op, tuple(_text(kind) for kind in _list(kinds)), axes, _integer(own), places
+
+
+def _axis_read(value: Any) -> int | tuple[Dim, ...]:
+    return tuple(_dim(n) for n in cast("list[Any]", value)) if isinstance(value, list) else _integer(value)
+
+
+def _window(value: Any) -> tuple[int, Dim, Dim]:
+    variable, start, length = _list(value, 3)
+    return _integer(variable), _dim(start), _dim(length)
+
+
+def _placement(entry: Any) -> Placement:
+    runs, printed, partial, reduction = _list(entry, 4)
+    found = tuple(tuple(tuple(_run(run) for run in _list(axis)) for axis in _list(rank)) for rank in _list(runs))
+    names = tuple(_text(text) for text in _list(printed)), tuple(_text(text) for text in _list(partial))
+    return Placement(found, *names, _text(reduction))
+
+
+def _run(value: Any) -> tuple[Dim, Dim]:
+    start, length = _list(value, 2)
+    return _dim(start), _dim(length)
+
+
+def _access(entry: Any) -> Access:
+    found: list[tuple[Dim, tuple[tuple[int, Dim], ...]]] = []
+    for index in _list(entry):
+        constant, *strides = _list(index)
+        pairs = tuple((_integer(v), _dim(stride)) for v, stride in (_list(pair, 2) for pair in strides))
+        found.append((_dim(constant), pairs))
+    return tuple(found)
+
+
+def _region(entry: Any) -> Region:
+    boxes = [_list(box, 2) for box in _list(entry)]
+    return tuple((tuple(_range(ends) for ends in _list(box)), _fraction(count)) for box, count in boxes)
+
+
+def _range(value: Any) -> tuple[Dim | None, Dim | None]:
+    low, high = _list(value, 2)
+    return None if low is None else _dim(low), None if high is None else _dim(high)
+
+
+def _shape(entry: Any) -> tuple[tuple[Dim, ...], ...]:
+    return tuple(tuple(_dim(n) for n in _list(digits)) for digits in _list(entry))
+
+
+def _axis(entry: Any) -> tuple[str, int]:
+    name, size = _list(entry, 2)
+    return _text(name), _integer(size)
+
+
+def _given(entry: Any) -> tuple[int, str, int]:
+    program, name, value = _list(entry, 3)
+    return _integer(program), _text(name), _integer(value)
+
+
+def _three(entry: Any) -> tuple[int, int, int]:
+    rank, position, value = _list(entry, 3)
+    return _integer(rank), _integer(position), _integer(value)
+
+
+def _at(table: tuple[_Entry, ...], number: Any) -> _Entry:
+    place = _integer(number)
+    if not 0 <= place < len(table):
+        raise ValueError(f"it names entry {place} of a table of {len(table)}")
+    return table[place]
+
+
+def _list(value: Any, length: int | None = None) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r:.40} is no list")
+    found = cast("list[Any]", value)
+    if length is not None and len(found) != length:
+        raise ValueError(f"{value!r:.40} has {len(found)} entries and not {length}")
+    return found
+
+
+def _numbers(value: Any) -> tuple[int, ...]:
+    return tuple(_integer(number) for number in _list(value))
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{value!r:.40} is no integer")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no text")
+    return value
+
+
+def _dim(value: Any) -> Dim:
+    return parse_size(value) if isinstance(value, str) else _integer(value)
+
+
+def _fraction(value: Any) -> Fraction:
+    return Fraction(value) if isinstance(value, str) else Fraction(_integer(value))
+
+
+def _scalar(value: object) -> bool | int | float:
+    if not isinstance(value, (bool, int, float)):
+        raise ValueError("an entry of a table is no number")
+    return value
+
+
+def _block(entry: Any) -> Block:
+    name, window, order, rank, held, box = _list(entry, 6)
+    return Block(_text(name), _ranges(window), _numbers(order), _integer(rank), _text(held), _ranges(box))
+
+
+def _ranges(entry: Any) -> tuple[tuple[int, int], ...]:
+    pairs = (_list(pair, 2) for pair in _list(entry))
+    return tuple((_integer(start), _integer(length)) for start, length in pairs)
