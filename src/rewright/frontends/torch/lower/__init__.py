@@ -8,10 +8,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context
-from rewright.frontends.torch.lower.pruning import pruned
+from rewright.frontends.aten.context import Context
+from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower.sizes import dim_of, type_of
-from rewright.frontends.torch.lower.views import Tensor
 from rewright.frontends.torch.lower.walk import Walk
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.ir.errors import CaptureError

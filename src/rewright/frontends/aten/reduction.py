@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Number, Table, Value
+from rewright.frontends.aten.context import Context, Number, Table, Value
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType

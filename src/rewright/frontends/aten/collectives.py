@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.frontends.aten.context import Context, Table, Value
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import TensorType

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Number, Operand, Table, Value
+from rewright.frontends.aten.context import Context, Number, Operand, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
@@ -181,7 +181,7 @@ def exp2(c: Context, x: Value) -> int:
 
 def _comparison(direction: Direction) -> Callable[[Context, Operand, Operand], int]:
     def lower(c: Context, x: Operand, y: Operand) -> int:
-        dtype = c.promoted()
+        dtype = c.promoted(x, y)
         if dtype is DType.BOOL and direction not in ("EQ", "NE"):
             dtype = DType.I64
         left, right = c.positions(x, y, dtype=dtype)

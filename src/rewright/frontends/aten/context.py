@@ -6,12 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import torch
-import torch.fx
-
 from rewright import ops
-from rewright.frontends.torch.lower.nodes import example, example_result
-from rewright.frontends.torch.lower.sizes import dtype_of, type_of
+from rewright.frontends.aten.call import Call, promoted
 from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, TensorType
@@ -71,40 +67,40 @@ class Table(dict[str, Callable[..., Any]]):
 
 
 class Context:
-    """Given to every lowering function; ``node`` is the operator being lowered."""
+    """Given to every lowering function; ``call`` is the operator being lowered."""
 
     def __init__(self, builder: SimplifyingBuilder, groups: dict[str, tuple[int, ...]], rank: int) -> None:
         self.b = builder
         self.groups = groups
         self.rank = rank
-        self._node: torch.fx.Node | None = None
+        self._call: Call | None = None
 
     @property
-    def node(self) -> torch.fx.Node:
-        """The traced node being lowered."""
-        assert self._node is not None
-        return self._node
+    def call(self) -> Call:
+        """The call being lowered."""
+        assert self._call is not None
+        return self._call
 
-    def enter(self, node: torch.fx.Node) -> None:
-        """Start lowering a node."""
-        self._node = node
+    def enter(self, call: Call) -> Call | None:
+        """Start lowering a call; returns the one before."""
+        before, self._call = self._call, call
+        return before
 
-    def fake(self, index: int = 0) -> torch.Tensor:
-        """The fake tensor that tracing gave for a result."""
-        found = example_result(self.node, index)
-        if not isinstance(found, torch.Tensor):
-            raise UnsupportedOperator("the traced node does not say what tensor it gives; trace with fake tensors")
-        return found
+    def leave(self, before: Call | None) -> None:
+        """Go back to the call that was being lowered before."""
+        self._call = before
 
     def result(self, index: int = 0) -> TensorType:
-        """The type that tracing gave for a result."""
-        return type_of(self.fake(index))
+        """The type that the capture gave for a result."""
+        found = self.call.result(index)
+        if found is None:
+            raise UnsupportedOperator("the captured node does not say what tensor it gives; capture with fake tensors")
+        return found
 
-    def promoted(self) -> DType:
-        """The dtype in which PyTorch compares the first two operands."""
-        values = [example(argument) for argument in self.node.args[:2]]
-        first, second = (0 if isinstance(value, torch.SymInt) else value for value in values)
-        return dtype_of(torch.result_type(first, second))
+    def promoted(self, *operands: Operand) -> DType:
+        """The dtype in which PyTorch compares two operands."""
+        first, second = (x.type if isinstance(x, Value) else 0 if isinstance(x, SizeExpr) else x for x in operands)
+        return promoted(first, second)
 
     def position(self, operand: Operand, dtype: DType) -> int:
         """The node of an operand in a dtype; a number becomes a scalar constant."""
@@ -145,5 +141,5 @@ class Context:
     def uninitialized(self) -> int:
         """Memory that nothing was written to: equal to no other tensor."""
         kind = self.result()
-        site = (("site", self.node.name), ("rank", self.rank))
+        site = (("site", self.call.site), ("rank", self.rank))
         return self.b.add(ops.CustomCall("uninitialized", site, (kind,), 0))

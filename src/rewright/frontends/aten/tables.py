@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rewright.frontends.torch.lower import (
+from rewright.frontends.aten import (
     aliasing,
     attention,
     collectives,
@@ -44,6 +44,8 @@ PURE: dict[str, Callable[..., Any]] = {
     for name, function in table.items()
 }
 
+KNOWN = frozenset({*PURE, *VIEWS, *WRITES})
+
 IGNORED = frozenset(
     {
         "aten._assert_async.default",
@@ -68,6 +70,8 @@ IGNORED = frozenset(
 
 def functional_name(name: str) -> str | None:
     """``aten.add.Tensor`` for ``aten.add_.Tensor``; None where the operator is not in place."""
+    if name.count(".") < 2:
+        return None
     namespace, operator, overload = name.split(".", 2)
     if not operator.endswith("_") or operator.startswith("__"):
         return None
