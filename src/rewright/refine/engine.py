@@ -11,6 +11,7 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.unknowns import unknowns
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
@@ -18,9 +19,11 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import findings
+from rewright.refine.numbered import aligned, told
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
 from rewright.refine.solving import reads
 from rewright.refine.twin.twin import TwinResult, make_twin
+from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
 
 
@@ -67,11 +70,36 @@ def answer(
     deadline = None if budget is None else time.monotonic() + budget
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
+    verdict: Verdict | None = None
+    for question in questions(sequential, program):
+        found = _answer(question, relations, expect, deadline, budget, suggest)
+        if verdict is None or found.status == "proved":
+            verdict = found
+        if found.status == "proved":
+            break
+    assert verdict is not None
+    return verdict
+
+
+def _answer(
+    question: Question,
+    relations: Given | None,
+    expect: Given | None,
+    deadline: float | None,
+    budget: float | None,
+    suggest: bool,
+) -> Verdict:
+    sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, relations)
     expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
     known = settled(sequential, program, known, expected)
     expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
+    unknown = said(sequential, known.placements)
+    known = replace(known, assumptions=(*known.assumptions, *question.assumptions, *unknown))
     proof = attempt(sequential, program, known, expected, deadline)
+    if proof.failed and proof.pairing is not None:
+        sequential, program = aligned(sequential, program, proof.pairing)
+        proof = attempt(sequential, program, known, expected, deadline)
     stats = Stats(
         len(sequential),
         sum(len(graph) for graph in program.graphs),
@@ -79,7 +107,7 @@ def answer(
         dict(proof.lifter.steps),
         dict(proof.seconds),
     )
-    notes = program.notes
+    notes = (*program.notes, *(() if proof.pairing is None else told(proof.pairing)))
     assumptions = tuple(proof.assumptions)
     if proof.mismatch:
         why = str(proof.mismatch)
@@ -195,10 +223,11 @@ def _check(sequential: Graph, program: RankProgram) -> None:
             f"no output of the sequential program ({', '.join(missing[:3])}) is one of the ranks ({names}); "
             "give the outputs equal names"
         )
-    reference = program.graphs[0]
+    reference = set(program.graphs[0].inputs) - set(unknowns(program.graphs[0]))
     for rank, graph in enumerate(program.graphs):
-        if set(graph.inputs) != set(reference.inputs):
-            odd = sorted(set(graph.inputs) ^ set(reference.inputs))[0]
+        own = set(graph.inputs) - set(unknowns(graph))
+        if own != reference:
+            odd = sorted(own ^ reference)[0]
             raise RewrightError(
                 f"input {odd!r} exists only on some ranks, rank 0 and rank {rank} differ; give it to all"
             )

@@ -83,9 +83,12 @@ def view_dtype(c: Context, x: Value, dtype: object) -> Steps:
     "_c10d_functional.wait_tensor.default",
     "_c10d_functional._wrap_tensor_autograd.default",
     "aten.real.default",
+    "tg.log_tensor.default",
 )
-def identity(c: Context, x: Value, *_: object, **__: object) -> Steps:
-    return ()
+def identity(c: Context, x: Value, *_: object, **__: object) -> Steps | None:
+    """No step, but a new tensor where a capture writes a conversion in this way."""
+    kind = c.call.result(0)
+    return () if kind is None or kind.dtype is x.dtype else None
 
 
 @TABLE.register("aten.t.default", "aten.t_copy.default", "aten.numpy_T.default", "aten.mT.default")

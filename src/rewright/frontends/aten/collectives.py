@@ -51,6 +51,11 @@ def all_reduce(c: Context, x: Value, reduce_op: str, group: object) -> int:
     return _all_reduce(c, x.position, reduce_op, group)
 
 
+@TABLE.register("vllm.all_reduce.default")
+def all_reduce_sum(c: Context, x: Value, group: object) -> int:
+    return _all_reduce(c, x.position, "sum", group)
+
+
 @TABLE.register("_c10d_functional.all_reduce_coalesced.default", "_c10d_functional.all_reduce_coalesced_.default")
 def all_reduce_coalesced(c: Context, tensors: Sequence[Value], reduce_op: str, group: object) -> tuple[int, ...]:
     return tuple(_all_reduce(c, x.position, reduce_op, group) for x in tensors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -48,6 +48,9 @@ Lowered = int | tuple[int | None, ...]
 Function = Callable[..., Lowered]
 """The lowering of an operator that makes new tensors: (context, operands and attributes) -> node positions."""
 
+Unknown = Callable[[str, str, TensorType], int]
+"""Makes a tensor of which nothing is known but its type: (what it is, name of the node, type) -> position."""
+
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
 
@@ -69,11 +72,24 @@ class Table(dict[str, Callable[..., Any]]):
 class Context:
     """Given to every lowering function; ``call`` is the operator being lowered."""
 
-    def __init__(self, builder: SimplifyingBuilder, groups: dict[str, tuple[int, ...]], rank: int) -> None:
+    def __init__(
+        self,
+        builder: SimplifyingBuilder,
+        groups: Mapping[str, tuple[int, ...]],
+        rank: int,
+        unknown: Unknown | None = None,
+    ) -> None:
         self.b = builder
         self.groups = groups
         self.rank = rank
+        self.assumptions: dict[str, None] = {}
+        """What the lowering took for granted, in words, in order."""
+        self._unknown = unknown
         self._call: Call | None = None
+
+    def assume(self, sentence: str) -> None:
+        """Note what is taken for granted of the program."""
+        self.assumptions[sentence] = None
 
     @property
     def call(self) -> Call:
@@ -138,8 +154,14 @@ class Context:
             )
         return self.groups[name]
 
+    def random(self, what: str, kind: TensorType) -> int | None:
+        """Random values as an unknown of the program; None where a door has no unknowns."""
+        return self._unknown(f"random:{what}", self.call.site, kind) if self._unknown else None
+
     def uninitialized(self) -> int:
-        """Memory that nothing was written to: equal to no other tensor."""
+        """Memory that nothing was written to: an unknown of the program, or equal to no other tensor."""
         kind = self.result()
+        if self._unknown is not None:
+            return self._unknown("memory", self.call.site, kind)
         site = (("site", self.call.site), ("rank", self.rank))
         return self.b.add(ops.CustomCall("uninitialized", site, (kind,), 0))

@@ -17,6 +17,7 @@ from rewright.frontends.aten import (
     normalization,
     pointwise,
     reduction,
+    vendor,
 )
 
 FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
@@ -30,12 +31,16 @@ FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
     "loss": loss.TABLE,
     "slice writes": mutation.TABLE,
     "collectives": collectives.TABLE,
+    "vendor kernels": vendor.TABLE,
+    "HLO in ATen graphs": vendor.HLO,
     "views": aliasing.TABLE,
     "writes": mutation.WRITES,
 }
 """Lowerings by family and by the name of the ATen overload."""
 
 VIEWS = aliasing.TABLE
+MUTATING = vendor.MUTATING
+"""Kernels that write into their operands, as ``auto_functionalized`` calls them."""
 WRITES = mutation.WRITES
 PURE: dict[str, Callable[..., Any]] = {
     name: function
