@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.lifting.algebra import align
-from rewright.lifting.layout import tidy
+from rewright.lifting.layout import reshape, slice_axis, tidy
 from rewright.lifting.programs import Lifter
 from rewright.lifting.readings import plain
 from rewright.lifting.reduction import combine, split_alike
@@ -46,7 +46,7 @@ def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Pla
             continue
         done.add(group)
         try:
-            wanted = tidy(lifter.window(value, placement, rank))
+            wanted = tidy(_window(lifter, value, placement, rank))
             if placement.partial:
                 kind = {"sum": "sum", "max": "maximum", "min": "minimum"}[placement.reduction]
                 held = combine(lifter.algebra, kind, [locals_[r] for r in group])
@@ -57,6 +57,26 @@ def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Pla
         if not same(lifter, wanted, held):
             return False
     return True
+
+
+def _window(lifter: Lifter, value: Value, placement: Placement, rank: int) -> Value:
+    """What a rank holds of a value; pieces of equal blocks are one slice of an axis of blocks."""
+    for axis, runs in enumerate(placement.runs[rank]):
+        if len(runs) > 1:
+            (start, length), size = runs[0], value.shape[axis]
+            spacing = divide(size, len(runs))
+            if spacing is None or any(run != (start + k * spacing, length) for k, run in enumerate(runs)):
+                return lifter.window(value, placement, rank)
+            shape = list(value.shape)
+            shape[axis : axis + 1] = [len(runs), spacing]
+            part = slice_axis(reshape(value, tuple(shape)), axis + 1, start, start + length)
+            shape[axis : axis + 2] = [len(runs) * length]
+            value = reshape(part, tuple(shape))
+        elif runs:
+            value = slice_axis(value, axis, runs[0][0], runs[0][0] + runs[0][1])
+        else:
+            value = slice_axis(value, axis, 0, 0)
+    return value
 
 
 def infer(lifter: Lifter, value: Value, locals_: Sequence[Value], mesh: Mesh) -> Placement | None:

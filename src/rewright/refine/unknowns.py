@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -97,28 +98,60 @@ def _fixed(graph: Graph, names: Sequence[str]) -> Graph:
 def _matched(sequential: Graph, program: RankProgram) -> Question:
     """All programs with one name for every unknown."""
     names = {what: name for name, what in unknowns(sequential).items()}
-    only = dict[str, TensorType]()
+    only: dict[str, tuple[TensorType, str]] = {}
+    graphs: list[Graph] = []
     for graph in program.graphs:
-        for name, what in unknowns(graph).items():
-            if what not in names:
-                names[what] = f"ranks:{name}"
-                while names[what] in only:
-                    names[what] += "'"
-                only[names[what]] = graph.nodes[graph.inputs[name]].type
-    places = {name: what for what, name in names.items()}
-    graphs = [_renamed(graph, names) for graph in program.graphs]
-    whole = _with_inputs(sequential, {name: (kind, places[name]) for name, kind in only.items()})
+        own = unknowns(graph)
+        counterparts = _counterparts(unknowns(sequential), own)
+        table: dict[str, str] = {}
+        for name, what in own.items():
+            table[name] = counterparts.get(name) or names.get(what) or f"ranks:{name}"
+            if name not in counterparts and table[name] not in only:
+                names[what] = table[name]
+                only[table[name]] = graph.nodes[graph.inputs[name]].type, what
+        graphs.append(_renamed(graph, table))
     every: dict[str, tuple[TensorType, str]] = {}
     for graph in graphs:
         for name, what in unknowns(graph).items():
             every.setdefault(name, (graph.nodes[graph.inputs[name]].type, what))
     alike = tuple(_with_inputs(graph, every) for graph in graphs)
-    return Question(whole, replace(program, graphs=alike))
+    return Question(_with_inputs(sequential, only), replace(program, graphs=alike))
 
 
-def _renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
-    """The graph with its unknowns under the names that go with their places."""
-    table = {name: names[what] for name, what in unknowns(graph).items()}
+def _counterparts(sequential: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """For a rank's unknowns those of the sequential program, first at the same line, then in the same function.
+
+    The two sides may run different lines of one function: with dropout inside a fork of the random state, say.
+    """
+    found: dict[str, str] = {}
+    for level in range(3):
+        free = [(name, _level(what, level)) for name, what in sequential.items() if name not in found.values()]
+        for name, what in own.items():
+            if name not in found:
+                place = _level(what, level)
+                match = next((other for other, known in free if known == place), None)
+                if match is not None:
+                    found[name] = match
+                    free = [entry for entry in free if entry[0] != match]
+    return found
+
+
+_LINE = re.compile(r":[0-9]+ ")
+
+
+def _level(what: str, level: int) -> str:
+    """The place of an unknown, more and more roughly: without its line, then without its number and function."""
+    if level == 0:
+        return what
+    if level == 1:
+        return _LINE.sub(" ", what)
+    kind, _, place = what.rpartition(" #")[0].partition(" at ")
+    file, _, rest = place.partition(":")
+    return f"{kind} {file} {rest.partition(' in ')[2]}"
+
+
+def _renamed(graph: Graph, table: Mapping[str, str]) -> Graph:
+    """The graph with its unknowns under other names."""
     if all(old == new for old, new in table.items()):
         return graph
     nodes = list(graph.nodes)

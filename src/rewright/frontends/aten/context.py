@@ -78,10 +78,14 @@ class Context:
         groups: Mapping[str, tuple[int, ...]],
         rank: int,
         unknown: Unknown | None = None,
+        *,
+        trusts_indices: bool = False,
     ) -> None:
         self.b = builder
         self.groups = groups
         self.rank = rank
+        self.trusts_indices = trusts_indices
+        """Whether indices that are inputs of the program are assumed not to be negative."""
         self.assumptions: dict[str, None] = {}
         """What the lowering took for granted, in words, in order."""
         self._unknown = unknown

@@ -60,7 +60,7 @@ def read_ranks(documents: Sequence[object]) -> RankProgram:
 def _lowered(document: Document, world: int, data: object) -> Graph:
     builder = SimplifyingBuilder()
     unknowns = Unknowns(builder)
-    context = Context(builder, _Groups(document, world), document.rank, unknowns.make)
+    context = Context(builder, _Groups(document, world), document.rank, unknowns.make, trusts_indices=True)
     walk = Walk(context, document, unknowns, _collectives(data))
     for place, value in enumerate(_leaves(walk.run())):
         if isinstance(value, Tensor):

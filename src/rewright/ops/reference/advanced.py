@@ -41,6 +41,9 @@ def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
     ramps = _ramps(b, selection, points, b.type(x).shape)
     if ramps is not None and selection.axes == list(range(b.type(x).rank)):
         return b.add(ops.BroadcastInDim(points, ramps), x)
+    picked = _one_per_row(b, x, selection, points)
+    if picked is not None:
+        return picked
     columns = [rb.broadcast(b, index, points) for _, index in selection.columns]
     found = indexing.gather_points(b, x, selection.axes, columns)
     place, kept = selection.place(), b.type(x).rank - len(columns)
@@ -50,6 +53,22 @@ def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
         *range(len(points) + place, len(points) + kept),
     ]
     return rb.transpose(b, found, order)
+
+
+def _one_per_row(b: SimplifyingBuilder, x: int, selection: Selection, points: Shape) -> int | None:
+    """``x[arange(n), index]`` and its like: all axes are counted through, one after the other, but one."""
+    shape = b.type(x).shape
+    if selection.axes != list(range(len(shape))) or len(points) != len(shape) - 1:
+        return None
+    alone = {axis: _ramps(b, Selection(((axis, index),)), points, shape) for axis, index in selection.columns}
+    picking = [axis for axis, ramps in alone.items() if ramps is None]
+    if len(picking) != 1:
+        return None
+    axis = picking[0]
+    rest = Selection(tuple((k, index) for k, index in selection.columns if k != axis))
+    if _ramps(b, rest, points, shape) != tuple(range(len(points))):
+        return None
+    return indexing.pick(b, x, rb.broadcast(b, selection.columns[axis][1], points), axis)
 
 
 def _ramps(b: SimplifyingBuilder, selection: Selection, points: Shape, shape: Shape) -> tuple[int, ...] | None:
