@@ -196,6 +196,8 @@ def _facts(lifter: Lifter) -> list[str]:
     found: list[str] = []
     terms = lifter.algebra.terms
     for term, region in lifter.algebra.facts.known.items():
+        if any(low is None and high is None for ((low, high),), _ in region):
+            continue  # says nothing
         names = sorted(terms.inputs(term))
         what = " and ".join(names) if terms.label(term)[0] == "input" else f"an index made of {', '.join(names)}"
         sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)
