@@ -41,7 +41,7 @@ def read_alone(data: object) -> Graph:
             f"this is the graph of rank {document.rank} of {max(largest, document.rank + 1)} or more; give the files "
             "of all ranks together, or their folder"
         )
-    return _lowered(document, 1, data)
+    return _lowered(document, _Groups(document, _namers([document])), data)
 
 
 def read_ranks(documents: Sequence[object]) -> RankProgram:
@@ -53,22 +53,48 @@ def read_ranks(documents: Sequence[object]) -> RankProgram:
     found = [document.rank for document, _ in parsed]
     if found != list(range(len(parsed))):
         raise RewrightError(f"the files are of ranks {found[:8]}; give each rank from 0 on once")
-    graphs = tuple(_lowered(document, len(parsed), data) for document, data in parsed)
+    namers = _namers([document for document, _ in parsed])
+    groups = [_Groups(document, namers) for document, _ in parsed]
+    alike = _alike([_walk(document, own, data) for (document, data), own in zip(parsed, groups, strict=True)])
+    graphs = tuple(_lowered(document, own, data, alike) for (document, data), own in zip(parsed, groups, strict=True))
     return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
 
 
-def _lowered(document: Document, world: int, data: object) -> Graph:
+def _walk(document: Document, groups: _Groups, data: object, alike: Mapping[int, float] | None = None) -> Walk:
+    """A walk that has lowered all nodes; ``alike`` are the gathers of what is one number on all ranks."""
     builder = SimplifyingBuilder()
     unknowns = Unknowns(builder)
-    context = Context(builder, _Groups(document, world), document.rank, unknowns.make, trusts_indices=True)
-    walk = Walk(context, document, unknowns, _collectives(data))
-    for place, value in enumerate(_leaves(walk.run())):
+    context = Context(builder, groups, document.rank, unknowns.make, trusts_indices=True)
+    walk = Walk(context, document, unknowns, _collectives(data), alike or {})
+    walk.run()
+    return walk
+
+
+def _alike(walks: Sequence[Walk]) -> dict[int, float]:
+    """The gathers, by the number of their node, to which every rank gives the same number everywhere."""
+    first = walks[0]
+    return {
+        place: value
+        for place, value in first.gathered.items()
+        if all(
+            walk.gathered.get(place) == value
+            and walk.document.record(place).target == first.document.record(place).target
+            and walk.c.groups == first.c.groups
+            for walk in walks
+        )
+    }
+
+
+def _lowered(document: Document, groups: _Groups, data: object, alike: Mapping[int, float] | None = None) -> Graph:
+    walk = _walk(document, groups, data, alike)
+    builder = walk.c.b
+    for place, value in enumerate(_leaves(walk.result)):
         if isinstance(value, Tensor):
             builder.output(f"output.{place}", value.read(builder))
-    graph = unknowns.noted(pruned(builder.build(), builder.superseded))
+    graph = walk.unknowns.noted(pruned(builder.build(), builder.superseded))
     notes = {NUMBERED: "true"}
-    if context.assumptions:
-        notes["assumptions"] = "; ".join(context.assumptions)
+    if walk.c.assumptions:
+        notes["assumptions"] = "; ".join(walk.c.assumptions)
     if document.rank == 0 and not graph.outputs:
         raise RewrightError("the graph returns no tensor; capture what it computes")
     return replace(graph, metadata=graph.metadata | notes)
@@ -83,30 +109,47 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 class _Groups(Mapping[str, tuple[int, ...]]):
-    """Process groups are only names: each is all ranks, unless a collective on it says that it is one rank."""
+    """Process groups are only names: each is the ranks whose captures name it."""
 
-    def __init__(self, document: Document, world: int) -> None:
-        self._world = tuple(range(world))
-        self._own = (document.rank,)
-        self._stated: dict[str, int] = {}
+    def __init__(self, document: Document, namers: Mapping[str, tuple[int, ...]]) -> None:
+        self._namers = namers
         for name, size in _sizes(document):
-            if size not in (1, world) or self._stated.setdefault(name, size) != size:
+            if size != len(namers.get(name, ())):
                 raise RewrightError(
-                    f"a collective of rank {document.rank} is on {size} ranks of group {name!r:.40}, and {world} files "
-                    "are given; give one file for each rank of one group"
+                    f"a collective of rank {document.rank} is on {size} ranks of group {name!r:.40}, which "
+                    f"{len(namers.get(name, ()))} of the files name; give the files of all ranks"
                 )
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
-        return self._own if self._stated.get(name) == 1 else self._world
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str)
+        return self._namers[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._stated)
+        return iter(self._namers)
 
     def __len__(self) -> int:
-        return len(self._stated)
+        return len(self._namers)
+
+
+def _namers(documents: Sequence[Document]) -> dict[str, tuple[int, ...]]:
+    """By group the ranks that use its name in a call."""
+    found: dict[str, list[int]] = {}
+    for document in documents:
+        words = {word for record in document.records for word in _words(record.args) if _communicates(record)}
+        for word in sorted(words):
+            found.setdefault(word, []).append(document.rank)
+    return {name: tuple(ranks) for name, ranks in found.items()}
+
+
+def _words(arguments: Sequence[Any]) -> Iterator[str]:
+    return (argument for argument in arguments if isinstance(argument, str))
+
+
+def _communicates(record: Record) -> bool:
+    """Whether a call may name a process group."""
+    return record.op == "call_function" and any(record.target.startswith(prefix) for prefix in _COMMUNICATING)
+
+
+_COMMUNICATING = ("_c10d_functional", "c10d.", "vllm.", "_dtensor.", "rewright.")
 
 
 def _sizes(document: Document) -> Iterator[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from rewright import ops
@@ -16,14 +17,24 @@ from rewright.frontends.unknowns import Unknowns
 from rewright.ir.dims import Dim, SizeExpr, divide
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.types import TensorType
+from rewright.ops.reference import building as rb
 
+_GATHER = "_c10d_functional.all_gather_into_tensor.default"
+_NONZERO = "aten.nonzero.default"
 _FUNCTIONALIZED = ("auto_functionalized", "auto_functionalized_v2")
 
 
 class Walk:
     """The values of the nodes of one document."""
 
-    def __init__(self, context: Context, document: Document, unknowns: Unknowns, collectives: frozenset[int]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        document: Document,
+        unknowns: Unknowns,
+        collectives: frozenset[int],
+        alike: Mapping[int, float],
+    ) -> None:
         self.c = context
         self.document = document
         self.unknowns = unknowns
@@ -31,9 +42,15 @@ class Walk:
         self.lowering = Lowering(context)
         self.parts = part_types(document)
         self.values: dict[int, Any] = {}
+        self.result: Any = None
+        """The outputs, in the structure of the document."""
+        self.gathered: dict[int, float] = {}
+        """Nodes that gather one number from this rank, with that number."""
+        self._alike = alike
+        self._sizes: dict[str, int] = {}
 
-    def run(self) -> Any:
-        """Lower all nodes and return the outputs, in the structure of the document."""
+    def run(self) -> None:
+        """Lower all nodes."""
         for record in self.document.records:
             self.c.b.span = record.span
             if record.op == "placeholder":
@@ -42,7 +59,7 @@ class Walk:
                 self.values[record.id] = None  # its type is that of the node that reads it
             elif record.op == "call_function":
                 self.values[record.id] = self._located(record)
-        return self._argument(self.document.outputs)
+        self.result = self._argument(self.document.outputs)
 
     def _placeholder(self, record: Record) -> Any:
         if record.type is None:
@@ -56,14 +73,14 @@ class Walk:
             return [self._argument(item) for item in cast("list[Any]", argument)]
         if isinstance(argument, tuple):
             return tuple(self._argument(item) for item in cast("tuple[Any, ...]", argument))
-        return argument
+        return self._number(argument) if isinstance(argument, SizeExpr) else argument
 
     def _located(self, record: Record) -> Any:
         """Lower a node; errors name it and its source line."""
-        call = GraphCall(record, self.document, self.parts.get(record.id, {}))
+        call = self._call(record)
         try:
             result = self._lower(call)
-            self.lowering.check(call, result)
+            self.lowering.check(self._call(record), result)
         except UnsupportedOperator as error:
             raise UnsupportedOperator(locate(call, record.span, error)) from None
         except TypeMismatch as error:
@@ -74,6 +91,13 @@ class Walk:
             why = f"its operands do not fit ({type(error).__name__}: {error!s:.80}); capture the graph again"
             raise RewrightError(locate(call, record.span, RewrightError(why))) from None
         return result
+
+    def _call(self, record: Record) -> GraphCall:
+        """A call with the sizes that are known by now."""
+        parts = self.parts.get(record.id, {})
+        return GraphCall(
+            self._sized(record), self.document, {index: self._known(kind) for index, kind in parts.items()}
+        )
 
     def _lower(self, call: GraphCall) -> Any:
         record, name = call.record, call.operator
@@ -92,6 +116,12 @@ class Walk:
             return None  # a comparison of sizes, which only assertions read
         arguments = [self._operand(argument, record) for argument in record.args]
         keywords = {key: self._operand(value, record) for key, value in record.kwargs.items()}
+        if name == _GATHER:
+            return self._gathered(call, arguments)
+        if name == _NONZERO and record.type is not None:
+            found = self._positions(record, arguments[0])
+            if found is not None:
+                return found
         if is_known(name):
             return self.lowering.lower(call, arguments, keywords)
         return self._opaque(call, arguments, keywords)
@@ -108,6 +138,42 @@ class Walk:
         if isinstance(argument, (list, tuple)):
             return [self._operand(item, reader) for item in cast("Sequence[Any]", argument)]
         return self._argument(argument)
+
+    def _gathered(self, call: GraphCall, arguments: list[Any]) -> Any:
+        """A gather; of what is one number on every rank, that number."""
+        value = self.c.b.uniform(cast("Tensor", arguments[0]).read(self.c.b))
+        if value is not None:
+            self.gathered[call.record.id] = value
+        kind = call.result(0)
+        if call.record.id in self._alike and kind is not None:
+            return Tensor.fresh(rb.splat(self.c.b, self._alike[call.record.id], kind.shape, kind.dtype))
+        return self.lowering.lower(call, arguments, {})
+
+    def _positions(self, record: Record, source: Tensor) -> Tensor | None:
+        """Where a vector is not zero, if it is nowhere; the size that depends on data is then its own."""
+        position = source.read(self.c.b)
+        shape = self.c.b.type(position).shape
+        wanted = record.type.shape[0] if record.type is not None else 0
+        if len(shape) != 1 or not isinstance(shape[0], int) or not self.c.b.uniform(position):
+            return None
+        if isinstance(wanted, SizeExpr):
+            ((names, factor), *rest) = wanted.terms
+            if rest or factor != 1 or len(names) != 1:
+                return None
+            self._sizes[names[0]] = shape[0]
+        return Tensor.fresh(rb.iota(self.c.b, (shape[0], 1), 0))
+
+    def _sized(self, record: Record) -> Record:
+        if not self._sizes or record.type is None:
+            return record
+        stride = None if record.stride is None else tuple(self._number(entry) for entry in record.stride)
+        return replace(record, type=self._known(record.type), stride=stride)
+
+    def _known(self, kind: TensorType) -> TensorType:
+        return kind.with_shape(tuple(self._number(size) for size in kind.shape)) if self._sizes else kind
+
+    def _number(self, size: Dim) -> Dim:
+        return size.substitute(self._sizes) if isinstance(size, SizeExpr) else size
 
     def _size(self, record: Record) -> Dim:
         source, axis = cast("Tensor", self._argument(record.args[0])), cast("int", record.args[1])

@@ -41,6 +41,9 @@ def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
     ramps = _ramps(b, selection, points, b.type(x).shape)
     if ramps is not None and selection.axes == list(range(b.type(x).rank)):
         return b.add(ops.BroadcastInDim(points, ramps), x)
+    whole = _counted_through(b, selection, points, b.type(x).shape)
+    if whole is not None:
+        return rb.reshape(b, x, (*b.type(x).shape[:whole], *points, *b.type(x).shape[whole + 1 :]))
     picked = _one_per_row(b, x, selection, points)
     if picked is not None:
         return picked
@@ -53,6 +56,15 @@ def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
         *range(len(points) + place, len(points) + kept),
     ]
     return rb.transpose(b, found, order)
+
+
+def _counted_through(b: SimplifyingBuilder, selection: Selection, points: Shape, shape: Shape) -> int | None:
+    """The one axis that is selected on, where the index tensor counts through all of it and has it as its only axis."""
+    ramps = _ramps(b, selection, points, shape)
+    if ramps is None or len(selection.columns) != 1:
+        return None
+    only = all(size == 1 for axis, size in enumerate(points) if axis != ramps[0])
+    return selection.axes[0] if only else None
 
 
 def _one_per_row(b: SimplifyingBuilder, x: int, selection: Selection, points: Shape) -> int | None:
@@ -97,6 +109,9 @@ def write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kin
     kept = [size for axis, size in enumerate(kind_x.shape) if axis not in selection.axes]
     full = (*kept[:place], *points, *kept[place:])
     updates = rb.broadcast(b, updates, full)
+    if kind in ("replace", "sum") and _counted_through(b, selection, points, kind_x.shape) is not None:
+        written = rb.reshape(b, updates, kind_x.shape)
+        return written if kind == "replace" else rb.add(b, x, written)
     rows = _row_write(b, x, selection, updates, kind)
     if rows is not None:
         return rows
