@@ -170,17 +170,17 @@ def _failed(
     stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
-        reason = f"{_counted(proof, 'wrong')}: {twin.reason}"
+        wrong = [name for name in proof.failed if name in twin.wrong_outputs] or proof.failed
+        reason = f"{_counted(wrong, proof, 'wrong')}: {twin.reason}"
     else:
-        reason = f"{_counted(proof, 'not related')}; {twin.reason}"
+        reason = f"{_counted(proof.failed, proof, 'not related')}; {twin.reason}"
     return Verdict(status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason)
 
 
-def _counted(proof: Proof, what: str) -> str:
-    failed, count = len(proof.failed), len(proof.relations)
-    if failed == 1:
-        return f"the output {proof.failed[0]} is {what}"
-    return f"{failed} of {count} outputs are {what}, {proof.failed[0]} first"
+def _counted(names: Sequence[str], proof: Proof, what: str) -> str:
+    if len(names) == 1:
+        return f"the output {names[0]} is {what}"
+    return f"{len(names)} of {len(proof.relations)} outputs are {what}, {names[0]} first"
 
 
 def _run_twin(case: Case, proof: Proof) -> Ran:

@@ -43,7 +43,7 @@ def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
         return b.add(ops.BroadcastInDim(points, ramps), x)
     whole = _counted_through(b, selection, points, b.type(x).shape)
     if whole is not None:
-        return rb.reshape(b, x, (*b.type(x).shape[:whole], *points, *b.type(x).shape[whole + 1 :]))
+        return rb.insert_ones(b, x, [selection.axes[0] + axis for axis in range(len(points)) if axis != whole])
     picked = _one_per_row(b, x, selection, points)
     if picked is not None:
         return picked
@@ -59,12 +59,12 @@ def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
 
 
 def _counted_through(b: SimplifyingBuilder, selection: Selection, points: Shape, shape: Shape) -> int | None:
-    """The one axis that is selected on, where the index tensor counts through all of it and has it as its only axis."""
+    """Along which axis of the points the only index tensor counts through its axis; the others have size one."""
     ramps = _ramps(b, selection, points, shape)
     if ramps is None or len(selection.columns) != 1:
         return None
     only = all(size == 1 for axis, size in enumerate(points) if axis != ramps[0])
-    return selection.axes[0] if only else None
+    return ramps[0] if only else None
 
 
 def _one_per_row(b: SimplifyingBuilder, x: int, selection: Selection, points: Shape) -> int | None:
