@@ -50,7 +50,7 @@ class Source:
         if len(texts) == 1 and is_function_name(texts[0]):
             return self._capture_ranks(texts[0])
         if len(texts) == 1:
-            program = self.file(texts[0])
+            program = self.file(texts[0], Mesh.of(self.mesh).size if self.mesh else None)
             if isinstance(program, RankProgram):
                 return self._checked(program, texts[0])
         from rewright.frontends.files import load_ranks
@@ -72,14 +72,14 @@ class Source:
             raise RewrightError(f"{text} holds the programs of the mesh {axes}; leave --mesh out")
         return program
 
-    def file(self, text: str) -> Program:
+    def file(self, text: str, devices: int | None = None) -> Program:
         """A program saved earlier."""
         from rewright.frontends.files import load
 
         if is_function_name(text):
             raise RewrightError(f"{text} is no saved program; save it first with rewright capture")
         with self.progress.phase("load", f"reading {text}"):
-            return load(text)
+            return load(text, devices)
 
     def capture(self, text: str) -> Program:
         """The program of a function: of all ranks where a mesh was given, else sequential."""
