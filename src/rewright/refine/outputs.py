@@ -9,11 +9,12 @@ from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.lifting.algebra import align
+from rewright.lifting.index import Index
 from rewright.lifting.layout import reshape, slice_axis, tidy
 from rewright.lifting.programs import Lifter
 from rewright.lifting.readings import plain
 from rewright.lifting.reduction import combine, split_alike
-from rewright.lifting.value import NotAView, Value, View
+from rewright.lifting.value import NotAView, Value, View, with_digits
 
 _MOST_CANDIDATES = 64
 
@@ -30,11 +31,22 @@ def same(lifter: Lifter, left: Value, right: Value) -> bool:
         if cut is not None:
             return all(same(lifter, *row) for row in cut.rows)
         algebra = lifter.algebra
-        views = align([v for v in (left, right) if isinstance(v, View)])
+        views = align([_without_ones(v) for v in (left, right) if isinstance(v, View)])
         first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
     except NotAView:
         return False
     return first == second
+
+
+def _without_ones(view: View) -> View:
+    """The view without parts of axes that have one value: a rank's only head among those that share a key, say."""
+    replacements: list[Index] = []
+    for digits in view.dims:
+        for digit in digits:
+            kept = sum(len(index[1]) for index in replacements)
+            replacements.append((0, ()) if digit == 1 else (0, ((kept, 1),)))
+    dims = tuple(tuple(digit for digit in digits if digit != 1) for digits in view.dims)
+    return with_digits(view, dims, replacements)
 
 
 def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Placement, mesh: Mesh) -> bool:
