@@ -172,8 +172,12 @@ def _pair(proof: Proof, program: RankProgram) -> None:
     for name, (label, placement) in found.related.items():
         text = equation(name, placement, program.mesh, label)
         proof.relations[name] = OutputRelation(name, str(placement), text, None, True)
+    for name in found.alone:
+        text = f"{name} is an index or a mask made of integer inputs alone, which every rank holds"
+        proof.relations[name] = OutputRelation(name, "", text, None, True)
     for name in found.failed:
         proof.relations[name] = OutputRelation(name, "", f"{name} is not related", None, False)
+    proof.relations = {name: proof.relations[name] for name in proof.sequential.graph.outputs}
     proof.failed += [*found.failed, *(f"{name} of the ranks" for name in found.unclaimed)]
 
 

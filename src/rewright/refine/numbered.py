@@ -85,7 +85,20 @@ class _Pairing:
                 if placement is not None:
                     found.related[name] = label, placement
                     return
-        (found.alone if is_index(self.sequential.graph, position) else found.failed).append(name)
+        if is_index(self.sequential.graph, position) and self._from_whole_inputs(position):
+            found.alone.append(name)
+        else:
+            found.failed.append(name)
+
+    def _from_whole_inputs(self, position: int) -> bool:
+        """Whether every rank holds all of the inputs that a tensor is made of."""
+        graph = self.sequential.graph
+        places = {place: label for label, place in graph.inputs.items() if place in ancestors(graph, position)}
+        return all(
+            label in rank.graph.inputs and rank.values[rank.graph.inputs[label]] == self.sequential.values[place]
+            for place, label in places.items()
+            for rank in self.ranks
+        )
 
     def _is_computed(self, name: str) -> bool:
         """Whether an output of the ranks is some tensor that the sequential program computes or is given."""
@@ -121,20 +134,21 @@ def _may_fit(kind: TensorType, local: Sequence[TensorType]) -> bool:
     )
 
 
-def is_index(graph: Graph, position: int) -> bool:
-    """Whether a tensor is made of integers and booleans alone, from its inputs on."""
+def ancestors(graph: Graph, position: int) -> set[int]:
+    """A node and all that it is made of."""
     seen: set[int] = set()
     stack = [position]
     while stack:
         at = stack.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        node = graph.nodes[at]
-        if node.type.dtype.is_float:
-            return False
-        stack.extend(node.operands)
-    return True
+        if at not in seen:
+            seen.add(at)
+            stack.extend(graph.nodes[at].operands)
+    return seen
+
+
+def is_index(graph: Graph, position: int) -> bool:
+    """Whether a tensor is made of integers and booleans alone, from its inputs on."""
+    return not any(graph.nodes[at].type.dtype.is_float for at in ancestors(graph, position))
 
 
 def aligned(sequential: Graph, program: RankProgram, pairing: Pairing) -> tuple[Graph, RankProgram]:
@@ -167,7 +181,7 @@ def told(pairing: Pairing) -> Iterator[str]:
     if pairing.alone:
         yield (
             f"{', '.join(pairing.alone)} of the sequential program are indices or masks made of integer inputs alone, "
-            "of which the ranks return a form of their own"
+            "which every rank holds; the ranks return a form of their own"
         )
     if pairing.rank_alone:
         yield (
