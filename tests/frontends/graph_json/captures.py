@@ -24,20 +24,21 @@ class Capture:
     rank: int = 0
     nodes: list[Json] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    line: int = 1
     module: str = "model"
 
     def node(self, op: str, target: str, args: list[Any], kwargs: Json, shape: Shape | None, dtype: str | None) -> Json:
         stem = target.split(".")[1] if target.count(".") == 2 else target.strip("<>").split()[-1]
         count = self.counts[stem] = self.counts.get(stem, -1) + 1
         name = target if op == "placeholder" else f"{stem}_{count}" if count else stem
-        self.line += 1
         self.nodes.append({
             "id": len(self.nodes), "name": name, "op": op, "target": name if op == "get_attr" else target,
             "args": args, "kwargs": kwargs, "shape": shape, "dtype": dtype, "stride": None, "users": 1,
-            "loc": f"/src/{self.module.split('.')[0]}.py:{len(self.nodes)}:forward", "nn": f"L['{self.module}']",
+            "loc": self.place(), "nn": f"L['{self.module}']",
         })  # fmt: skip
         return {"n": len(self.nodes) - 1}
+
+    def place(self) -> str:
+        return f"/src/{self.module.partition('[')[0]}.py:{len(self.nodes)}:forward"
 
     def input(self, name: str, shape: Shape, dtype: str = FLOAT) -> Json:
         return self.node("placeholder", name, [], {}, shape, dtype)
@@ -54,7 +55,7 @@ class Capture:
         self.counts["_tensor_constant"] = self.counts.get("_tensor_constant", 0) + 1
         self.nodes.append({
             "id": len(self.nodes), "name": stem, "op": "get_attr", "target": stem, "args": [], "kwargs": {},
-            "shape": None, "dtype": None, "loc": f"/src/fill.py:{1 if dtype == LONG else 2}:fill", "nn": None,
+            "shape": None, "dtype": None, "loc": self.place(), "nn": f"L['{self.module}']",
         })  # fmt: skip
         return self.call("aten.lift_fresh_copy.default", {"n": len(self.nodes) - 1}, shape=[], dtype=dtype)
 

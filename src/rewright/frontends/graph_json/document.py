@@ -165,6 +165,8 @@ class _Reader:
         """An argument; nodes that it names must stand before."""
         if isinstance(value, list):
             return [self.argument(item, before) for item in cast("list[Any]", value)]
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+            raise RewrightError(f"node {before} has a number of more than 64 bits; capture the graph again")
         if not isinstance(value, dict):
             return value
         table = cast("dict[str, Any]", value)

@@ -134,7 +134,9 @@ class Walk:
                 kind = source.type or reader.type
                 if kind is None:
                     raise UnsupportedOperator(f"the constant {source.name} has no type; capture its shape and dtype")
+                self.c.b.span = source.span
                 self.values[source.id] = Tensor.fresh(self.unknowns.make("constant", source.name, kind))
+                self.c.b.span = reader.span
         if isinstance(argument, (list, tuple)):
             return [self._operand(item, reader) for item in cast("Sequence[Any]", argument)]
         return self._argument(argument)
