@@ -126,7 +126,7 @@ def explained(path: str | os.PathLike[str], read: Callable[[], Contents]) -> Con
     try:
         return read()
     except RewrightError as error:
-        raise RewrightError(f"{os.fspath(path)}: {error}") from None
+        raise RewrightError(f"{os.fspath(path)}: {' '.join(str(error).split())}") from None
 
 
 def _reason(error: Exception) -> str:

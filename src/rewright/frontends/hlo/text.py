@@ -263,7 +263,7 @@ def _slices(text: str) -> tuple[tuple[int, int, int], ...]:
     for part in re.findall(r"\[([^\]]*)\]", text):
         numbers = _integers(part.replace(":", " "))
         if len(numbers) not in (2, 3):
-            raise RewrightError(f"[{part:.30}] is no range; print the module again")
+            raise RewrightError(f"{part[:30]!r} is no range; print the module again")
         found.append((numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 1))
     return tuple(found)
 
@@ -273,7 +273,7 @@ def _padding(text: str) -> tuple[tuple[int, int, int], ...]:
     for part in text.split("x"):
         numbers = [_integer(number) for number in part.split("_")]
         if len(numbers) not in (2, 3):
-            raise RewrightError(f"{part!r:.30} is no padding; print the module again")
+            raise RewrightError(f"{part[:30]!r} is no padding; print the module again")
         found.append((numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0))
     return tuple(found)
 
@@ -289,7 +289,7 @@ def _window(text: str) -> tuple[dict[str, int], ...]:
         plain[name] = given or [otherwise] * len(sizes)
     pads = _padding(fields["pad"]) if "pad" in fields else ((0, 0, 0),) * len(sizes)
     if any(len(entry) != len(sizes) for entry in (*plain.values(), pads)):
-        raise RewrightError(f"the window {text:.40} has lists of several lengths; print the module again")
+        raise RewrightError(f"the window {text[:40]!r} has lists of several lengths; print the module again")
     return tuple(
         {
             "size": size,
