@@ -186,7 +186,7 @@ def test_groups_in_short_form() -> None:
         (module("  x = f32[<=2] parameter(0)\n  ROOT r = f32[2] negate(x)"), "compile with fixed sizes"),
         (module("  x = f32[2] parameter(0)\n  ROOT r = f32[3] negate(x)"), "the module says 3xf32"),
         (module("  x = f32[2] parameter(0)\n  ROOT r = f32[2] cholesky(x)"), "instruction r cholesky"),
-        (module('  x = f32[2] parameter(0)\n  ROOT r = f32[2] custom-call(x), custom_call_target="recv"'), "no definition"),
+        (module('  x = f32[2] parameter(0)\n  ROOT r = f32[2] custom-call(x), custom_call_target="recv"'), "no def"),
         (module("  x = f32[2] parameter(0)\n  ROOT r = f32[2] call(x), to_apply=nowhere"), "no computation 'nowhere'"),
         (module("  x = f32[2] parameter(0)\n  ROOT r = f32[2] call(x), to_apply=main"), "called in a circle"),
     ],
