@@ -72,7 +72,7 @@ def answer(
     _check(sequential, program)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
-        found = _answer(question, relations, expect, deadline, budget, suggest)
+        found = _answer(question, relations, expect, deadline, budget, suggest, audit)
         if verdict is None or found.status == "proved":
             verdict = found
         if found.status == "proved":
@@ -88,6 +88,7 @@ def _answer(
     deadline: float | None,
     budget: float | None,
     suggest: bool,
+    audit: bool,
 ) -> Verdict:
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, relations)
