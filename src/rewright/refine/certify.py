@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.attributes import parse_size
@@ -39,18 +39,11 @@ def certificate(
     """Prove once more, and write every step down. Raises NotCertified."""
     proof = written(sequential, program, relations, expected)
     journal = proof.lifter.journal
-    if proof.pairing is not None:
-        raise NotCertified("outputs without names, of which the two sides have different numbers, have none yet")
     if journal is None or proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
     if proof.lifter.algebra.facts.rounded:
         raise NotCertified("the proof takes rounded constants for the roots that they stand for")
     return _Writer(sequential, program, proof, journal).write(relations)
-
-
-def no_certificate(why: str) -> NoReturn:
-    """Stands for the certificate of a proof that has none; raises NotCertified."""
-    raise NotCertified(why)
 
 
 class _Writer:

@@ -16,7 +16,7 @@ from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.refine.case import Case, Ran
-from rewright.refine.certify import certificate, no_certificate
+from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import findings
 from rewright.refine.numbered import aligned, told
@@ -118,14 +118,15 @@ def _answer(
         reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
         return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
     if not proof.failed:
-        verdict = _proved(question, sequential, program, known, expected, proof, stats, notes)
+        if proof.pairing is not None:  # written down under names that say which outputs belong together
+            sequential, program = aligned(sequential, program, proof.pairing)
+        verdict = _proved(sequential, program, known, expected, proof, stats, notes)
         return audited(verdict, sequential, program) if audit else verdict
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)
     return _failed(case, proof, stats, notes, assumptions, deadline, suggest)
 
 
 def _proved(
-    question: Question,
     sequential: Graph,
     program: RankProgram,
     known: Relations,
@@ -137,8 +138,6 @@ def _proved(
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
     write = partial(certificate, sequential, replace(program, inputs=known.placements), known, expected)
-    if question.has_unknowns:
-        write = partial(no_certificate, "programs with tensors whose values were not captured have none yet")
     assumptions = tuple(proof.assumptions)
     return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write)
 

@@ -22,8 +22,6 @@ class Question:
     sequential: Graph
     program: RankProgram
     assumptions: tuple[str, ...] = ()
-    has_unknowns: bool = True
-    """Whether the programs are not just those that were asked about."""
 
 
 def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:
@@ -34,7 +32,7 @@ def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:
     masked entries are filled with, and then left open.
     """
     if not any(map(unknowns, (sequential, *program.graphs))):
-        yield Question(sequential, program, has_unknowns=False)
+        yield Question(sequential, program)
         return
     shared = _matched(sequential, program)
     scalars = [name for name, what in unknowns(shared.sequential).items() if _is_scalar(shared, name, what)]

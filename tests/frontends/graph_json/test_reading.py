@@ -72,6 +72,7 @@ def test_constants_and_random_masks_are_inputs_with_a_place() -> None:
     assert run(graph, values)["output.0"].tolist() == [9.0, 7.0]
 
 
+@pytest.mark.unaudited("the checker has no rules for a function without a denotation")
 def test_an_unknown_function_of_equal_operands_is_equal() -> None:
     c = Capture()
     x = c.input("x", [2, 2])
