@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-rules bench-ir clean
+.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-captured bench-rules bench-ir clean
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -28,6 +28,7 @@ help:
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make bench-refine  time to prove by phase, as a table"
+	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
 	@echo "make clean         removes what the other targets made"
@@ -84,6 +85,9 @@ mutants-checker: $(VENV)/.dev
 
 bench-refine: $(VENV)/.dev
 	@$(BIN)/python -m bench.refine
+
+bench-captured: $(VENV)/.dev
+	@$(BIN)/python -m bench.captured $(CAPTURES)
 
 bench-rules: $(VENV)/.dev
 	@$(BIN)/python -m bench.rules

@@ -21,6 +21,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
+from rewright.ir.unknowns import unread
 from rewright.proof.files import check_name
 from rewright.refine.verdict import Verdict
 from rewright.report import document, print_verdict
@@ -65,7 +66,8 @@ def refine(
     left = source.sequential(sequential)
     right = source.distributed(distributed)
     if relations is not None:
-        check_relations(relations, given.relations, tensors(left, left.inputs), right.mesh, "input")
+        needed = {name: what for name, what in given.relations.items() if name not in unread(left)}
+        check_relations(relations, needed, tensors(left, left.inputs), right.mesh, "input")
         check_relations(relations, given.expect, tensors(left, left.outputs), right.mesh, "output")
     verdict = prove(left, right, given, budget, progress)
     written = save(verdict, certificate, progress) if certificate is not None else None

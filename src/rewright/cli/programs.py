@@ -49,32 +49,37 @@ class Source:
         """The distributed program: one function, one file of all ranks, or one graph file per rank."""
         if len(texts) == 1 and is_function_name(texts[0]):
             return self._capture_ranks(texts[0])
-        programs = [self.file(text) for text in texts]
-        if len(programs) == 1 and isinstance(programs[0], RankProgram):
-            return self._checked(programs[0], texts[0])
-        graphs = [program for program in programs if isinstance(program, Graph)]
-        if len(graphs) < len(programs):
-            odd = next(text for text, program in zip(texts, programs, strict=True) if isinstance(program, RankProgram))
-            raise RewrightError(f"{odd} holds the programs of all ranks; give it alone, or one graph file per rank")
-        from rewright.frontends.ranks import ranks
+        if len(texts) == 1:
+            program = self.file(texts[0], Mesh.of(self.mesh).size if self.mesh else None)
+            if isinstance(program, RankProgram):
+                return self._checked(program, texts[0])
+        from rewright.frontends.files import load_ranks
 
-        return ranks(graphs, self.mesh or {"rank": len(graphs)})
+        for text in texts:
+            if is_function_name(text):
+                raise RewrightError(f"{text} is no saved program; save it first with rewright capture")
+        with self.progress.phase("load", f"reading {len(texts)} files"):
+            return load_ranks(texts, self.mesh)
 
     def _checked(self, program: RankProgram, text: str) -> RankProgram:
         """The program, whose mesh must be the one that was given."""
+        if self.mesh is not None and not program.inputs and len(program.mesh.axes) == 1:
+            from rewright.frontends.ranks import ranks
+
+            return ranks(program.graphs, self.mesh)  # captured without a mesh: the axes are the user's to name
         if self.mesh is not None and program.mesh != Mesh.of(self.mesh):
             axes = ",".join(f"{name}={size}" for name, size in program.mesh.axes)
             raise RewrightError(f"{text} holds the programs of the mesh {axes}; leave --mesh out")
         return program
 
-    def file(self, text: str) -> Program:
+    def file(self, text: str, devices: int | None = None) -> Program:
         """A program saved earlier."""
         from rewright.frontends.files import load
 
         if is_function_name(text):
             raise RewrightError(f"{text} is no saved program; save it first with rewright capture")
         with self.progress.phase("load", f"reading {text}"):
-            return load(text)
+            return load(text, devices)
 
     def capture(self, text: str) -> Program:
         """The program of a function: of all ranks where a mesh was given, else sequential."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from rewright.frontends import graph_json, hlo
+from rewright.frontends.graph_json.document import is_document
+from rewright.frontends.ranks import ranks
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -13,23 +17,102 @@ from rewright.ir.json_form import decode, encode, from_json, to_json
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.text import print_graph
 from rewright.ops import REGISTRY
-from rewright.ops.files import decode_json, explained, extension_of, load_graph, read_text, save_graph, write_text
+from rewright.ops.files import (
+    decode_json,
+    decode_text,
+    explained,
+    extension_of,
+    load_graph,
+    read_bytes,
+    read_text,
+    save_graph,
+    write_text,
+)
 
 FORMAT = "rewright.ranks"
 VERSION = 1
+HLO_EXTENSIONS = (".pb", ".hlo", ".txt")
+"""Of files that are read and never written."""
 
 Path = str | os.PathLike[str]
 
 
-def load(path: Path) -> Graph | RankProgram:
-    """Read what :func:`save` wrote: ``.rwt`` is text, ``.json`` and ``.json.gz`` are JSON.
+def load(path: Path, devices: int | None = None) -> Graph | RankProgram:
+    """Read a program: what :func:`save` wrote, or what others captured.
 
-    Raises RewrightError for an unknown extension, a file that cannot be read, and contents that are no program.
+    ``.rwt`` is text, ``.json`` and ``.json.gz`` are our JSON or ``graph-json/1``; a folder holds one ``graph-json/1``
+    file a rank. ``.pb`` is an HloModuleProto, ``.hlo`` and ``.txt`` are HLO text; ``devices`` says for how many devices
+    a module is that does not. Raises RewrightError for an unknown extension, a file that cannot be read, and contents
+    that are no program, UnsupportedOperator for an operator that has no lowering.
     """
+    if os.path.isdir(path):
+        return _from_files(_files_in(path))
+    if _is_hlo(path):
+        return _hlo(path, devices)
     if extension_of(path) == ".rwt":
         return load_graph(path)
+    data = _json(path)
+    return explained(path, lambda: graph_json.read_alone(data) if is_document(data) else _from_json(data))
+
+
+def load_ranks(paths: Sequence[Path], mesh: Mapping[str, int] | None = None) -> RankProgram:
+    """The program whose ranks are one graph file each; a ``graph-json/1`` file knows its own rank.
+
+    Raises RewrightError where a file is no graph, holds the programs of all ranks, or does not fit the others.
+    """
+    if all(_is_json(path) for path in paths):
+        data = [_json(path) for path in paths]
+        if all(map(is_document, data)):
+            program = graph_json.read_ranks(data)
+            return program if mesh is None else ranks(program.graphs, mesh)
+    graphs: list[Graph] = []
+    for path in paths:
+        program = load(path)
+        if isinstance(program, RankProgram):
+            raise RewrightError(
+                f"{os.fspath(path)} holds the programs of all ranks; give it alone, or one graph file per rank"
+            )
+        graphs.append(program)
+    return ranks(graphs, mesh or {"rank": len(graphs)})
+
+
+def _is_hlo(path: Path) -> bool:
+    return os.fspath(path).endswith(HLO_EXTENSIONS)
+
+
+def _hlo(path: Path, devices: int | None) -> Graph | RankProgram:
+    contents = read_bytes(path)
+    if os.fspath(path).endswith(".pb"):
+        return explained(path, lambda: hlo.read_proto(contents, devices))
+    text = explained(path, lambda: decode_text(contents))
+    return explained(path, lambda: hlo.read_text(text, devices))
+
+
+def _json(path: Path) -> object:
     text = read_text(path)
-    return explained(path, lambda: _from_json(decode_json(text)))
+    return explained(path, lambda: decode_json(text))
+
+
+def _is_json(path: Path) -> bool:
+    return not os.path.isdir(path) and not _is_hlo(path) and extension_of(path) != ".rwt"
+
+
+def _files_in(folder: Path) -> list[str]:
+    """The JSON files of a folder, in order of their names."""
+    try:
+        found = sorted(entry.path for entry in os.scandir(folder) if entry.name.endswith((".json", ".json.gz")))
+    except OSError as error:
+        raise RewrightError(f"cannot read {os.fspath(folder)}: {error.strerror}; check the path") from None
+    if not found:
+        raise RewrightError(f"{os.fspath(folder)} holds no .json and no .json.gz file; name a folder with one a rank")
+    return found
+
+
+def _from_files(paths: Sequence[str]) -> Graph | RankProgram:
+    """One graph, or the program of all ranks; programs of several graphs in one folder are not told apart."""
+    if len(paths) == 1:
+        return load(paths[0])
+    return explained(os.path.dirname(paths[0]), lambda: load_ranks(paths))
 
 
 def save(program: Graph | RankProgram, path: Path) -> None:

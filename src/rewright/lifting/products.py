@@ -43,7 +43,7 @@ def _identified(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Ad
     single = {v for v, n in enumerate(lengths) if n == 1}
     if not single:
         return None
-    for many, one in _readings(sources, factor, lengths, single):
+    for many, one in _readings(algebra, sources, factor, lengths, single):
         view = algebra.settle(dims, [_product(algebra, a, one) for a in many])
         if algebra.is_familiar(view):
             return view
@@ -80,17 +80,18 @@ def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:
 
 
 def _readings(
-    sources: Sequence[Addend], factor: Addend, lengths: Sequence[Dim], single: Set[int]
+    algebra: Algebra, sources: Sequence[Addend], factor: Addend, lengths: Sequence[Dim], single: Set[int]
 ) -> Iterator[tuple[Sequence[Addend], Addend]]:
     """Ways to read indices of one value in a product: of either side renamed, left out or added."""
     for left, right in product(_loosened(sources, single), _loosened((factor,), single)):
         yield left, right[0]
-        for one in _relinked(right[0], lengths, single):
+        known = algebra.terms.strides(right[0].term, left[0].term)
+        for one in _relinked(right[0], lengths, single, known):
             yield left, one
         if len(left) == 1:
-            for one in _relinked(left[0], lengths, single):
+            for one in _relinked(left[0], lengths, single, algebra.terms.strides(left[0].term, right[0].term)):
                 yield (one,), right[0]
-                for other in _relinked(right[0], lengths, single & used(one.access)):
+                for other in _relinked(right[0], lengths, single & used(one.access), known):
                     yield (one,), other
 
 
@@ -109,8 +110,14 @@ def _loosened(addends: Sequence[Addend], single: Set[int]) -> list[Sequence[Adde
     return [addends] if free == list(addends) else [addends, free]
 
 
-def _relinked(addend: Addend, lengths: Sequence[Dim], single: Set[int]) -> Iterator[Addend]:
-    """An addend with its own indices of one value renamed, or others added as the outermost of some index."""
+def _relinked(
+    addend: Addend, lengths: Sequence[Dim], single: Set[int], known: Set[tuple[int, Dim]]
+) -> Iterator[Addend]:
+    """An addend with its own indices of one value renamed, or others added as an outer part of some index.
+
+    Such a part is as far apart as the index reaches, or as in products that are known: a rank that holds some of the
+    heads that share a key does not tell how many share it.
+    """
     access = addend.access
     mine = single & used(access)
     for old, new in product(sorted(mine), sorted(single - mine)):
@@ -120,5 +127,6 @@ def _relinked(addend: Addend, lengths: Sequence[Dim], single: Set[int]) -> Itera
             reach: Dim = 1
             for v, stride in strides:
                 reach = max(reach, stride * lengths[v], key=magnitude) if v >= 0 else reach
-            longer = (low, tuple(sorted((*strides, (new, reach)))))
-            yield replace(addend, access=(*access[:place], longer, *access[place + 1 :]))
+            for step in dict.fromkeys((reach, *sorted((s for axis, s in known if axis == place), key=magnitude))):
+                longer = (low, tuple(sorted((*strides, (new, step)))))
+                yield replace(addend, access=(*access[:place], longer, *access[place + 1 :]))

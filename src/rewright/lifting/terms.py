@@ -29,6 +29,7 @@ _FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or
 _PLAIN = frozenset({"apply", "add", "take", "input", "index", "size"})
 _NOTHING = frozenset[int]()
 _LONGEST = 24
+_MOST_PRODUCTS = 32
 """Products and sums longer than this are not flattened further, which costs proofs and never soundness."""
 
 
@@ -72,6 +73,8 @@ class Terms:
         """The terms whose values guards inside a term test."""
         self.infinite: set[int] = set()
         """Terms that may be infinite: they never cancel."""
+        self.products: dict[int, list[int]] = {}
+        """By term the products that it is a factor of, as they were made."""
         self.one = self._add(("number", 1), (), 0)
         self.index = self._add(("index",), (), 1)
 
@@ -209,7 +212,26 @@ class Terms:
                 factors.append((term, access))
         if not factors:
             return self.one, ()
-        return factors[0] if len(factors) == 1 else self.apply("multiply", factors)
+        if len(factors) == 1:
+            return factors[0]
+        found = self.apply("multiply", factors)
+        for term in {term for term, _ in factors}:
+            known = self.products.setdefault(term, [])
+            if found[0] not in known[-1:]:
+                known.append(found[0])
+        return found
+
+    def strides(self, term: int, other: int) -> set[tuple[int, Dim]]:
+        """How products of two terms read the first: along which of its axes with which strides."""
+        found: set[tuple[int, Dim]] = set()
+        for made in self.products.get(term, ())[:_MOST_PRODUCTS]:
+            children = self.children(made)
+            if other not in children:
+                continue
+            for child, access in zip(children, self.accesses(made), strict=True):
+                if child == term:
+                    found.update((place, stride) for place, (_, strides) in enumerate(access) for _, stride in strides)
+        return found
 
     def add(self, addends: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
         """The flat sum with its leading coefficient moved outwards; None where it is zero."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import zlib
@@ -18,6 +19,8 @@ from rewright.ir.text import print_graph
 from rewright.ops import REGISTRY
 
 Contents = TypeVar("Contents")
+LARGEST = 1 << 30
+"""Bytes of the largest file that is read, unpacked."""
 EXTENSIONS = (".rwt", ".json", ".json.gz")
 
 
@@ -58,13 +61,41 @@ def extension_of(path: str | os.PathLike[str]) -> str:
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """The text of a file, decompressed where its extension says so; raises RewrightError."""
-    extension = extension_of(path)
+    packed = extension_of(path) == ".json.gz"
+    contents = read_bytes(path)
     try:
-        contents = Path(path).read_bytes()
-        return (gzip.decompress(contents) if extension == ".json.gz" else contents).decode("utf-8")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        advice = "check the path" if isinstance(error, OSError) and error.errno else "save the program again"
-        raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}; {advice}") from None
+        unpacked = _unpacked(contents) if packed else contents
+    except (OSError, EOFError, zlib.error) as error:
+        raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}; save the program again") from None
+    try:
+        return decode_text(unpacked)
+    except RewrightError as error:
+        raise RewrightError(f"cannot read {os.fspath(path)}: {error}") from None
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The contents of a file; raises RewrightError."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise RewrightError(f"cannot read {os.fspath(path)}: {_reason(error)}; check the path") from None
+
+
+def decode_text(contents: bytes) -> str:
+    """UTF-8 as text; raises RewrightError."""
+    try:
+        return contents.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RewrightError(f"{_reason(error)}; save the program again") from None
+
+
+def _unpacked(contents: bytes) -> bytes:
+    """What was compressed, up to a size that no program has: a few bytes may stand for more than there is memory."""
+    with gzip.GzipFile(fileobj=io.BytesIO(contents)) as file:
+        found = file.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise OSError(f"it holds more than {LARGEST >> 20:,} MiB")
+    return found
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -95,7 +126,7 @@ def explained(path: str | os.PathLike[str], read: Callable[[], Contents]) -> Con
     try:
         return read()
     except RewrightError as error:
-        raise RewrightError(f"{os.fspath(path)}: {error}") from None
+        raise RewrightError(f"{os.fspath(path)}: {' '.join(str(error).split())}") from None
 
 
 def _reason(error: Exception) -> str:

@@ -57,6 +57,8 @@ class Constant(TensorOperator):
                 f"constant of type {self.tensor} has {len(self.values)} values; "
                 f"give one, or {self.tensor.size()} in row-major order"
             )
+        if self.tensor.dtype.is_integer and any(not -(1 << 63) <= value < 1 << 64 for value in self.values):
+            raise TypeMismatch(f"constant of type {self.tensor} has a value of more than 64 bits; give a smaller one")
         return self.tensor
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:

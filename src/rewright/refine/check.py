@@ -17,6 +17,7 @@ from rewright.lifting.programs import BudgetExceeded, Lifted, Lifter
 from rewright.lifting.value import Value
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.inputs import input_values
+from rewright.refine.numbered import Pairing, are_numbered, pair
 from rewright.refine.outputs import equation, holds, infer
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations
 from rewright.refine.verdict import OutputRelation
@@ -39,6 +40,8 @@ class Proof:
     failed: list[str] = field(default_factory=list[str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     assumptions: list[str] = field(default_factory=list[str])
+    pairing: Pairing | None = None
+    """For outputs without names whose numbers differ on both sides: which belong together."""
     mismatch: CollectiveMismatch | None = None
     out_of_time: bool = False
 
@@ -108,6 +111,11 @@ def _lift(
         proof.mismatch = error
         return proof
     started = time.perf_counter()
+    if are_numbered(sequential, program.graphs):
+        _pair(proof, program)
+        seconds["relate outputs"] = time.perf_counter() - started
+        proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
+        return proof
     for name in sequential.outputs:
         if journal is None:
             _relate(proof, name, program, expected.get(name))
@@ -158,6 +166,21 @@ def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement |
     proof.relations[name] = _relation(name, found, mesh, expected, fine)
 
 
+def _pair(proof: Proof, program: RankProgram) -> None:
+    """Relate outputs that have no names by what they are."""
+    found = proof.pairing = pair(proof.lifter, proof.sequential, proof.ranks, program.mesh)
+    for name, (label, placement) in found.related.items():
+        text = equation(name, placement, program.mesh, label)
+        proof.relations[name] = OutputRelation(name, str(placement), text, None, True)
+    for name in found.alone:
+        text = f"{name} is an index or a mask made of integer inputs alone, which every rank holds"
+        proof.relations[name] = OutputRelation(name, "", text, None, True)
+    for name in found.failed:
+        proof.relations[name] = OutputRelation(name, "", f"{name} is not related", None, False)
+    proof.relations = {name: proof.relations[name] for name in proof.sequential.graph.outputs}
+    proof.failed += [*found.failed, *(f"{name} of the ranks" for name in found.unclaimed)]
+
+
 def _relation(name: str, found: Placement, mesh: Mesh, expected: Placement | None, fine: bool) -> OutputRelation:
     return OutputRelation(name, str(found), equation(name, found, mesh), _text(expected), fine)
 
@@ -177,6 +200,8 @@ def _facts(lifter: Lifter) -> list[str]:
     found: list[str] = []
     terms = lifter.algebra.terms
     for term, region in lifter.algebra.facts.known.items():
+        if any(low is None and high is None for ((low, high),), _ in region):
+            continue  # says nothing
         names = sorted(terms.inputs(term))
         what = " and ".join(names) if terms.label(term)[0] == "input" else f"an index made of {', '.join(names)}"
         sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)

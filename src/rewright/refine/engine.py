@@ -11,6 +11,7 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.unknowns import unknowns
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
@@ -18,9 +19,11 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.explain import findings
+from rewright.refine.numbered import aligned, told
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
 from rewright.refine.solving import reads
 from rewright.refine.twin.twin import TwinResult, make_twin
+from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
 
 
@@ -67,11 +70,37 @@ def answer(
     deadline = None if budget is None else time.monotonic() + budget
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
+    verdict: Verdict | None = None
+    for question in questions(sequential, program):
+        found = _answer(question, relations, expect, deadline, budget, suggest, audit)
+        if verdict is None or found.status == "proved":
+            verdict = found
+        if found.status == "proved":
+            break
+    assert verdict is not None
+    return verdict
+
+
+def _answer(
+    question: Question,
+    relations: Given | None,
+    expect: Given | None,
+    deadline: float | None,
+    budget: float | None,
+    suggest: bool,
+    audit: bool,
+) -> Verdict:
+    sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, relations)
     expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
     known = settled(sequential, program, known, expected)
     expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
+    unknown = said(sequential, known.placements)
+    known = replace(known, assumptions=(*known.assumptions, *question.assumptions, *unknown))
     proof = attempt(sequential, program, known, expected, deadline)
+    if proof.failed and proof.pairing is not None:
+        sequential, program = aligned(sequential, program, proof.pairing)
+        proof = attempt(sequential, program, known, expected, deadline)
     stats = Stats(
         len(sequential),
         sum(len(graph) for graph in program.graphs),
@@ -79,7 +108,7 @@ def answer(
         dict(proof.lifter.steps),
         dict(proof.seconds),
     )
-    notes = program.notes
+    notes = (*program.notes, *(() if proof.pairing is None else told(proof.pairing)))
     assumptions = tuple(proof.assumptions)
     if proof.mismatch:
         why = str(proof.mismatch)
@@ -89,7 +118,9 @@ def answer(
         reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
         return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
     if not proof.failed:
-        verdict = _proved(sequential, program, known, expected, proof, stats)
+        if proof.pairing is not None:  # written down under names that say which outputs belong together
+            sequential, program = aligned(sequential, program, proof.pairing)
+        verdict = _proved(sequential, program, known, expected, proof, stats, notes)
         return audited(verdict, sequential, program) if audit else verdict
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)
     return _failed(case, proof, stats, notes, assumptions, deadline, suggest)
@@ -102,11 +133,12 @@ def _proved(
     expected: Mapping[str, Placement],
     proof: Proof,
     stats: Stats,
+    notes: tuple[str, ...],
 ) -> Verdict:
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
     write = partial(certificate, sequential, replace(program, inputs=known.placements), known, expected)
-    notes, assumptions = program.notes, tuple(proof.assumptions)
+    assumptions = tuple(proof.assumptions)
     return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write)
 
 
@@ -142,17 +174,17 @@ def _failed(
     stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
-        reason = f"{_counted(proof, 'wrong')}: {twin.reason}"
+        wrong = [name for name in proof.failed if name in twin.wrong_outputs] or proof.failed
+        reason = f"{_counted(wrong, proof, 'wrong')}: {twin.reason}"
     else:
-        reason = f"{_counted(proof, 'not related')}; {twin.reason}"
+        reason = f"{_counted(proof.failed, proof, 'not related')}; {twin.reason}"
     return Verdict(status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason)
 
 
-def _counted(proof: Proof, what: str) -> str:
-    failed, count = len(proof.failed), len(proof.relations)
-    if failed == 1:
-        return f"the output {proof.failed[0]} is {what}"
-    return f"{failed} of {count} outputs are {what}, {proof.failed[0]} first"
+def _counted(names: Sequence[str], proof: Proof, what: str) -> str:
+    if len(names) == 1:
+        return f"the output {names[0]} is {what}"
+    return f"{len(names)} of {len(proof.relations)} outputs are {what}, {names[0]} first"
 
 
 def _run_twin(case: Case, proof: Proof) -> Ran:
@@ -195,10 +227,11 @@ def _check(sequential: Graph, program: RankProgram) -> None:
             f"no output of the sequential program ({', '.join(missing[:3])}) is one of the ranks ({names}); "
             "give the outputs equal names"
         )
-    reference = program.graphs[0]
+    reference = set(program.graphs[0].inputs) - set(unknowns(program.graphs[0]))
     for rank, graph in enumerate(program.graphs):
-        if set(graph.inputs) != set(reference.inputs):
-            odd = sorted(set(graph.inputs) ^ set(reference.inputs))[0]
+        own = set(graph.inputs) - set(unknowns(graph))
+        if own != reference:
+            odd = sorted(own ^ reference)[0]
             raise RewrightError(
                 f"input {odd!r} exists only on some ranks, rank 0 and rank {rank} differ; give it to all"
             )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
+from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import RewrightError
-from rewright.ir.placement import Mesh, Placement, place
+from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.lifting.algebra import align
-from rewright.lifting.layout import tidy
+from rewright.lifting.index import Index
+from rewright.lifting.layout import reshape, slice_axis, tidy
 from rewright.lifting.programs import Lifter
 from rewright.lifting.readings import plain
 from rewright.lifting.reduction import combine, split_alike
-from rewright.lifting.value import NotAView, Value, View
+from rewright.lifting.value import NotAView, Value, View, with_digits
 
 _MOST_CANDIDATES = 64
 
@@ -29,11 +31,22 @@ def same(lifter: Lifter, left: Value, right: Value) -> bool:
         if cut is not None:
             return all(same(lifter, *row) for row in cut.rows)
         algebra = lifter.algebra
-        views = align([v for v in (left, right) if isinstance(v, View)])
+        views = align([_without_ones(v) for v in (left, right) if isinstance(v, View)])
         first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
     except NotAView:
         return False
     return first == second
+
+
+def _without_ones(view: View) -> View:
+    """The view without parts of axes that have one value: a rank's only head among those that share a key, say."""
+    replacements: list[Index] = []
+    for digits in view.dims:
+        for digit in digits:
+            kept = sum(len(index[1]) for index in replacements)
+            replacements.append((0, ()) if digit == 1 else (0, ((kept, 1),)))
+    dims = tuple(tuple(digit for digit in digits if digit != 1) for digits in view.dims)
+    return with_digits(view, dims, replacements)
 
 
 def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Placement, mesh: Mesh) -> bool:
@@ -45,7 +58,7 @@ def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Pla
             continue
         done.add(group)
         try:
-            wanted = tidy(lifter.window(value, placement, rank))
+            wanted = tidy(_window(lifter, value, placement, rank))
             if placement.partial:
                 kind = {"sum": "sum", "max": "maximum", "min": "minimum"}[placement.reduction]
                 held = combine(lifter.algebra, kind, [locals_[r] for r in group])
@@ -56,6 +69,26 @@ def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Pla
         if not same(lifter, wanted, held):
             return False
     return True
+
+
+def _window(lifter: Lifter, value: Value, placement: Placement, rank: int) -> Value:
+    """What a rank holds of a value; pieces of equal blocks are one slice of an axis of blocks."""
+    for axis, runs in enumerate(placement.runs[rank]):
+        if len(runs) > 1:
+            (start, length), size = runs[0], value.shape[axis]
+            spacing = divide(size, len(runs))
+            if spacing is None or any(run != (start + k * spacing, length) for k, run in enumerate(runs)):
+                return lifter.window(value, placement, rank)
+            shape = list(value.shape)
+            shape[axis : axis + 1] = [len(runs), spacing]
+            part = slice_axis(reshape(value, tuple(shape)), axis + 1, start, start + length)
+            shape[axis : axis + 2] = [len(runs) * length]
+            value = reshape(part, tuple(shape))
+        elif runs:
+            value = slice_axis(value, axis, runs[0][0], runs[0][0] + runs[0][1])
+        else:
+            value = slice_axis(value, axis, 0, 0)
+    return value
 
 
 def infer(lifter: Lifter, value: Value, locals_: Sequence[Value], mesh: Mesh) -> Placement | None:
@@ -76,6 +109,7 @@ def _candidates(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[
         placement = _fitting(value, locals_, mesh, spelled)
         if placement is not None:
             yield placement
+    yield from _strided(value, locals_, mesh)
     for count in range(1, len(mesh.axes) + 1):
         for partial in combinations(range(len(mesh.axes)), count):
             for spelled in clean:
@@ -84,6 +118,40 @@ def _candidates(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[
                     placement = _fitting(value, locals_, mesh, mixed)
                     if placement is not None:
                         yield placement
+
+
+def _strided(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[Placement]:
+    """Shards of an inner part of a flattened axis, as of the heads where batch and heads are one axis.
+
+    DTensor's ``_StridedShard``; the outer part is what the leading digits of a rank's axis say it is.
+    """
+    first, parts = locals_[0], mesh.size
+    if len(mesh.axes) != 1 or not isinstance(first, View) or any(v.shape != first.shape for v in locals_):
+        return
+    for axis, (size, own) in enumerate(zip(value.shape, first.shape, strict=True)):
+        if not isinstance(size, int) or not isinstance(own, int) or size != own * parts or parts == 1:
+            continue
+        if any(a != b for k, (a, b) in enumerate(zip(value.shape, first.shape, strict=True)) if k != axis):
+            continue
+        outer = 1
+        for digit in first.dims[axis][:-1]:
+            if not isinstance(digit, int):
+                break
+            outer *= digit
+            if outer > 1 and own % outer == 0:
+                yield strided_shard(value.shape, parts, axis, outer)
+
+
+def strided_shard(shape: Sequence[Dim], parts: int, axis: int, outer: int) -> Placement:
+    """An axis of ``outer`` equal blocks, each of which is split over all ranks of a mesh of one axis."""
+    size = shape[axis]
+    assert isinstance(size, int)
+    block, piece = size // outer, size // (outer * parts)
+    runs: list[tuple[AxisRuns, ...]] = []
+    for rank in range(parts):
+        own = tuple((start * block + rank * piece, piece) for start in range(outer))
+        runs.append(tuple(own if k == axis else ((0, n),) for k, n in enumerate(shape)))
+    return Placement(tuple(runs), (f"_StridedShard(dim={axis}, sf={outer})",))
 
 
 def _fitting(value: Value, locals_: Sequence[Value], mesh: Mesh, spelled: Sequence[str]) -> Placement | None:
@@ -95,16 +163,20 @@ def _fitting(value: Value, locals_: Sequence[Value], mesh: Mesh, spelled: Sequen
     return placement if all(s == v.shape for s, v in zip(shapes, locals_, strict=True)) else None
 
 
-def equation(name: str, placement: Placement, mesh: Mesh) -> str:
-    """``name = clean expression over rank tensors`` of a placement with at most one sharded mesh axis, else words."""
+def equation(name: str, placement: Placement, mesh: Mesh, label: str | None = None) -> str:
+    """``name = clean expression over rank tensors`` of a placement with at most one sharded mesh axis, else words.
+
+    ``label`` is what the ranks call it, where that is another name.
+    """
+    held = label or name
     busy = [k for k, text in enumerate(placement.printed) if text != "Replicate()"]
     if not busy:
-        return f"{name} = {name}@0"
-    if len(busy) > 1:
-        return f"{name} is held as {placement}"
+        return f"{name} = {held}@0"
+    if len(busy) > 1 or "Strided" in placement.printed[busy[0]]:
+        return f"{name} is held as {placement}" + (f" by {held}" if held != name else "")
     axis_name, size = mesh.axes[busy[0]]
     group = mesh.group(0, (axis_name,))
-    shown = [f"{name}@{r}" for r in group]
+    shown = [f"{held}@{r}" for r in group]
     if size > 4:
         shown = [*shown[:2], "..", shown[-1]]
     text = placement.printed[busy[0]]

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram, place
+from rewright.ir.unknowns import unknowns, unread
 from rewright.refine.equations import Equation
 from rewright.refine.inference import Inferred, by_shapes, decide, note
 
@@ -34,6 +35,8 @@ def input_relations(sequential: Graph, program: RankProgram, given: Given | None
     equations: list[Equation] = []
     for pattern, what in (given or {}).items():
         names = [n for n in sequential.inputs if n == pattern or fnmatchcase(n, pattern)]
+        if not names and pattern in unread(sequential):
+            continue
         if not names:
             raise RewrightError(f"relation {pattern!r} matches no input of the sequential program; see its inputs")
         for name in names:
@@ -66,7 +69,8 @@ def settled(
     if not relations.inferred.fitting:
         return relations
     chosen = decide(sequential, program, relations.placements, relations.inferred, expected)
-    assumed = (*relations.assumptions, *note(chosen, confirmed=relations.inferred.is_open))
+    inferred = {name: placement for name, placement in chosen.items() if name not in unknowns(sequential)}
+    assumed = (*relations.assumptions, *note(inferred, confirmed=relations.inferred.is_open))
     return Relations({**relations.placements, **chosen}, relations.equations, Inferred(), assumed)
 
 

@@ -300,7 +300,8 @@ def _moved_constants(program: RankProgram, site: Site) -> Iterator[tuple[str, Si
 
 def _constant_plus(shift: int) -> Replacement:
     def build(editor: Editor, node: Node) -> int:
-        assert isinstance(node.op, ops.Constant)
+        if not isinstance(node.op, ops.Constant):
+            raise TypeMismatch(f"{node.op.name} is no constant: the ranks have different operators here")
         return editor.add(ops.Constant(node.op.tensor, tuple(value + shift for value in node.op.values)))
 
     return build
@@ -323,4 +324,9 @@ def _reverse(editor: Editor, node: Node) -> int:
 
 
 def _with(**changes: object) -> Replacement:
-    return lambda editor, node: editor.add(replace(cast(Any, node.op), **changes), *node.operands)
+    def build(editor: Editor, node: Node) -> int:
+        if not all(hasattr(node.op, name) for name in changes):
+            raise TypeMismatch(f"{node.op.name} has no {', '.join(changes)}: the ranks have different operators here")
+        return editor.add(replace(cast(Any, node.op), **changes), *node.operands)
+
+    return build

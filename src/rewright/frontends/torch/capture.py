@@ -41,5 +41,7 @@ def capture(
 
 def with_metadata(graph: Graph, traced: Trace) -> Graph:
     """The graph with what the trace noted and assumed."""
-    found = {"notes": "; ".join(traced.notes), "assumptions": "; ".join(traced.assumptions)}
+    lowered = graph.metadata.get("assumptions")
+    assumed = [*traced.assumptions, *([lowered] if lowered else [])]
+    found = {"notes": "; ".join(traced.notes), "assumptions": "; ".join(assumed)}
     return replace(graph, metadata=graph.metadata | {key: text for key, text in found.items() if text})

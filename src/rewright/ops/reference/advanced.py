@@ -41,6 +41,12 @@ def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
     ramps = _ramps(b, selection, points, b.type(x).shape)
     if ramps is not None and selection.axes == list(range(b.type(x).rank)):
         return b.add(ops.BroadcastInDim(points, ramps), x)
+    whole = _counted_through(b, selection, points, b.type(x).shape)
+    if whole is not None:
+        return rb.insert_ones(b, x, [selection.axes[0] + axis for axis in range(len(points)) if axis != whole])
+    picked = _one_per_row(b, x, selection, points)
+    if picked is not None:
+        return picked
     columns = [rb.broadcast(b, index, points) for _, index in selection.columns]
     found = indexing.gather_points(b, x, selection.axes, columns)
     place, kept = selection.place(), b.type(x).rank - len(columns)
@@ -50,6 +56,31 @@ def read(b: SimplifyingBuilder, x: int, selection: Selection) -> int:
         *range(len(points) + place, len(points) + kept),
     ]
     return rb.transpose(b, found, order)
+
+
+def _counted_through(b: SimplifyingBuilder, selection: Selection, points: Shape, shape: Shape) -> int | None:
+    """Along which axis of the points the only index tensor counts through its axis; the others have size one."""
+    ramps = _ramps(b, selection, points, shape)
+    if ramps is None or len(selection.columns) != 1:
+        return None
+    only = all(size == 1 for axis, size in enumerate(points) if axis != ramps[0])
+    return ramps[0] if only else None
+
+
+def _one_per_row(b: SimplifyingBuilder, x: int, selection: Selection, points: Shape) -> int | None:
+    """``x[arange(n), index]`` and its like: all axes are counted through, one after the other, but one."""
+    shape = b.type(x).shape
+    if selection.axes != list(range(len(shape))) or len(points) != len(shape) - 1:
+        return None
+    alone = {axis: _ramps(b, Selection(((axis, index),)), points, shape) for axis, index in selection.columns}
+    picking = [axis for axis, ramps in alone.items() if ramps is None]
+    if len(picking) != 1:
+        return None
+    axis = picking[0]
+    rest = Selection(tuple((k, index) for k, index in selection.columns if k != axis))
+    if _ramps(b, rest, points, shape) != tuple(range(len(points))):
+        return None
+    return indexing.pick(b, x, rb.broadcast(b, selection.columns[axis][1], points), axis)
 
 
 def _ramps(b: SimplifyingBuilder, selection: Selection, points: Shape, shape: Shape) -> tuple[int, ...] | None:
@@ -78,6 +109,9 @@ def write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kin
     kept = [size for axis, size in enumerate(kind_x.shape) if axis not in selection.axes]
     full = (*kept[:place], *points, *kept[place:])
     updates = rb.broadcast(b, updates, full)
+    if kind in ("replace", "sum") and _counted_through(b, selection, points, kind_x.shape) is not None:
+        written = rb.reshape(b, updates, kind_x.shape)
+        return written if kind == "replace" else rb.add(b, x, written)
     rows = _row_write(b, x, selection, updates, kind)
     if rows is not None:
         return rows

@@ -115,37 +115,48 @@ def wrapped(b: GraphBuilder, index: int, size: Dim) -> int:
     return rb.select(b, below, rb.add(b, index, extent), index)
 
 
-def is_nonnegative(b: GraphBuilder, position: int, depth: int = 8) -> bool:
-    """Whether an integer tensor is known to have no negative element."""
+def is_nonnegative(b: GraphBuilder, position: int, depth: int = 8, trusted: set[str] | None = None) -> bool:
+    """Whether an integer tensor is known to have no negative element.
+
+    With ``trusted`` that is assumed of inputs of the program, whose labels are added to it.
+    """
     node = b.node(position)
     op = node.op
+    if isinstance(op, ops.Input) and trusted is not None:
+        trusted.add(op.label)
+        return True
     if isinstance(op, ops.Constant):
         return all(value >= 0 for value in op.values)
     if isinstance(op, (ops.Iota, ops.TopK, ops.Sort)):
         return isinstance(op, ops.Iota) or op.result == "indices"
     if isinstance(op, ops.Convert):
-        return b.type(node.operands[0]).dtype is DType.BOOL or is_nonnegative(b, node.operands[0], depth - 1)
+        return b.type(node.operands[0]).dtype is DType.BOOL or is_nonnegative(b, node.operands[0], depth - 1, trusted)
     if depth == 0 or not isinstance(op, _KEEP_SIGN):
         return False
     if isinstance(op, ops.Select):
         condition, on_true, on_false = node.operands
-        guarded = _holds_unless(b, condition, on_false) or is_nonnegative(b, on_false, depth - 1)
-        return guarded and is_nonnegative(b, on_true, depth - 1)
+        guarded = _holds_unless(b, condition, on_false) or is_nonnegative(b, on_false, depth - 1, trusted)
+        return guarded and is_nonnegative(b, on_true, depth - 1, trusted)
     parts = node.operands[: 1 if isinstance(op, ops.Gather) else None]
-    return all(is_nonnegative(b, part, depth - 1) for part in parts)
+    return all(is_nonnegative(b, part, depth - 1, trusted) for part in parts)
 
 
 def _holds_unless(b: GraphBuilder, condition: int, position: int) -> bool:
-    """Whether ``t - c`` is not negative where a condition fails, because ``t < c`` is one of its alternatives.
+    """Whether ``t - c`` (or ``t``) is not negative where a condition fails, because it says ``t < c`` (or ``t < 0``).
 
     This is how the ranks of a split vocabulary make their local indices.
     """
     node, test = b.node(position), b.node(condition)
     if isinstance(test.op, ops.Or):
         return any(_holds_unless(b, part, position) for part in test.operands)
-    if not isinstance(node.op, ops.Subtract) or test.op != ops.Compare("LT"):
+    if test.op != ops.Compare("LT"):
         return False
-    amount, bound = _uniform(b, node.operands[1]), _uniform(b, test.operands[1])
+    bound = _uniform(b, test.operands[1])
+    if test.operands[0] == position:
+        return bound is not None and bound >= 0
+    if not isinstance(node.op, ops.Subtract):
+        return False
+    amount = _uniform(b, node.operands[1])
     return node.operands[0] == test.operands[0] and amount is not None and bound is not None and amount <= bound
 
 

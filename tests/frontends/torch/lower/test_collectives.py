@@ -7,8 +7,8 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from rewright import ops
+from rewright.frontends.aten.tables import supported
 from rewright.frontends.torch.lower import lower
-from rewright.frontends.torch.lower.tables import supported
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph
 from tests.frontends.torch.lower.executing import Function, program

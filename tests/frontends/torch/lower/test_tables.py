@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from rewright.frontends.torch.lower.__main__ import main, table
-from rewright.frontends.torch.lower.tables import FAMILIES, IGNORED, PURE, VIEWS, WRITES, functional_name, supported
-from rewright.frontends.torch.lower.walk import PLACEMENT
+from rewright.frontends.aten.__main__ import main, table
+from rewright.frontends.aten.lowering import PLACEMENT
+from rewright.frontends.aten.tables import FAMILIES, IGNORED, PURE, VIEWS, WRITES, functional_name, supported
 
 EXPORTED = [
     "view", "permute", "mul", "add", "_assert_tensor_metadata", "unsqueeze", "expand", "clone", "mm", "slice", "bmm",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context
-from rewright.frontends.torch.lower.pruning import pruned
+from rewright.frontends.aten.context import Context
+from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower.sizes import dim_of, type_of
-from rewright.frontends.torch.lower.views import Tensor
 from rewright.frontends.torch.lower.walk import Walk
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.ir.errors import CaptureError
@@ -29,7 +30,8 @@ def lower(traced: TracedProgram) -> Graph:
     where names and graph do not fit.
     """
     builder = SimplifyingBuilder()
-    walk = Walk(Context(builder, traced.groups, traced.rank), traced.spans, {})
+    context = Context(builder, traced.groups, traced.rank)
+    walk = Walk(context, traced.spans, {})
     arguments = _inputs(builder, traced)
     result = walk.run(traced.module, arguments)
     tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor)]
@@ -37,7 +39,9 @@ def lower(traced: TracedProgram) -> Graph:
         raise CaptureError(f"the program returns {len(tensors)} tensors, and {len(traced.outputs)} names are given")
     for name, tensor in zip(traced.outputs, tensors, strict=True):
         builder.output(name, tensor.read(builder))
-    return pruned(builder.build(), builder.superseded)
+    graph = pruned(builder.build(), builder.superseded)
+    assumed = {"assumptions": "; ".join(context.assumptions)} if context.assumptions else {}
+    return replace(graph, metadata=graph.metadata | assumed)
 
 
 def _inputs(builder: SimplifyingBuilder, traced: TracedProgram) -> list[Any]:

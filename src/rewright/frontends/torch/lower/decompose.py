@@ -12,7 +12,7 @@ from torch import _decomp as decompositions
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from rewright.frontends.torch.lower import tables
+from rewright.frontends.aten import tables
 from rewright.frontends.torch.lower.nodes import example, schema
 
 

@@ -8,9 +8,6 @@ from typing import Any, cast
 import torch
 import torch.fx
 
-from rewright.ir.errors import RewrightError
-from rewright.ir.types import SourceSpan
-
 
 def schema(node: torch.fx.Node) -> Any:
     """The schema of an ATen overload; None for any other function."""
@@ -57,9 +54,3 @@ def shares_memory(node: torch.fx.Node) -> bool:
 
 def _memory(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]
-
-
-def locate(node: torch.fx.Node, span: SourceSpan, error: RewrightError) -> str:
-    """The message of an error with the operator and its source line, once."""
-    text = str(error)
-    return text if text.startswith("operator ") else f"operator {operator_name(node)} at {span}: {text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.frontends.aten.context import Context, Table, Value
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import TensorType
@@ -40,6 +40,8 @@ def _averaged(c: Context, position: int, reduce_op: str, ranks: Sequence[int]) -
 
 def _all_reduce(c: Context, position: int, reduce_op: str, group: object) -> int:
     ranks = c.ranks(group)
+    if len(ranks) == 1:  # among one rank nothing moves
+        return position
     reduced = c.b.add(ops.AllReduce(_kind(reduce_op), (ranks,)), position)
     return _averaged(c, reduced, reduce_op, ranks)
 
@@ -49,6 +51,11 @@ def _all_reduce(c: Context, position: int, reduce_op: str, group: object) -> int
 )
 def all_reduce(c: Context, x: Value, reduce_op: str, group: object) -> int:
     return _all_reduce(c, x.position, reduce_op, group)
+
+
+@TABLE.register("vllm.all_reduce.default")
+def all_reduce_sum(c: Context, x: Value, group: object) -> int:
+    return _all_reduce(c, x.position, "sum", group)
 
 
 @TABLE.register("_c10d_functional.all_reduce_coalesced.default", "_c10d_functional.all_reduce_coalesced_.default")
@@ -62,7 +69,9 @@ def all_reduce_coalesced(c: Context, tensors: Sequence[Value], reduce_op: str, g
     "_c10d_functional_autograd.all_gather_into_tensor.default",
 )
 def all_gather(c: Context, x: Value, group_size: int, group: object) -> int:
-    return c.b.add(ops.AllGather(0, (c.ranks(group),)), _with_axis(c, x))
+    ranks = c.ranks(group)
+    whole = _with_axis(c, x)
+    return whole if len(ranks) == 1 else c.b.add(ops.AllGather(0, (ranks,)), whole)
 
 
 def _with_axis(c: Context, x: Value) -> int:
@@ -81,6 +90,8 @@ def all_gather_coalesced(c: Context, tensors: Sequence[Value], group_size: int, 
 )
 def reduce_scatter(c: Context, x: Value, reduce_op: str, group_size: int, group: object) -> int:
     ranks = c.ranks(group)
+    if len(ranks) == 1:
+        return x.position
     part = c.b.add(ops.ReduceScatter(_kind(reduce_op), 0, (ranks,)), x.position)
     return _averaged(c, part, reduce_op, ranks)
 
@@ -119,7 +130,7 @@ def broadcast(c: Context, x: Value, src: int, group: object) -> int:
     ranks = c.ranks(group)
     if not 0 <= src < len(ranks):
         raise UnsupportedOperator(f"a broadcast from position {src} of a group of {len(ranks)}; name a member")
-    return c.b.add(ops.CollectiveBroadcast(ranks[src], (ranks,)), x.position)
+    return x.position if len(ranks) == 1 else c.b.add(ops.CollectiveBroadcast(ranks[src], (ranks,)), x.position)
 
 
 @TABLE.register("rewright.send.default")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Number, Table, Value
+from rewright.frontends.aten.context import Context, Number, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import convolution as reference

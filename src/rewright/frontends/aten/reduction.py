@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Number, Table, Value
+from rewright.frontends.aten.context import Context, Number, Table, Value
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
@@ -72,6 +72,8 @@ TABLE.register("aten.all.default", "aten.all.dim", "aten.all.dims")(_truth("and"
 def first_index(c: Context, x: int, axis: int, *, largest: bool) -> int:
     """Index of the first largest (or smallest) element, the axis kept with size one."""
     rank = c.b.type(x).rank
+    if c.b.type(x).shape[axis] == 1:
+        return rb.splat(c.b, 0, c.b.type(x).shape, DType.I64)
     if not largest:
         x = c.b.add(ops.Not() if c.b.type(x).dtype is DType.BOOL else ops.Negate(), x)
     moved = rb.swap(c.b, x, axis, rank - 1)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.frontends.aten.context import Context, Table, Value
 from rewright.ir.dims import Dim
+from rewright.ir.types import DType
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import normalization as reference
 
 TABLE = Table()
+_EPSILON = {DType.F64: 2.0**-52, DType.F32: 2.0**-23, DType.BF16: 2.0**-7, DType.F16: 2.0**-10}
 
 
 @TABLE.register("aten.native_layer_norm.default")
@@ -84,7 +84,7 @@ def rms_norm(
 
 def _eps(c: Context, eps: float | None) -> float:
     """PyTorch's default is the distance from one to the next number of the dtype."""
-    return torch.finfo(c.fake().dtype).eps if eps is None else eps
+    return _EPSILON[c.result().dtype] if eps is None else eps
 
 
 @TABLE.register("aten._fused_rms_norm_backward.default")

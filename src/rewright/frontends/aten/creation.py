@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Number, Operand, Table, Value
+from rewright.frontends.aten.context import Context, Number, Operand, Table, Value
 from rewright.ir.dims import Dim
-from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.errors import TypeMismatch, UnsupportedOperator
 from rewright.ir.types import DType
 from rewright.ops.reference import building as rb
 
@@ -72,6 +72,13 @@ def arange(c: Context, end: Operand, **__: object) -> int:
 @TABLE.register("aten.arange.start", "aten.arange.start_step")
 def arange_start(c: Context, start: Operand, end: Operand, step: Number = 1, **__: object) -> int:
     kind = c.result()
+    if (
+        isinstance(start, int)
+        and isinstance(end, int)
+        and isinstance(step, int)
+        and len(range(start, end, step)) != (kind.shape[0])
+    ):
+        raise TypeMismatch(f"a ramp from {start} to {end} by {step} is not {kind}; capture it again")
     ramp = c.b.add(ops.Iota(kind, 0))
     scaled = rb.scaled(c.b, ramp, step)
     if start == 0:

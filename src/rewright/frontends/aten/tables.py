@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rewright.frontends.torch.lower import (
+from rewright.frontends.aten import (
     aliasing,
     attention,
     collectives,
@@ -17,6 +17,7 @@ from rewright.frontends.torch.lower import (
     normalization,
     pointwise,
     reduction,
+    vendor,
 )
 
 FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
@@ -30,12 +31,16 @@ FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
     "loss": loss.TABLE,
     "slice writes": mutation.TABLE,
     "collectives": collectives.TABLE,
+    "vendor kernels": vendor.TABLE,
+    "HLO in ATen graphs": vendor.HLO,
     "views": aliasing.TABLE,
     "writes": mutation.WRITES,
 }
 """Lowerings by family and by the name of the ATen overload."""
 
 VIEWS = aliasing.TABLE
+MUTATING = vendor.MUTATING
+"""Kernels that write into their operands, as ``auto_functionalized`` calls them."""
 WRITES = mutation.WRITES
 PURE: dict[str, Callable[..., Any]] = {
     name: function
@@ -43,6 +48,8 @@ PURE: dict[str, Callable[..., Any]] = {
     if family not in ("views", "writes")
     for name, function in table.items()
 }
+
+KNOWN = frozenset({*PURE, *VIEWS, *WRITES})
 
 IGNORED = frozenset(
     {
@@ -68,6 +75,8 @@ IGNORED = frozenset(
 
 def functional_name(name: str) -> str | None:
     """``aten.add.Tensor`` for ``aten.add_.Tensor``; None where the operator is not in place."""
+    if name.count(".") < 2:
+        return None
     namespace, operator, overload = name.split(".", 2)
     if not operator.endswith("_") or operator.startswith("__"):
         return None

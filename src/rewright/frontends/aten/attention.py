@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.frontends.aten.context import Context, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import attention as reference
 from rewright.ops.reference import building as rb
@@ -112,8 +112,7 @@ def flash(
 
 def _scratch(c: Context) -> tuple[None, ...]:
     """Sequence lengths, seeds and offsets: results that only a random kernel would read."""
-    values: Any = c.node.meta["val"]
-    return (None,) * (len(values) - 2)
+    return (None,) * (c.call.count - 2)
 
 
 @TABLE.register("aten._scaled_dot_product_flash_attention_backward.default")

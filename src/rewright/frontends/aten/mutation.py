@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewright.frontends.torch.lower import aliasing
-from rewright.frontends.torch.lower.context import Context, Operand, Table, Value
-from rewright.frontends.torch.lower.views import SliceStep, Step
+from rewright.frontends.aten import aliasing
+from rewright.frontends.aten.context import Context, Operand, Table, Value
+from rewright.frontends.aten.views import SliceStep, Step
 from rewright.ir.dims import Dim, Shape
 from rewright.ops.reference import building as rb
 

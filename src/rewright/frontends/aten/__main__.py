@@ -1,11 +1,11 @@
-"""``python -m rewright.frontends.torch.lower --list``: the operators that lower, as a Markdown table."""
+"""``python -m rewright.frontends.aten --list``: the operators that lower, as a Markdown table."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from rewright.frontends.torch.lower.tables import supported
+from rewright.frontends.aten.tables import supported
 
 
 def table() -> str:
@@ -19,7 +19,7 @@ def table() -> str:
 def main(arguments: Sequence[str]) -> None:
     """Print the table; exits with a line of usage for other arguments."""
     if list(arguments) != ["--list"]:
-        sys.exit("usage: python -m rewright.frontends.torch.lower --list")
+        sys.exit("usage: python -m rewright.frontends.aten --list")
     print(table())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewright.frontends.torch.lower.context import Context, Table, Value
+from rewright.frontends.aten.context import Context, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import loss as reference

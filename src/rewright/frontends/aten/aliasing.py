@@ -6,11 +6,10 @@ Each function gives the view steps from its first operand to its result, or one 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from rewright.frontends.torch.lower.context import Context, Table, Value
-from rewright.frontends.torch.lower.nodes import example
-from rewright.frontends.torch.lower.views import (
+from rewright.frontends.aten.call import Layout
+from rewright.frontends.aten.context import Context, Table, Value
+from rewright.frontends.aten.views import (
     BroadcastStep,
     DiagonalStep,
     ReshapeStep,
@@ -24,6 +23,7 @@ from rewright.ir.errors import UnsupportedOperator
 
 TABLE = Table()
 Steps = tuple[Step, ...]
+_MOST_PIECES = 65_536
 
 
 def _to_shape(x: Value, shape: Shape) -> Steps:
@@ -83,9 +83,12 @@ def view_dtype(c: Context, x: Value, dtype: object) -> Steps:
     "_c10d_functional.wait_tensor.default",
     "_c10d_functional._wrap_tensor_autograd.default",
     "aten.real.default",
+    "tg.log_tensor.default",
 )
-def identity(c: Context, x: Value, *_: object, **__: object) -> Steps:
-    return ()
+def identity(c: Context, x: Value, *_: object, **__: object) -> Steps | None:
+    """No step, but a new tensor where a capture writes a conversion in this way."""
+    kind = c.call.result(0)
+    return () if kind is None or kind.dtype is x.dtype else None
 
 
 @TABLE.register("aten.t.default", "aten.t_copy.default", "aten.numpy_T.default", "aten.mT.default")
@@ -185,16 +188,17 @@ def diagonal(c: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
 def as_strided(
     c: Context, x: Value, size: Sequence[Dim], stride: Sequence[Dim], storage_offset: Dim | None = None
 ) -> Steps:
-    return strided_steps(x, example(c.node.args[0]), tuple(size), tuple(stride), storage_offset)
+    return strided_steps(x, c.call.first_operand(), tuple(size), tuple(stride), storage_offset)
 
 
-def strided_steps(x: Value, fake: Any, size: Shape, stride: Shape, offset: Dim | None) -> Steps:
+def strided_steps(x: Value, memory: Layout | None, size: Shape, stride: Shape, offset: Dim | None) -> Steps:
     """Steps to a strided window on the memory of a contiguous tensor that is a slice and a permutation of it."""
-    start = offset if offset is not None else fake.storage_offset()
-    own = (tuple(fake.shape), tuple(fake.stride()), fake.storage_offset())
-    if own == (size, stride, start):
+    if memory is None or memory.offset is None:
+        raise UnsupportedOperator("as_strided of a tensor whose place in memory was not captured; use slices instead")
+    start = offset if offset is not None else memory.offset
+    if (memory.shape, memory.stride, memory.offset) == (size, stride, start):
         return ()
-    if not fake.is_contiguous() or fake.storage_offset() != 0:
+    if not memory.is_contiguous or memory.offset != 0:
         raise UnsupportedOperator("as_strided of a tensor that is not contiguous; use slices and transposes instead")
     order = sorted(range(len(size)), key=lambda axis: (-_number(stride[axis]), axis))
     inner: Dim = 1
@@ -215,11 +219,24 @@ def _number(size: Dim) -> int:
 
 
 @TABLE.register("aten.split.Tensor", "aten.split_copy.Tensor", "aten.tensor_split.sections", "aten.chunk.default")
-def split(c: Context, x: Value, _: Dim = 1, dim: int = 0, **__: object) -> tuple[Steps, ...]:
-    """The operand besides the axis is the size of a piece or the number of pieces: the traced results have both."""
+def split(c: Context, x: Value, parts: Dim = 1, dim: int = 0, **__: object) -> tuple[Steps, ...]:
+    """``parts`` is the size of a piece or the number of pieces; captured results say both."""
     axis = x.axis(dim)
-    results: Sequence[object] = example(c.node)
-    return _pieces(axis, [c.result(index).shape[axis] for index in range(len(results))])
+    known = [c.call.result(index) for index in range(c.call.count)]
+    sizes = [kind.shape[axis] for kind in known if kind is not None]
+    if len(sizes) < len(known):
+        sizes = _equal_sizes(x.shape[axis], parts, c.call.operator)
+    return _pieces(axis, sizes)
+
+
+def _equal_sizes(size: Dim, parts: Dim, operator: str) -> list[Dim]:
+    """The sizes of all pieces, where a capture has only those that are read."""
+    if not isinstance(size, int) or not isinstance(parts, int) or parts < 1 or "tensor_split" in operator:
+        raise UnsupportedOperator("a split whose results were not captured; split with sizes instead")
+    step = max(parts if ".split" in operator else -(-size // parts), 1)
+    if size > step * _MOST_PIECES:
+        raise UnsupportedOperator(f"a split of {size} into pieces of {step} has too many results; reshape instead")
+    return [min(step, size - start) for start in range(0, size, step)]
 
 
 @TABLE.register(

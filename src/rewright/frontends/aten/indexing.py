@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Number, Operand, Table, Value
+from rewright.frontends.aten.context import Context, Number, Operand, Table, Value
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
@@ -110,8 +110,18 @@ def _indices(c: Context, x: Value, indices: Indices) -> Selection | int:
             raise UnsupportedOperator("a mask of bytes as an index; convert it to bool and use torch.where")
         if index is not None:
             integers = rb.convert(c.b, index.position, DType.I64)
-            columns.append((axis, reference.wrapped(c.b, integers, x.shape[axis])))
+            columns.append((axis, _from_front(c, integers, x.shape[axis])))
     return Selection(tuple(columns))
+
+
+def _from_front(c: Context, index: int, size: Dim) -> int:
+    """Indices counted from the front; those that a captured program is given are taken to be."""
+    trusted: set[str] = set()
+    if not c.trusts_indices or not reference.is_nonnegative(c.b, index, trusted=trusted):
+        return reference.wrapped(c.b, index, size)
+    for label in sorted(trusted):
+        c.assume(f"no index in {label} is negative, which would count from the end")
+    return index
 
 
 @TABLE.register("aten.index.Tensor", "aten._unsafe_index.Tensor")

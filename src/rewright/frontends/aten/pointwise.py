@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 
 from rewright import ops
-from rewright.frontends.torch.lower.context import Context, Number, Operand, Table, Value
+from rewright.frontends.aten.context import Context, Number, Operand, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.operator import Operator
-from rewright.ir.types import DType
+from rewright.ir.types import DType, TensorType
 from rewright.ops.elementwise import Direction
 from rewright.ops.reference import activation, indexing
 from rewright.ops.reference import building as rb
@@ -181,7 +181,7 @@ def exp2(c: Context, x: Value) -> int:
 
 def _comparison(direction: Direction) -> Callable[[Context, Operand, Operand], int]:
     def lower(c: Context, x: Operand, y: Operand) -> int:
-        dtype = c.promoted()
+        dtype = c.promoted(x, y)
         if dtype is DType.BOOL and direction not in ("EQ", "NE"):
             dtype = DType.I64
         left, right = c.positions(x, y, dtype=dtype)
@@ -353,19 +353,30 @@ def to_copy(c: Context, x: Value, **_: object) -> int:
 
 @TABLE.register("aten.native_dropout.default")
 def native_dropout(c: Context, x: Value, p: float, train: bool | None) -> tuple[int, int]:
-    _refuse_dropout(p, train)
-    return x.position, rb.splat(c.b, True, x.shape, DType.BOOL)
+    if not p or train is False:
+        return x.position, rb.splat(c.b, True, x.shape, DType.BOOL)
+    mask = c.random("dropout", TensorType(x.shape, DType.BOOL))
+    if mask is None or p >= 1:
+        raise _random_dropout(p)
+    return _dropped(c, x, mask, 1 / (1 - p)), mask
+
+
+def _dropped(c: Context, x: Value, mask: int, scale: float) -> int:
+    return rb.scaled(c.b, rb.multiply(c.b, x.position, rb.convert(c.b, mask, x.dtype)), scale)
+
+
+@TABLE.register("aten.native_dropout_backward.default")
+def native_dropout_backward(c: Context, gradient: Value, mask: Value, scale: float) -> int:
+    return _dropped(c, gradient, mask.position, scale)
 
 
 @TABLE.register("aten.dropout.default")
 def dropout(c: Context, x: Value, p: float, train: bool) -> int:
-    _refuse_dropout(p, train)
-    return x.position
+    return native_dropout(c, x, p, train)[0]
 
 
-def _refuse_dropout(p: float, train: bool | None) -> None:
-    if p > 0 and train is not False:
-        raise UnsupportedOperator(f"dropout with p={p} is random; set the probability to 0 or call model.eval()")
+def _random_dropout(p: float) -> UnsupportedOperator:
+    return UnsupportedOperator(f"dropout with p={p} is random; set the probability to 0 or call model.eval()")
 
 
 @TABLE.register(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import torch
-import torch.fx
-
 from rewright import ops
-from rewright.frontends.torch.lower.nodes import example, example_result
-from rewright.frontends.torch.lower.sizes import dtype_of, type_of
+from rewright.frontends.aten.call import Call, promoted
 from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, TensorType
@@ -52,6 +48,9 @@ Lowered = int | tuple[int | None, ...]
 Function = Callable[..., Lowered]
 """The lowering of an operator that makes new tensors: (context, operands and attributes) -> node positions."""
 
+Unknown = Callable[[str, str, TensorType], int]
+"""Makes a tensor of which nothing is known but its type: (what it is, name of the node, type) -> position."""
+
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
 
@@ -71,40 +70,57 @@ class Table(dict[str, Callable[..., Any]]):
 
 
 class Context:
-    """Given to every lowering function; ``node`` is the operator being lowered."""
+    """Given to every lowering function; ``call`` is the operator being lowered."""
 
-    def __init__(self, builder: SimplifyingBuilder, groups: dict[str, tuple[int, ...]], rank: int) -> None:
+    def __init__(
+        self,
+        builder: SimplifyingBuilder,
+        groups: Mapping[str, tuple[int, ...]],
+        rank: int,
+        unknown: Unknown | None = None,
+        *,
+        trusts_indices: bool = False,
+    ) -> None:
         self.b = builder
         self.groups = groups
         self.rank = rank
-        self._node: torch.fx.Node | None = None
+        self.trusts_indices = trusts_indices
+        """Whether indices that are inputs of the program are assumed not to be negative."""
+        self.assumptions: dict[str, None] = {}
+        """What the lowering took for granted, in words, in order."""
+        self._unknown = unknown
+        self._call: Call | None = None
+
+    def assume(self, sentence: str) -> None:
+        """Note what is taken for granted of the program."""
+        self.assumptions[sentence] = None
 
     @property
-    def node(self) -> torch.fx.Node:
-        """The traced node being lowered."""
-        assert self._node is not None
-        return self._node
+    def call(self) -> Call:
+        """The call being lowered."""
+        assert self._call is not None
+        return self._call
 
-    def enter(self, node: torch.fx.Node) -> None:
-        """Start lowering a node."""
-        self._node = node
+    def enter(self, call: Call) -> Call | None:
+        """Start lowering a call; returns the one before."""
+        before, self._call = self._call, call
+        return before
 
-    def fake(self, index: int = 0) -> torch.Tensor:
-        """The fake tensor that tracing gave for a result."""
-        found = example_result(self.node, index)
-        if not isinstance(found, torch.Tensor):
-            raise UnsupportedOperator("the traced node does not say what tensor it gives; trace with fake tensors")
-        return found
+    def leave(self, before: Call | None) -> None:
+        """Go back to the call that was being lowered before."""
+        self._call = before
 
     def result(self, index: int = 0) -> TensorType:
-        """The type that tracing gave for a result."""
-        return type_of(self.fake(index))
+        """The type that the capture gave for a result."""
+        found = self.call.result(index)
+        if found is None:
+            raise UnsupportedOperator("the captured node does not say what tensor it gives; capture with fake tensors")
+        return found
 
-    def promoted(self) -> DType:
-        """The dtype in which PyTorch compares the first two operands."""
-        values = [example(argument) for argument in self.node.args[:2]]
-        first, second = (0 if isinstance(value, torch.SymInt) else value for value in values)
-        return dtype_of(torch.result_type(first, second))
+    def promoted(self, *operands: Operand) -> DType:
+        """The dtype in which PyTorch compares two operands."""
+        first, second = (x.type if isinstance(x, Value) else 0 if isinstance(x, SizeExpr) else x for x in operands)
+        return promoted(first, second)
 
     def position(self, operand: Operand, dtype: DType) -> int:
         """The node of an operand in a dtype; a number becomes a scalar constant."""
@@ -142,8 +158,14 @@ class Context:
             )
         return self.groups[name]
 
+    def random(self, what: str, kind: TensorType) -> int | None:
+        """Random values as an unknown of the program; None where a door has no unknowns."""
+        return self._unknown(f"random:{what}", self.call.site, kind) if self._unknown else None
+
     def uninitialized(self) -> int:
-        """Memory that nothing was written to: equal to no other tensor."""
+        """Memory that nothing was written to: an unknown of the program, or equal to no other tensor."""
         kind = self.result()
-        site = (("site", self.node.name), ("rank", self.rank))
+        if self._unknown is not None:
+            return self._unknown("memory", self.call.site, kind)
+        site = (("site", self.call.site), ("rank", self.rank))
         return self.b.add(ops.CustomCall("uninitialized", site, (kind,), 0))

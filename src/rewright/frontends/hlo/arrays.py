@@ -1,0 +1,362 @@
+"""HLO instructions on arrays: elementwise, layout, products, reductions, indexing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rewright import ops
+from rewright.frontends.hlo.context import Context, Value
+from rewright.frontends.hlo.module import Computation, Instruction
+from rewright.ir.errors import RewrightError, UnsupportedOperator
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType
+from rewright.ops.base import ReductionKind
+from rewright.ops.elementwise import Direction
+from rewright.ops.reference import building as rb
+from rewright.ops.scatter import ScatterKind
+
+Function = Callable[[Context, Instruction, Sequence[int]], int]
+TABLE: dict[str, Function] = {}
+"""By opcode, the lowering of instructions with one array as result."""
+
+_ELEMENTWISE: dict[str, Operator] = {
+    "abs": ops.Abs(),
+    "add": ops.Add(),
+    "and": ops.And(),
+    "ceil": ops.Ceil(),
+    "cosine": ops.Cosine(),
+    "divide": ops.Divide(),
+    "erf": ops.Erf(),
+    "exponential": ops.Exponential(),
+    "exponential-minus-one": ops.ExponentialMinusOne(),
+    "floor": ops.Floor(),
+    "is-finite": ops.IsFinite(),
+    "log": ops.Log(),
+    "log-plus-one": ops.LogPlusOne(),
+    "logistic": ops.Logistic(),
+    "maximum": ops.Maximum(),
+    "minimum": ops.Minimum(),
+    "multiply": ops.Multiply(),
+    "negate": ops.Negate(),
+    "not": ops.Not(),
+    "or": ops.Or(),
+    "power": ops.Power(),
+    "remainder": ops.Remainder(),
+    "round-nearest-even": ops.RoundNearestEven(),
+    "rsqrt": ops.Rsqrt(),
+    "select": ops.Select(),
+    "sign": ops.Sign(),
+    "sine": ops.Sine(),
+    "sqrt": ops.Sqrt(),
+    "subtract": ops.Subtract(),
+    "tanh": ops.Tanh(),
+    "xor": ops.Xor(),
+}
+_ON_BOOLEANS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
+
+
+def _register(*names: str) -> Callable[[Function], Function]:
+    def enter(function: Function) -> Function:
+        TABLE.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+@_register(*_ELEMENTWISE)
+def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    name = i.opcode
+    if operands and c.b.type(operands[0]).dtype is DType.BOOL:
+        name = _ON_BOOLEANS.get(name, name)
+    if name == "select" and c.b.type(operands[0]).rank == 0:
+        operands = [rb.broadcast(c.b, operands[0], c.b.type(operands[1]).shape), *operands[1:]]
+    return c.b.add(_ELEMENTWISE[name], *operands)
+
+
+@_register("cbrt", "tan", "atan2", "popcnt", "shift-left", "shift-right-logical", "shift-right-arithmetic")
+def _without(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    raise UnsupportedOperator("the IR has no such function of numbers; rewrite it with others")
+
+
+@_register(
+    "bitcast-convert", "rng", "rng-bit-generator", "rng-get-and-update-state", "fft", "triangular-solve", "cholesky"
+)
+def _meaningless(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    raise UnsupportedOperator("it has no meaning over the reals, or none that is written out; compute it outside")
+
+
+@_register("copy", "optimization-barrier", "copy-done")
+def _identity(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return operands[0]
+
+
+@_register("clamp")
+def _clamp(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    shape = c.b.type(operands[1]).shape
+    return c.b.add(ops.Clamp(), *(rb.broadcast(c.b, operand, shape) for operand in operands))
+
+
+@_register("compare")
+def _compare(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    directions: dict[str, Direction] = {"EQ": "EQ", "NE": "NE", "LT": "LT", "LE": "LE", "GT": "GT", "GE": "GE"}
+    direction = directions.get(i.word("direction"))
+    if direction is None:
+        raise RewrightError(f"direction {i.word('direction')!r:.20} is none of {', '.join(directions)}")
+    return rb.compare(c.b, direction, *operands)
+
+
+@_register("convert")
+def _convert(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return rb.convert(c.b, operands[0], c.type(i).dtype)
+
+
+@_register("reshape", "bitcast")
+def _reshape(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    kind, source = c.type(i), c.b.type(operands[0])
+    if kind.dtype is not source.dtype:
+        raise UnsupportedOperator("reading the bits of a tensor as another dtype has no meaning over the reals")
+    return rb.reshape(c.b, operands[0], kind.shape)
+
+
+@_register("broadcast")
+def _broadcast(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return c.b.add(ops.BroadcastInDim(c.type(i).shape, i.integers("dimensions")), operands[0])
+
+
+@_register("transpose")
+def _transpose(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return rb.transpose(c.b, operands[0], i.integers("dimensions"))
+
+
+@_register("reverse")
+def _reverse(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return c.b.add(ops.Reverse(tuple(sorted(i.integers("dimensions")))), operands[0])
+
+
+@_register("slice")
+def _slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    ranges = _triples(i, "slice")
+    starts, limits, strides = zip(*ranges, strict=True) if ranges else ((), (), ())
+    return c.b.add(ops.Slice(starts, limits, strides), operands[0])
+
+
+def _triples(i: Instruction, name: str) -> list[tuple[int, int, int]]:
+    value: Any = i.attributes.get(name, ())
+    found = [tuple(entry) for entry in value]
+    if not all(len(entry) == 3 and all(isinstance(n, int) for n in entry) for entry in found):
+        raise RewrightError(f"attribute {name} of {i.name} is malformed; print the module again")
+    return [(a, b, c) for a, b, c in found]
+
+
+@_register("pad")
+def _pad(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    edges = _triples(i, "padding")
+    low, high, interior = zip(*edges, strict=True) if edges else ((), (), ())
+    return c.b.add(ops.Pad(low, high, interior), *operands)
+
+
+@_register("concatenate")
+def _concatenate(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    (axis,) = i.integers("dimensions")
+    return rb.concatenate(c.b, operands, axis)
+
+
+@_register("iota")
+def _iota(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    axis = i.attributes.get("iota_dimension")
+    return c.b.add(
+        ops.Iota(c.type(i), i.integer("iota_dimension") if axis is not None else i.integers("dimensions")[0])
+    )
+
+
+@_register("constant")
+def _constant(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    kind = c.type(i)
+    given: Any = i.attributes.get("literal")
+    if given is None and kind.size() != 0:
+        return c.unknowns.make("constant", i.name, kind)
+    values: tuple[float, ...] = given if given and kind.size() != 0 else (0,)
+    if any(value != value for value in values):
+        raise UnsupportedOperator("a constant that is not a number has no meaning over the reals")
+    if len(values) not in (1, kind.size()):
+        raise RewrightError(f"{len(values)} values for a constant of {kind}; print the module again")
+    cast = tuple(rb.cast(value, kind.dtype) for value in values)
+    return c.b.add(ops.Constant(kind, cast[:1] if len(set(cast)) == 1 else cast))
+
+
+@_register("dot")
+def _dot(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
+    op = ops.DotGeneral(*(i.integers(name) for name in names))
+    dtype = c.type(i).dtype
+    types = [c.b.type(operand).dtype for operand in operands]
+    wide = types[0] if types[0] is types[1] else dtype
+    return rb.convert(c.b, c.b.add(op, *(rb.convert(c.b, operand, wide) for operand in operands)), dtype)
+
+
+_KINDS: dict[str, ReductionKind] = {
+    "add": "sum",
+    "multiply": "product",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "and": "and",
+    "or": "or",
+}
+
+
+def reduction(c: Context, i: Instruction) -> ReductionKind:
+    """What the computation of a reduction folds with; raises UnsupportedOperator for anything but one operator."""
+    names: Any = i.attributes.get("called", ())
+    computation = c.module.computation(names[0] if names else "")
+    kind = _folds(computation)
+    if kind is None:
+        raise UnsupportedOperator("its computation is not one of sum, product, maximum, minimum, and, or")
+    if computation.parameters()[0].shape.element == "pred" and kind in ("maximum", "minimum"):
+        return "or" if kind == "maximum" else "and"
+    return kind
+
+
+def _folds(computation: Computation) -> ReductionKind | None:
+    parameters = [parameter.name for parameter in computation.parameters()]
+    known = {instruction.name: instruction for instruction in computation.instructions}
+    root = known[computation.root]
+    while root.opcode in ("copy", "bitcast") and root.operands:
+        root = known[root.operands[0]]
+    if len(parameters) != 2 or sorted(root.operands) != sorted(parameters):
+        return None
+    return _KINDS.get(root.opcode)
+
+
+@_register("reduce")
+def _reduce(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    if len(operands) != 2:
+        raise UnsupportedOperator("a reduction of several arrays at once; reduce them one by one")
+    kind = reduction(c, i)
+    result = rb.reduce(c.b, kind, operands[0], i.integers("dimensions"))
+    return _with_start(c, kind, result, operands[1])
+
+
+def _with_start(c: Context, kind: ReductionKind, result: int, start: int) -> int:
+    """A reduction that starts with a value other than the identity."""
+    value = c.b.uniform(start)
+    dtype = c.b.type(start).dtype
+    if value is not None and _is_identity(kind, value, dtype):
+        return result
+    folding: dict[str, Operator] = {kind_: _ELEMENTWISE[name] for name, kind_ in _KINDS.items()}
+    return rb.binary(c.b, folding[kind], result, rb.broadcast(c.b, start, c.b.type(result).shape))
+
+
+def _is_identity(kind: ReductionKind, value: float, dtype: DType) -> bool:
+    if kind in ("maximum", "minimum"):
+        lowest = {DType.F16: -65504.0, DType.BF16: -3.3895313892515355e38, DType.F32: -3.4028234663852886e38}
+        bounds = {DType.I8: 7, DType.I16: 15, DType.I32: 31, DType.I64: 63}
+        sign = 1 if kind == "maximum" else -1
+        if dtype.is_float:
+            return sign * value == float("-inf") or sign * value == lowest.get(dtype)
+        return dtype in bounds and value == (-(2 ** bounds[dtype]) if sign == 1 else 2 ** bounds[dtype] - 1)
+    return value == {"sum": 0, "product": 1, "and": True, "or": False}[kind]
+
+
+@_register("reduce-window")
+def _reduce_window(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    window: Any = i.attributes.get("window", ())
+    kind = reduction(c, i)
+    if len(operands) != 2 or any(w["lhs_dilate"] != 1 or w["rhs_dilate"] != 1 for w in window):
+        raise UnsupportedOperator("a window reduction with dilation or of several arrays; write it with slices")
+    start = c.b.uniform(operands[1])
+    if start is None or not _is_identity(kind, start, c.b.type(operands[1]).dtype):
+        raise UnsupportedOperator("a window reduction that starts with another value than the identity")
+    sizes, strides = (tuple(w[key] for w in window) for key in ("size", "stride"))
+    return c.b.add(ops.ReduceWindow(kind, sizes, strides, tuple((w["low"], w["high"]) for w in window)), operands[0])
+
+
+@_register("gather")
+def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    c.assume("gathers and scatters stay in range, where HLO would move or drop what does not")
+    op = ops.Gather(
+        i.integers("offset_dims"),
+        i.integers("collapsed_slice_dims"),
+        i.integers("operand_batching_dims"),
+        i.integers("start_indices_batching_dims"),
+        i.integers("start_index_map"),
+        i.integer("index_vector_dim"),
+        i.integers("slice_sizes"),
+    )
+    return c.b.add(op, *operands)
+
+
+@_register("scatter")
+def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    if len(operands) != 3:
+        raise UnsupportedOperator("a scatter into several arrays at once; scatter into them one by one")
+    c.assume("gathers and scatters stay in range, where HLO would move or drop what does not")
+    op = ops.Scatter(
+        _scatter_kind(c, i),
+        i.integers("update_window_dims"),
+        i.integers("inserted_window_dims"),
+        i.integers("input_batching_dims"),
+        i.integers("scatter_indices_batching_dims"),
+        i.integers("scatter_dims_to_operand_dims"),
+        i.integer("index_vector_dim"),
+    )
+    return c.b.add(op, *operands)
+
+
+def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
+    names: Any = i.attributes.get("called", ())
+    computation = c.module.computation(names[0] if names else "")
+    if computation.root == computation.parameters()[-1].name:
+        return "replace"
+    kinds: dict[str, ScatterKind] = {"sum": "sum", "product": "product", "maximum": "maximum", "minimum": "minimum"}
+    kind = kinds.get(reduction(c, i))
+    if kind is None:
+        raise UnsupportedOperator("a scatter that folds with and, or; convert to integers")
+    return kind
+
+
+@_register("dynamic-slice")
+def _dynamic_slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    sizes = i.integers("dynamic_slice_sizes")
+    shape = c.b.type(operands[0]).shape
+    starts = [c.b.uniform(operand) for operand in operands[1:]]
+    if all(start is not None for start in starts) and len(starts) == len(sizes) == len(shape):
+        result = operands[0]
+        for axis, (start, size, whole) in enumerate(zip(starts, sizes, shape, strict=True)):
+            low = min(max(int(start or 0), 0), max(int(str(whole)) - size, 0))  # as HLO moves the block inside
+            result = rb.slice_axis(c.b, result, axis, low, low + size)
+        return result
+    return c.b.add(ops.DynamicSlice(sizes), *operands)
+
+
+@_register("dynamic-update-slice")
+def _dynamic_update_slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return c.b.add(ops.DynamicUpdateSlice(), *operands)
+
+
+@_register("convolution")
+def _convolution(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    window: Any = i.attributes.get("window", ())
+    labels: Any = i.attributes.get("dim_labels", ())
+    if i.integer("batch_group_count", 1) != 1 or len(labels) != 3 or any(w["reversal"] for w in window):
+        raise UnsupportedOperator("a convolution with batch groups or a reversed window; write it with products")
+    data, kernel = (rb.transpose(c.b, operand, axes) for operand, axes in zip(operands, labels, strict=False))
+    strides, left, right = (tuple(w[key] for w in window) for key in ("stride", "lhs_dilate", "rhs_dilate"))
+    padding = tuple((w["low"], w["high"]) for w in window)
+    op = ops.Convolution(strides, padding, left, right, i.integer("feature_group_count", 1))
+    found = c.b.add(op, data, kernel)
+    back = sorted(range(len(labels[2])), key=lambda axis: labels[2][axis])
+    return rb.convert(c.b, rb.transpose(c.b, found, back), c.type(i).dtype)
+
+
+def sort(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
+    """One array sorted by its values; raises UnsupportedOperator for other orders."""
+    names: Any = i.attributes.get("called", ())
+    computation = c.module.computation(names[0] if names else "")
+    root = next(x for x in computation.instructions if x.name == computation.root)
+    parameters = [parameter.name for parameter in computation.parameters()]
+    axes = i.integers("dimensions")
+    plain = root.opcode == "compare" and root.word("direction") in ("LT", "GT") and root.operands == tuple(parameters)
+    if len(operands) != 1 or not plain or len(axes) != 1:
+        raise UnsupportedOperator("a sort by keys or by an order of its own; sort one array by its values")
+    return c.b.add(ops.Sort(axes[0], root.word("direction") == "GT", "values"), operands[0])

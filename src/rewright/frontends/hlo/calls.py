@@ -1,0 +1,67 @@
+"""HLO custom calls with a meaning that is written out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from rewright import ops
+from rewright.frontends.hlo.context import Context, Value
+from rewright.frontends.hlo.module import Instruction
+from rewright.ir.errors import RewrightError, UnsupportedOperator
+from rewright.ops.reference import building as rb
+from rewright.ops.reference import vendor
+
+Function = Callable[[Context, Instruction, Sequence[int]], Value]
+
+
+def _identity(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return operands[0]
+
+
+def _aws_rms_norm(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    """Operands x, weight and a scalar epsilon; the backend configuration is the axis."""
+    x, weight, epsilon = operands
+    eps = c.b.uniform(epsilon)
+    axis = re.fullmatch(r"\s*[0-9]{1,2}\s*", i.word("backend_config", "0"))
+    if eps is None or axis is None or int(axis[0]) >= c.b.type(x).rank:
+        raise UnsupportedOperator("its epsilon or its axis is not a number of the module")
+    found = vendor.rms_norm_along(c.b, x, weight, int(axis[0]), float(eps))
+    return rb.convert(c.b, found, c.type(i).dtype)
+
+
+def _top_k(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
+    """The largest elements of the last axis and their places."""
+    if not i.shape.parts:
+        raise UnsupportedOperator("it gives no pair of values and places")
+    size = i.shape.parts[0].sizes[-1]
+    values, places = (c.b.add(ops.TopK(size, which), operands[0]) for which in ("values", "indices"))
+    return values, rb.convert(c.b, places, i.shape.parts[1].type().dtype)
+
+
+TABLE: dict[str, Function] = {
+    "AwsNeuronTransferWithStaticRing": _identity,
+    "AwsNeuronRmsNorm": _aws_rms_norm,
+    "Sharding": _identity,
+    "SPMDFullToShardShape": _identity,
+    "SPMDShardToFullShape": _identity,
+    "annotate_device_placement": _identity,
+    "TopK": _top_k,
+}
+"""By target, what a call computes. A call that only annotates is the identity."""
+
+
+def custom_call(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
+    """A call by its definition; one without is a function of its operands of which nothing else is known."""
+    target = i.word("custom_call_target")
+    function = TABLE.get(target)
+    if function is not None:
+        if not operands:
+            raise RewrightError(f"the custom call {target:.60} has no operands; print the module again")
+        return function(c, i, operands)
+    if i.shape.parts or i.attributes.get("called") or re.search(r"host|callback|send|recv|coll|rng|rand", target, re.I):
+        raise UnsupportedOperator(f"the custom call {target:.60} has no definition here; write what it computes")
+    c.assume(f"the custom call {target:.60} is a function of its operands and of nothing else")
+    kind = c.type(i)
+    attributes = (("backend_config", i.word("backend_config")),)
+    return c.b.add(ops.CustomCall(target, attributes, (kind,), 0), *operands)

@@ -1,0 +1,177 @@
+"""One pass over a module: calls, fusions and loops with a fixed number of steps are written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from rewright.frontends.hlo import arrays, calls, collectives
+from rewright.frontends.hlo.context import Context, Value
+from rewright.frontends.hlo.module import Instruction
+from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
+from rewright.ir.types import DType
+
+_DEEPEST = 60
+"""Calls inside of calls."""
+_TOKENS = ("after-all", "partition-id", "replica-id")
+
+
+class Walk:
+    """Lowers computations into the builder of a context."""
+
+    def __init__(self, context: Context) -> None:
+        self.c = context
+        context.call = self.computation
+        self._depth = 0
+
+    def computation(self, name: str, arguments: Sequence[Value]) -> Value:
+        """What a computation gives for arguments; raises RewrightError for one that does not fit."""
+        computation = self.c.module.computation(name)
+        parameters = computation.parameters()
+        if len(parameters) != len(arguments):
+            raise RewrightError(f"{name:.60} takes {len(parameters)} arguments and gets {len(arguments)}")
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise RewrightError(f"{name:.60} is called in a circle; print the module again")
+        values: dict[str, Value] = dict(zip((p.name for p in parameters), arguments, strict=True))
+        needed = self._needed(name)
+        outer = self.c.b.span
+        for instruction in computation.instructions:
+            if instruction.name not in values and instruction.name in needed:
+                values[instruction.name] = self._located(instruction, values)
+        self.c.b.span = outer
+        self._depth -= 1
+        return values[computation.root]
+
+    def _needed(self, name: str) -> set[str]:
+        """Names of what the root needs, and of all collectives."""
+        computation = self.c.module.computation(name)
+        known = {instruction.name: instruction for instruction in computation.instructions}
+        stack = [computation.root, *(x.name for x in computation.instructions if x.opcode in collectives.TABLE)]
+        found: set[str] = set()
+        while stack:
+            at = stack.pop()
+            if at not in found:
+                found.add(at)
+                stack.extend(known[at].operands)
+        return found
+
+    def _located(self, instruction: Instruction, values: dict[str, Value]) -> Value:
+        self.c.step()
+        if instruction.span.file or instruction.span.module_path:
+            self.c.b.span = instruction.span
+        try:
+            operands = [values[operand] for operand in instruction.operands]
+            result = self._lower(instruction, operands)
+            self._check(instruction, result)
+        except UnsupportedOperator as error:
+            raise UnsupportedOperator(_located_text(instruction, error)) from None
+        except TypeMismatch as error:
+            raise TypeMismatch(_located_text(instruction, error)) from None
+        except RewrightError:
+            raise
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError, ArithmeticError) as error:
+            why = f"its operands do not fit ({type(error).__name__}: {error!s:.80}); print the module again"
+            raise RewrightError(_located_text(instruction, RewrightError(why))) from None
+        return result
+
+    def _lower(self, i: Instruction, operands: Sequence[Value]) -> Value:
+        special = _SPECIAL.get(i.opcode)
+        if special is not None:
+            return special(self, i, operands)
+        if i.opcode in collectives.TABLE:
+            function = collectives.TABLE[i.opcode]
+            found = [function(self.c, i, operand) for operand in self._arrays(i, operands)]
+            return found[0] if len(found) == 1 and not i.shape.parts else tuple(found)
+        if i.opcode not in arrays.TABLE:
+            raise UnsupportedOperator("no lowering exists; rewrite it with supported operators, or report it")
+        return arrays.TABLE[i.opcode](self.c, i, self._arrays(i, operands))
+
+    def _arrays(self, i: Instruction, operands: Sequence[Value]) -> list[int]:
+        if not all(isinstance(operand, int) for operand in operands):
+            raise UnsupportedOperator("it reads a tuple or a token; take its parts apart")
+        return [cast("int", operand) for operand in operands]
+
+    def _check(self, i: Instruction, result: Value) -> None:
+        if isinstance(result, int) and i.opcode not in _TOKENS and not i.shape.parts:
+            found, wanted = self.c.b.type(result), i.shape.type()
+            if found != wanted:
+                raise TypeMismatch(f"the module says {wanted} and the operands give {found}")
+
+    def call(self, i: Instruction, operands: Sequence[Value]) -> Value:
+        """``call`` and ``fusion``."""
+        return self.computation(_called(i, 0), operands)
+
+    def loop(self, i: Instruction, operands: Sequence[Value]) -> Value:
+        """``while``, written out as far as its condition says, which must not depend on data."""
+        (state,) = operands
+        while True:
+            self.c.step()
+            goes_on = self.c.b.uniform(self._arrays(i, [self.computation(_called(i, 1), [state])])[0])
+            if goes_on is None:
+                raise UnsupportedOperator("a loop whose number of steps depends on data; unroll it")
+            if not goes_on:
+                return state
+            state = self.computation(_called(i, 0), [state])
+
+    def conditional(self, i: Instruction, operands: Sequence[Value]) -> Value:
+        """``conditional`` whose branch is known."""
+        chosen = self.c.b.uniform(self._arrays(i, operands[:1])[0])
+        if chosen is None:
+            raise UnsupportedOperator("a branch that depends on data; compute both and select")
+        count = len(operands) - 1
+        is_boolean = self.c.b.type(operands[0]).dtype is DType.BOOL
+        number = (0 if chosen else 1) if is_boolean else min(max(int(chosen), 0), count - 1)
+        if not is_boolean and not 0 <= int(chosen) < count:
+            number = count - 1
+        return self.computation(_called(i, number), [operands[1 + number]])
+
+    def make(self, i: Instruction, operands: Sequence[Value]) -> Value:
+        """``tuple``."""
+        return tuple(operands)
+
+    def element(self, i: Instruction, operands: Sequence[Value]) -> Value:
+        """``get-tuple-element``."""
+        source: Any = operands[0]
+        place = i.integer("index")
+        if not isinstance(source, tuple) or not 0 <= place < len(cast("tuple[Value, ...]", source)):
+            raise UnsupportedOperator(f"it takes part {place} of what is no tuple of so many")
+        return cast("tuple[Value, ...]", source)[place]
+
+    def through(self, i: Instruction, operands: Sequence[Value]) -> Value:
+        """What only orders instructions, or ends one that was started."""
+        return operands[0] if operands else None
+
+
+def _called(i: Instruction, place: int) -> str:
+    names: Any = i.attributes.get("called", ())
+    if place >= len(names):
+        raise RewrightError(f"{i.name:.60} calls {len(names)} computations; print the module again")
+    return str(names[place])
+
+
+def _located_text(i: Instruction, error: RewrightError) -> str:
+    text = str(error)
+    where = f" at {i.span}" if i.span.file else ""
+    return text if text.startswith("instruction ") else f"instruction {i.name:.60} {i.opcode}{where}: {text}"
+
+
+_SPECIAL: dict[str, Callable[[Walk, Instruction, Sequence[Value]], Value]] = {
+    "call": Walk.call,
+    "fusion": Walk.call,
+    "while": Walk.loop,
+    "conditional": Walk.conditional,
+    "tuple": Walk.make,
+    "get-tuple-element": Walk.element,
+    "after-all": lambda walk, i, operands: None,
+    "add-dependency": Walk.through,
+    "opt-barrier": Walk.through,
+    "optimization-barrier": Walk.through,
+    "all-reduce-done": Walk.through,
+    "all-gather-done": Walk.through,
+    "collective-permute-done": Walk.through,
+    "partition-id": lambda walk, i, operands: collectives.identity(walk.c, i),
+    "replica-id": lambda walk, i, operands: collectives.identity(walk.c, i),
+    "sort": lambda walk, i, operands: arrays.sort(walk.c, i, walk._arrays(i, operands)),  # pyright: ignore[reportPrivateUsage]
+    "custom-call": lambda walk, i, operands: calls.custom_call(walk.c, i, walk._arrays(i, operands)),  # pyright: ignore[reportPrivateUsage]
+}
