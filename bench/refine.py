@@ -1,7 +1,11 @@
-"""Seconds to capture and to prove full-size models by phase, and memory: ``make bench-refine``.
+"""Seconds to capture, to prove and to audit full-size models by phase, and memory: ``make bench-refine``.
 
-Each program runs in a process of its own, so that the memory is its own. ``405b/2`` is the same shape with two layers:
-what a further layer costs is the difference by the number of further layers.
+The audit is that of a fresh checker, which proves every lemma itself; ``again`` is a second one that finds them in its
+store.
+
+``python -m bench.refine 8b 405b/2`` takes some sizes only. Each program runs in a process of its own, so that the memory
+is its own. ``405b/2`` is the same shape with two layers: what a further layer costs is the difference by the number of
+further layers.
 """
 
 from __future__ import annotations
@@ -12,9 +16,11 @@ import subprocess
 import sys
 import time
 
-from bench.programs import captured
+from bench.programs import Pair, captured
 from bench.tables import print_table
+from rewright.proof.checker import audit
 from rewright.refine import refine
+from rewright.refine.verdict import Verdict
 
 PROGRAMS = (
     ("llama", "dtensor", "8b", 8, False),
@@ -35,6 +41,7 @@ def measure(name: str, plan: str, size: str, degree: int, backward: bool) -> lis
     verdict = refine(pair.sequential, pair.distributed)
     total = time.perf_counter() - start
     nodes = verdict.stats.sequential_nodes, verdict.stats.rank_nodes
+    audits = audited(verdict, pair)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     return [
         *(f"{count:,}" for count in nodes),
@@ -43,8 +50,24 @@ def measure(name: str, plan: str, size: str, degree: int, backward: bool) -> lis
         *(verdict.stats.seconds.get(phase, 0.0) for phase in PHASES),
         total,
         verdict.status,
+        *audits,
         peak,
     ]
+
+
+def audited(verdict: Verdict, pair: Pair) -> list[float]:
+    """Seconds to write the certificate, to audit it, and to audit it again."""
+    lemmas: set[str] = set()
+    found: list[float] = []
+    start = time.perf_counter()
+    certificate = verdict.certificate
+    found.append(time.perf_counter() - start)
+    for _ in range(2):
+        start = time.perf_counter()
+        if certificate is not None:
+            audit(certificate, pair.sequential, pair.distributed, lemmas)
+        found.append(time.perf_counter() - start)
+    return found
 
 
 def in_own_process(arguments: tuple[str, str, str, int, bool]) -> list[object]:
@@ -57,7 +80,7 @@ def in_own_process(arguments: tuple[str, str, str, int, bool]) -> list[object]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if len(sys.argv) > 1 and sys.argv[1].startswith("["):
         print(json.dumps(measure(*json.loads(sys.argv[1]))))
     else:
         captures = ["capture model s", "capture ranks s"]
@@ -73,6 +96,9 @@ if __name__ == "__main__":
             *phases,
             "prove s",
             "status",
+            "write down s",
+            "audit s",
+            "again s",
             "GB",
         ]
-        print_table(header, (in_own_process(program) for program in PROGRAMS))
+        print_table(header, (in_own_process(p) for p in PROGRAMS if not sys.argv[1:] or p[2] in sys.argv[1:]))
