@@ -3,9 +3,9 @@
 The audit is that of a fresh checker, which proves every lemma itself; ``again`` is a second one that finds them in its
 store.
 
-``python -m bench.refine 8b 405b/2`` takes some sizes only. Each program runs in a process of its own, so that the memory
-is its own. ``405b/2`` is the same shape with two layers: what a further layer costs is the difference by the number of
-further layers.
+``python -m bench.refine 8b 405b/2`` takes some sizes only. Each program runs in a process of its own, so that the
+memory is its own. ``405b/2`` is the same shape with two layers: what a further layer costs is the difference by the
+number of further layers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every model and plan of the zoo: whether it is proved and the numeric twin agrees, by ``make zoo``.
+"""Every model and plan of the zoo: whether it is proved, the checker confirms it and the twin agrees, by ``make zoo``.
 
 ``python -m bench.zoo NAME ..`` takes some models only; ``--degrees 2,4`` chooses degrees. Sizes are tiny,
 or with ``--published`` the smallest that was published of each model.
@@ -27,14 +27,16 @@ def row(name: str, plan: str, size: str, degree: int, backward: bool) -> list[ob
     try:
         pair = captured(name, plan, size, degree, backward)
         start = time.perf_counter()
-        verdict = refine(pair.sequential, pair.distributed)
+        verdict = refine(pair.sequential, pair.distributed, audit=True)
         seconds = time.perf_counter() - start
         agrees = twin(pair)
     except RewrightError as error:
-        return [*head, "error", "", "", "", "", str(error)]
+        return [*head, "error", "", "", "", "", "", "", str(error)]
     capture_seconds = pair.sequential_seconds + pair.distributed_seconds
     reason = "" if verdict.status == "proved" else verdict.reason
-    return [*head, verdict.status, len(verdict.relation), agrees, capture_seconds, seconds, reason]
+    checked = verdict.stats.seconds.get("audit", 0.0)
+    found = [verdict.status, str(verdict.evidence), len(verdict.relation), agrees]
+    return [*head, *found, capture_seconds, seconds - checked, checked, reason]
 
 
 def twin(pair: Pair) -> str:
@@ -63,5 +65,6 @@ if __name__ == "__main__":
     parser.add_argument("--degrees", default="2,3,4,8,16", type=lambda text: [int(part) for part in text.split(",")])
     parser.add_argument("--published", action="store_true")
     options = parser.parse_args()
-    header = ["model", "plan", "degree", "program", "status", "outputs", "twin", "capture s", "prove s", "reason"]
+    header = ["model", "plan", "degree", "program", "status", "evidence", "outputs", "twin", "capture s", "prove s"]
+    header += ["audit s", "reason"]
     print_table(header, rows(options.names, options.degrees, published=options.published))
