@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.tables import print_table
 
 MODULES = ("checker", "ledger", "relations", "theory", "lemma", "facts", "meaning", "forms", "programs")
-TESTS = ("test_attacks.py", "test_ends.py", "test_audit.py", "test_tampering.py")
+TESTS = ("test_forms.py", "test_attacks.py", "test_ends.py", "test_audit.py", "test_tampering.py")
 _ERRORS = frozenset({"Refused", "OtherPrograms", "Damaged", "Malformed", "TooHard", "NoMeaning", "Conflict"})
 _CALLS = frozenset({"_demand", "_check_integer", "_region", "_variables", "check_parts", "check_definition", "_only"})
 _METHODS = frozenset({"_in_order", "_agreed", "check_terms", "check", "value", "prove", "enter"})

@@ -12,8 +12,9 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram, place
 from rewright.ir.types import DType, TensorType
-from rewright.proof.certificate import SEQUENTIAL, Certificate, Repetition
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
 from rewright.proof.checker import Refused, audit
+from rewright.proof.language import View
 from rewright.refine import refine
 from tests.programs import Builder, Pair, mlp, vocabulary_embedding
 from tests.proof.programs import addends, deep, unplaced
@@ -83,25 +84,63 @@ def test_the_images_of_terms_are_made_of_the_images_of_their_operands() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "says"),
     [
-        {"first": -1},
-        {"last": 10**6},
-        {"first": 3, "last": 3},
-        {"shifts": ()},
-        {"shifts": (0, 0, 0)},
-        {"images": ((0, 999),)},
+        ({"first": -1}, "not earlier ones"),
+        ({"last": 10**6}, "not earlier ones"),
+        ({"first": 3, "last": 3}, "not earlier ones"),
+        ({"shifts": ()}, "cannot be repeated"),
+        ({"shifts": (0, 0, 0)}, "runs earlier"),
+        ({"shifts": (999, 999, 999)}, "does not exist"),
+        ({"images": ((0, 999),)}, "names term 999"),
     ],
 )
-def test_only_earlier_equations_are_repeated_for_nodes_that_exist(change: dict[str, object]) -> None:
+def test_only_earlier_equations_are_repeated_for_nodes_that_exist(change: dict[str, object], says: str) -> None:
     pair = deep()
     certificate = certified(pair)
     equations = [
         replace(e, **change) if isinstance(e, Repetition) else e  # type: ignore[arg-type]
         for e in certificate.equations
     ]
-    with pytest.raises(Refused, match=r"equation \d+"):
+    with pytest.raises(Refused, match=says):
         audit(replace(certificate, equations=tuple(equations)), *pair)
+
+
+def test_the_images_of_terms_are_defined_like_them() -> None:
+    """The last layer has another function in the sequential program, and its term is said to be the ranks' too."""
+    sequential, program = deep()
+    certificate = certified((sequential, program))
+    position = max(p for p, node in enumerate(sequential.nodes) if isinstance(node.op, ops.Tanh))
+    node = sequential.nodes[position]
+    sine = Node(ops.Sine(), node.operands, node.type, node.span)
+    other = replace(sequential, nodes=(*sequential.nodes[:position], sine, *sequential.nodes[position + 1 :]))
+    number = max(n for n, term in enumerate(certificate.terms) if term.data == ("tanh",))
+    terms = list(certificate.terms)
+    terms[number] = replace(terms[number], data=("sine",))
+    with pytest.raises(Refused, match="is defined otherwise than"):
+        audit(replace(certificate, sequential=digest(other), terms=tuple(terms)), other, program)
+
+
+def test_numbers_are_those_of_what_there_is() -> None:
+    pair = mlp(2)
+    certificate = certified(pair)
+    for number, equation in enumerate(certificate.equations):
+        rest = certificate.equations[:number], certificate.equations[number + 1 :]
+        if isinstance(equation, Meeting):
+            first, *others = equation.members
+            wrong = replace(equation, members=((*first[:2], 10**6), *others))
+        else:
+            assert isinstance(equation, Step)
+            wrong = replace(equation, value=10**6)
+            with pytest.raises(Refused, match="a node that does not exist"):
+                audit(replace(certificate, equations=(*rest[0], replace(equation, position=10**6), *rest[1])), *pair)
+        with pytest.raises(Refused, match="value 1000000, which the certificate does not have"):
+            audit(replace(certificate, equations=(*rest[0], wrong, *rest[1])), *pair)
+    value = certificate.values[0]
+    assert isinstance(value, View)
+    broken = replace(value, addends=(replace(value.addends[0], term=10**6),))
+    with pytest.raises(Refused, match="value 0 is no tensor: it names term 1000000"):
+        audit(replace(certificate, values=(broken, *certificate.values[1:])), *pair)
 
 
 def test_a_repetition_is_not_repeated() -> None:
