@@ -64,7 +64,8 @@ def without(text: str, check: Check) -> str:
 
 def _is_check(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
-        return len(node.body) == 1 and isinstance(node.body[0], ast.Raise) and _raises(node.body[0])
+        last = node.body[-1]
+        return isinstance(last, ast.Raise) and _raises(last)
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         called = node.value.func
         if isinstance(called, ast.Name):
