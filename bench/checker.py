@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.tables import print_table
 
 MODULES = ("checker", "ledger", "relations", "theory", "lemma", "facts", "meaning", "forms", "programs")
-TESTS = ("test_attacks.py", "test_audit.py", "test_tampering.py")
+TESTS = ("test_forms.py", "test_attacks.py", "test_ends.py", "test_audit.py", "test_tampering.py")
 _ERRORS = frozenset({"Refused", "OtherPrograms", "Damaged", "Malformed", "TooHard", "NoMeaning", "Conflict"})
 _CALLS = frozenset({"_demand", "_check_integer", "_region", "_variables", "check_parts", "check_definition", "_only"})
 _METHODS = frozenset({"_in_order", "_agreed", "check_terms", "check", "value", "prove", "enter"})
@@ -64,7 +64,8 @@ def without(text: str, check: Check) -> str:
 
 def _is_check(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
-        return len(node.body) == 1 and isinstance(node.body[0], ast.Raise) and _raises(node.body[0])
+        last = node.body[-1]
+        return isinstance(last, ast.Raise) and _raises(last)
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         called = node.value.func
         if isinstance(called, ast.Name):

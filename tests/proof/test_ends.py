@@ -1,0 +1,255 @@
+"""What is refused at both ends of a certificate, and in the stretches that repeat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rewright import ops
+from rewright.ir.digest import digest
+from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator
+from rewright.ir.placement import RankProgram, place
+from rewright.ir.types import DType, TensorType
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
+from rewright.proof.checker import Refused, audit
+from rewright.proof.language import View
+from rewright.refine import refine
+from tests.programs import Builder, Pair, mlp, vocabulary_embedding
+from tests.proof.programs import addends, deep, unplaced
+
+
+def certified(pair: Pair) -> Certificate:
+    found = refine(*pair).certificate
+    assert found is not None
+    return found
+
+
+def with_node(
+    program: RankProgram, position: int, op: Operator | None, operands: tuple[int, ...] | None
+) -> RankProgram:
+    """The programs of ranks with another operator at a place, or with other operands."""
+
+    def changed(graph: Graph) -> Graph:
+        node = graph.nodes[position]
+        new = Node(op or node.op, operands if operands is not None else node.operands, node.type, node.span)
+        return replace(graph, nodes=(*graph.nodes[:position], new, *graph.nodes[position + 1 :]))
+
+    return replace(program, graphs=tuple(map(changed, program.graphs)))
+
+
+def about(certificate: Certificate, program: RankProgram) -> Certificate:
+    return replace(certificate, ranks=tuple(map(digest, program.graphs)))
+
+
+def last_layer(program: RankProgram, kind: type[Operator]) -> int:
+    return max(p for p, node in enumerate(program.graphs[0].nodes) if isinstance(node.op, kind))
+
+
+def test_another_operator_repeats_nothing() -> None:
+    sequential, program = deep()
+    wrong = with_node(program, last_layer(program, ops.Tanh), ops.Sine(), None)
+    with pytest.raises(Refused, match=r"sine at .* does not repeat tanh"):
+        audit(about(certified((sequential, program)), wrong), sequential, wrong)
+
+
+def other_weight(program: RankProgram) -> RankProgram:
+    """The last layer reads a weight of the one before."""
+    graph, position = program.graphs[0], last_layer(program, ops.Tanh) - 1
+    return with_node(program, position, None, (graph.nodes[position].operands[0], graph.inputs["2.up"]))
+
+
+def test_an_operand_is_the_image_of_that_of_the_repeated_layer() -> None:
+    sequential, program = deep()
+    wrong = other_weight(program)
+    with pytest.raises(Refused, match="is not the image of"):
+        audit(about(certified((sequential, program)), wrong), sequential, wrong)
+
+
+def test_the_images_of_terms_are_made_of_the_images_of_their_operands() -> None:
+    """The last layer reads a wrong weight, which is said to stand for the right one."""
+    sequential, program = deep()
+    wrong, certificate = other_weight(program), certified((sequential, program))
+    names = {str(t.data[0]): number for number, t in enumerate(certificate.terms) if t.kind == "input"}
+    equations = list(certificate.equations)
+    number = max(n for n, e in enumerate(equations) if isinstance(e, Repetition))
+    again = equations[number]
+    assert isinstance(again, Repetition)
+    images = tuple((a, names["2.up"] if b == names["3.up"] else b) for a, b in again.images)
+    assert images != again.images
+    equations[number] = replace(again, images=images)
+    with pytest.raises(Refused, match="reads other terms"):
+        audit(about(replace(certificate, equations=tuple(equations)), wrong), sequential, wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"first": -1}, "not earlier ones"),
+        ({"last": 10**6}, "not earlier ones"),
+        ({"first": 3, "last": 3}, "not earlier ones"),
+        ({"shifts": ()}, "cannot be repeated"),
+        ({"shifts": (0, 0, 0)}, "runs earlier"),
+        ({"shifts": (999, 999, 999)}, "does not exist"),
+        ({"images": ((0, 999),)}, "names term 999"),
+    ],
+)
+def test_only_earlier_equations_are_repeated_for_nodes_that_exist(change: dict[str, object], says: str) -> None:
+    pair = deep()
+    certificate = certified(pair)
+    equations = [
+        replace(e, **change) if isinstance(e, Repetition) else e  # type: ignore[arg-type]
+        for e in certificate.equations
+    ]
+    with pytest.raises(Refused, match=says):
+        audit(replace(certificate, equations=tuple(equations)), *pair)
+
+
+def test_the_images_of_terms_are_defined_like_them() -> None:
+    """The last layer has another function in the sequential program, and its term is said to be the ranks' too."""
+    sequential, program = deep()
+    certificate = certified((sequential, program))
+    position = max(p for p, node in enumerate(sequential.nodes) if isinstance(node.op, ops.Tanh))
+    node = sequential.nodes[position]
+    sine = Node(ops.Sine(), node.operands, node.type, node.span)
+    other = replace(sequential, nodes=(*sequential.nodes[:position], sine, *sequential.nodes[position + 1 :]))
+    number = max(n for n, term in enumerate(certificate.terms) if term.data == ("tanh",))
+    terms = list(certificate.terms)
+    terms[number] = replace(terms[number], data=("sine",))
+    with pytest.raises(Refused, match="is defined otherwise than"):
+        audit(replace(certificate, sequential=digest(other), terms=tuple(terms)), other, program)
+
+
+def test_numbers_are_those_of_what_there_is() -> None:
+    pair = mlp(2)
+    certificate = certified(pair)
+    for number, equation in enumerate(certificate.equations):
+        rest = certificate.equations[:number], certificate.equations[number + 1 :]
+        if isinstance(equation, Meeting):
+            first, *others = equation.members
+            wrong = replace(equation, members=((*first[:2], 10**6), *others))
+        else:
+            assert isinstance(equation, Step)
+            wrong = replace(equation, value=10**6)
+            with pytest.raises(Refused, match="a node that does not exist"):
+                audit(replace(certificate, equations=(*rest[0], replace(equation, position=10**6), *rest[1])), *pair)
+        with pytest.raises(Refused, match="value 1000000, which the certificate does not have"):
+            audit(replace(certificate, equations=(*rest[0], wrong, *rest[1])), *pair)
+    value = certificate.values[0]
+    assert isinstance(value, View)
+    broken = replace(value, addends=(replace(value.addends[0], term=10**6),))
+    with pytest.raises(Refused, match="value 0 is no tensor: it names term 1000000"):
+        audit(replace(certificate, values=(broken, *certificate.values[1:])), *pair)
+
+
+def test_a_repetition_is_not_repeated() -> None:
+    pair = deep()
+    certificate = certified(pair)
+    number = next(n for n, e in enumerate(certificate.equations) if isinstance(e, Repetition))
+    again = Repetition(number, number + 1, (0, 0, 0), ())
+    equations = (*certificate.equations[: number + 1], again, *certificate.equations[number + 1 :])
+    with pytest.raises(Refused, match="repeats what cannot be repeated"):
+        audit(replace(certificate, equations=equations), *pair)
+
+
+def test_every_input_is_what_its_relation_says() -> None:
+    sequential, program = mlp(2)
+    pair = unplaced((sequential, program))
+    certificate = certified((sequential, program))
+    relations = dict(certificate.relations)
+    up = relations["up.weight"]
+    swapped = replace(up, runs=up.runs[::-1])
+    with pytest.raises(Refused, match=r"input 'up.weight' of the program of rank 0 does not follow"):
+        audit(replace(certificate, relations={**relations, "up.weight": swapped}), *pair)
+    with pytest.raises(Refused, match=r"nothing is given for input .* of the sequential program"):
+        audit(replace(certificate, given=certificate.given[1:]), *pair)
+    given = tuple(
+        (p, n, certificate.given[1][2] if (p, n) == (SEQUENTIAL, "x") else v) for p, n, v in certificate.given
+    )
+    with pytest.raises(Refused, match="given another value than the tensor of that name"):
+        audit(replace(certificate, given=given), *pair)
+    with pytest.raises(Refused, match="is of a program that has no such input"):
+        audit(replace(certificate, given=(*certificate.given, (7, "x", 0))), *pair)
+    with pytest.raises(Refused, match="which has a value already"):
+        audit(replace(certificate, given=(*certificate.given, certificate.given[0])), *pair)
+    with pytest.raises(Refused, match="no relation tells"):
+        audit(replace(certificate, relations={n: p for n, p in relations.items() if n != "x"}), *pair)
+    with pytest.raises(Refused, match="'nothing', which is no input"):
+        audit(replace(certificate, relations={**relations, "nothing": up}), *pair)
+    with pytest.raises(Refused, match="does not fit"):
+        audit(replace(certificate, relations={**relations, "x": replace(up, runs=up.runs[:1])}), *pair)
+    with pytest.raises(Refused, match="does not give it the type"):
+        audit(replace(certificate, relations={**relations, "down.bias": replace(up, runs=((((0, 3),),),) * 2)}), *pair)
+
+
+def test_addends_are_over_the_mesh_and_are_summed() -> None:
+    sequential, program = addends()
+    pair = unplaced((sequential, program))
+    certificate = certified((sequential, program))
+    x = certificate.relations["x"]
+    with pytest.raises(Refused, match="axes that the mesh does not have"):
+        audit(replace(certificate, relations={**certificate.relations, "x": replace(x, partial=("dp",))}), *pair)
+    with pytest.raises(Refused, match="partial under max"):
+        audit(replace(certificate, relations={**certificate.relations, "x": replace(x, reduction="max")}), *pair)
+    everywhere = place((2, 4), program.mesh, ["Replicate()"])
+    with pytest.raises(Refused):
+        audit(replace(certificate, relations={**certificate.relations, "x": everywhere}), *pair)
+
+
+def test_addends_of_one_sum_are_of_one_part() -> None:
+    sequential, program = addends()
+    certificate = certified((sequential, program))
+    y = certificate.outputs["y"]
+    runs = (y.placement.runs[0], (((1, 1), (0, 1)), y.placement.runs[1][1]))
+    outputs = {**certificate.outputs, "y": replace(y, placement=replace(y.placement, runs=runs))}
+    with pytest.raises(Refused, match="an addend of another part"):
+        audit(replace(certificate, outputs=outputs), *unplaced((sequential, program)))
+
+
+def test_every_output_is_claimed_and_held() -> None:
+    sequential, program = mlp(2)
+    certificate = certified((sequential, program))
+    pair = unplaced((sequential, program))
+    with pytest.raises(Refused, match="nothing is claimed about output 'output'"):
+        audit(replace(certificate, outputs={}), *pair)
+    with pytest.raises(Refused, match="'more', which is no output"):
+        audit(replace(certificate, outputs={**certificate.outputs, "more": certificate.outputs["output"]}), *pair)
+    silent = replace(program, graphs=(program.graphs[0], replace(program.graphs[1], outputs={})), inputs={}, outputs={})
+    with pytest.raises(Refused, match="output 'output' of rank 1 does not exist"):
+        audit(about(certificate, silent), sequential, silent)
+
+
+def test_assumptions_are_those_of_the_proof() -> None:
+    pair = vocabulary_embedding(2)
+    certificate = certified(pair)
+    for number in range(3):
+        rest = certificate.assumptions[:number] + certificate.assumptions[number + 1 :]
+        with pytest.raises(Refused, match="an assumption that the certificate does not state"):
+            audit(replace(certificate, assumptions=rest), *pair)
+    with pytest.raises(Refused, match="does not need: all is well"):
+        audit(replace(certificate, assumptions=(*certificate.assumptions, "all is well")), *pair)
+
+
+def test_what_nobody_sends_is_not_received() -> None:
+    build = Builder("parallel")
+    build.tensor("x", (2,))
+    build.output("y", build.add(ops.Recv(1, 0, TensorType((2,), DType.F32))))
+    sender = Builder("parallel")
+    x = sender.tensor("x", (2,))
+    sender.add(ops.Send(0, 0), x)
+    sender.output("y", x)
+    silent = Builder("parallel")
+    silent.add(ops.Send(0, 9), silent.tensor("x", (2,)))
+    silent.output("y", 0)
+    sequential = Builder("sequential")
+    sequential.output("y", sequential.tensor("x", (2,)))
+    graph, program = sequential.build(), mlp(2)[1]
+    right = RankProgram(
+        (build.build(), sender.build()), program.mesh, {"x": place((2,), program.mesh, ["Replicate()"])}, {}
+    )
+    stuck = replace(right, graphs=(right.graphs[0], silent.build()))
+    certificate = certified((graph, right))
+    audit(certificate, graph, right)
+    with pytest.raises(Refused, match="receives what nobody sends"):
+        audit(about(certificate, stuck), graph, stuck)
