@@ -18,6 +18,7 @@ from rewright import ops
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
+from rewright.ir.memory import uncollected
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ops.agreement import check_agreement, members
@@ -44,7 +45,8 @@ def audit(
 
     Raises Refused, naming the step, for anything that does not follow.
     """
-    return _Checker(Ledger(certificate, sequential, program, store, seconds)).run()
+    with uncollected():
+        return _Checker(Ledger(certificate, sequential, program, store, seconds)).run()
 
 
 class _Checker:

@@ -64,8 +64,9 @@ class Local:
             data = (self._region(found.operands[0], cast("Region", data[0])),)
         elif found.kind == "fold":
             axes = cast("tuple[int, ...]", data[1])
-            base, rest = iter(self._bases.setdefault(term, (0,) * len(axes))), iter(start)
-            full = tuple(next(base) if axis in axes else next(rest) for axis in range(found.rank + len(axes)))
+            base = dict(zip(axes, self._bases.setdefault(term, (0,) * len(axes)), strict=True))
+            rest = iter(start)
+            full = tuple(base[axis] if axis in base else next(rest) for axis in range(found.rank + len(axes)))
             self._demand(found.operands[0], full)
         else:
             moved = [_moved(access, start) for access in accesses]

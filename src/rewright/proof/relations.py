@@ -10,7 +10,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Block, Output
-from rewright.proof.language import Addend, Tensor, View
+from rewright.proof.language import Addend, Tensor, View, renamed, terms_of
 from rewright.proof.ledger import Ledger, Refused, name_of
 from rewright.proof.programs import AllAddends, OwnAddend, Reduced, SameBlock, Window
 
@@ -31,8 +31,12 @@ class Relations:
 
         self._blocks: dict[tuple[int, str], list[Block]] = {}
         for block in ledger.certificate.blocks:
+            ranks = ledger.program.graphs
+            if not 0 <= block.rank < len(ranks) or block.held not in ranks[block.rank].inputs:
+                raise Refused(f"a block speaks of {block.held!r} of rank {block.rank}, which does not exist")
             self._blocks.setdefault((block.rank, block.held), []).append(block)
         self._given: dict[tuple[int, str], int] = {}
+        self._windows: set[object] = set()
 
     def inputs(self) -> None:
         """Verify that every input is what its relation says of it; raises Refused."""
@@ -70,7 +74,7 @@ class Relations:
                     raise Refused(f"{where} is given another value than the tensor of that name")
             else:
                 runs = self._runs(placement, program, whole, kind, where)
-                ledger.prove(Window(whole, runs), [ledger.number(source)], value, (), where)
+                self._window(Window(whole, runs), source, value, where)
             return
         if placement.reduction != "sum":
             raise Refused(f"{where} is partial under {placement.reduction}, which leaves its addends open")
@@ -83,6 +87,19 @@ class Relations:
         runs = self._runs(placement, program, whole, kind, where)
         own = OwnAddend(whole, runs, len(group), group.index(program))
         ledger.prove(own, [source], value, self._looked_into(value), where)
+
+    def _window(self, subject: Window, source: Tensor, value: int, where: str) -> None:
+        """A window of a free tensor; windows of others that are alike follow from the same lemma."""
+        ledger, theory = self._ledger, self._ledger.theory
+        claimed, (term,) = ledger.values[value], set(terms_of(source))
+        key = None
+        if set(terms_of(claimed)) == {term}:
+            known = theory.is_integer(term), theory.facts.get(term)
+            key = subject, renamed(source, {term: 0}), renamed(claimed, {term: 0}), known
+        if key is None or key not in self._windows:
+            ledger.prove(subject, [ledger.number(source)], value, (), where)
+        if key is not None:
+            self._windows.add(key)
 
     def _from_blocks(self, rank: int, name: str, kind: TensorType, value: int, where: str) -> None:
         """A tensor that is put together from windows of sequential inputs, each of which is stated."""

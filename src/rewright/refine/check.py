@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from functools import partial
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.memory import uncollected
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.lifting.journal import Journal
 from rewright.lifting.programs import BudgetExceeded, Lifted, Lifter
@@ -54,7 +54,7 @@ def attempt(
     deadline: float | None = None,
 ) -> Proof:
     """Lift both programs and relate every output; raises RewrightError for relations that do not fit."""
-    with _uncollected():
+    with uncollected():
         proof = _lift(sequential, program, relations, expected, deadline, reuse=True)
         if proof.failed and proof.lifter.steps["reused"]:
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
@@ -64,23 +64,11 @@ def attempt(
 
 def written(sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]) -> Proof:
     """The proof once more, with a journal of every step."""
-    with _uncollected():
+    with uncollected():
         proof = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal())
         if proof.failed and proof.lifter.steps["reused"]:
             return _lift(sequential, program, relations, expected, None, reuse=False, journal=Journal())
     return proof
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Lifting leaves no cycles behind, and to look for them among the nodes of all ranks takes a third of its time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _lift(

@@ -1,0 +1,19 @@
+"""Work that leaves no cycles of objects behind."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Do not look for cycles meanwhile: among the nodes of all ranks that takes a third of the time of a proof."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
