@@ -10,7 +10,7 @@ from rewright import ops
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
-from rewright.ir.placement import RankProgram, place
+from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
 from rewright.proof.checker import Refused, audit
@@ -253,3 +253,51 @@ def test_what_nobody_sends_is_not_received() -> None:
     audit(certificate, graph, right)
     with pytest.raises(Refused, match="receives what nobody sends"):
         audit(about(certificate, stuck), graph, stuck)
+
+
+def masked() -> tuple[Pair, dict[str, int]]:
+    """Two rows masked by indices, of which only the first are looked up with and so known to pass."""
+    nodes: dict[str, int] = {}
+
+    def program() -> Graph:
+        build = Builder("masked")
+        ids = [build.tensor(f"ids{k}", (4,), DType.I64) for k in range(2)]
+        rows = [build.tensor(f"w{k}", (4,)) for k in range(2)]
+        three, zero = build.full(3, ids[0]), build.full(0.0, rows[0])
+        build.output("sum", build.add(ops.Reduce("sum", (1,)), build.tensor("v", (4, 2))))
+        build.output("found", build.take_rows(build.tensor("table", (3, 2)), ids[0]))
+        for k in range(2):
+            nodes[f"test{k}"] = build.add(ops.Compare("LT"), ids[k], three)
+            nodes[f"kept{k}"] = build.add(ops.Select(), nodes[f"test{k}"], rows[k], zero)
+        for k in range(2):
+            build.output(f"kept{k}", nodes[f"kept{k}"])
+        return build.build()
+
+    return (program(), RankProgram((program(),), Mesh.of({"tp": 1}), {}, {})), nodes
+
+
+def repeated(certificate: Certificate, nodes: dict[str, int], images: dict[str, int | str]) -> Certificate:
+    """The second row said to be a repetition of the first, with these terms in the place of others."""
+    terms = {str(d.data[0]): t for t, d in enumerate(certificate.terms) if d.kind == "input"}
+    first, second = [nodes["test0"], nodes["kept0"]], [nodes["test1"], nodes["kept1"]]
+    steps = [e for e in certificate.equations if isinstance(e, Step)]
+    start = steps.index(next(e for e in steps if (e.program, e.position) == (SEQUENTIAL, first[0])))
+    kept = [e for e in steps if (e.program, e.position) not in [(SEQUENTIAL, p) for p in second]]
+    pairs = tuple((terms[t], i if isinstance(i, int) else terms[i]) for t, i in images.items())
+    kept.insert(start + 2, Repetition(start, start + 2, (second[0] - first[0], 0), pairs))  # type: ignore[arg-type]
+    return replace(certificate, equations=tuple(kept))
+
+
+def test_what_is_known_of_one_index_is_not_known_of_another() -> None:
+    pair, nodes = masked()
+    forged = repeated(certified(pair), nodes, {"ids0": "ids1", "w0": "w1"})
+    with pytest.raises(Refused, match="less is known of term"):
+        audit(forged, *pair)
+
+
+def test_a_sum_without_its_range_stands_for_no_tensor() -> None:
+    pair, nodes = masked()
+    certificate = certified(pair)
+    fold = next(t for t, definition in enumerate(certificate.terms) if definition.kind == "fold")
+    with pytest.raises(Refused, match="needs a range"):
+        audit(repeated(certificate, nodes, {"w0": fold}), *pair)

@@ -57,7 +57,9 @@ class Theory:
                 numbers.setdefault(term, len(numbers))
         queue, used = list(numbers), list[int]()
         for term in queue:
-            if term not in opened and not self.holes[term] and self.definitions[term].kind not in _ALWAYS:
+            kind = self.definitions[term].kind
+            # Which input it is does not matter: an input is free.
+            if kind == "input" or (term not in opened and not self.holes[term] and kind not in _ALWAYS):
                 continue
             used.append(term)
             for operand in self.definitions[term].operands:
