@@ -127,3 +127,10 @@ def test_another_checker_trusts_nothing_of_it(tmp_path: Path, monkeypatch: pytes
     assert "lemma" in LemmaStore.open(tmp_path)
     monkeypatch.setattr("rewright.cli.store.checker_digest", lambda: "another")
     assert "lemma" not in LemmaStore.open(tmp_path)
+
+
+def test_an_audited_proof_says_that_it_is_proved(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert refine(files, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["evidence"] == "tested"
+    assert refine(files, "--json", "--audit") == 0
+    assert json.loads(capsys.readouterr().out)["evidence"] == "proved"

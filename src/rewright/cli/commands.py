@@ -48,6 +48,7 @@ def refine(
     jobs: Jobs = 1,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
+    confirm: Annotated[bool, typer.Option("--audit", help="Have the independent checker confirm a proof.")] = False,
     as_json: Json = False,
 ) -> int:
     """Prove or refute that ranks compute what one program does.
@@ -69,7 +70,7 @@ def refine(
         needed = {name: what for name, what in given.relations.items() if name not in unread(left)}
         check_relations(relations, needed, tensors(left, left.inputs), right.mesh, "input")
         check_relations(relations, given.expect, tensors(left, left.outputs), right.mesh, "output")
-    verdict = prove(left, right, given, budget, progress)
+    verdict = prove(left, right, given, budget, progress, confirm)
     written = save(verdict, certificate, progress) if certificate is not None else None
     report(verdict, as_json, written)
     return STATUS[verdict.status]
@@ -145,13 +146,22 @@ def options(progress: Progress, mesh: str | None, backward: bool, symbolic: list
     return Source(progress, axes, backward, parse_symbols(symbolic or []) or None, jobs)
 
 
-def prove(left: Graph, right: RankProgram, given: Relations, budget: float | None, progress: Progress) -> Verdict:
+def prove(
+    left: Graph, right: RankProgram, given: Relations, budget: float | None, progress: Progress, confirm: bool
+) -> Verdict:
     """The verdict, with the seconds of what was done before among its phases."""
     from rewright.refine import refine as run_refine
 
     before = dict(progress.seconds)
     with progress.phase("refine", f"relating {len(left):,} nodes to {len(right.graphs)} ranks"):
-        verdict = run_refine(left, right, relations=given.relations or None, expect=given.expect or None, budget=budget)
+        verdict = run_refine(
+            left,
+            right,
+            relations=given.relations or None,
+            expect=given.expect or None,
+            budget=budget,
+            audit=confirm,
+        )
     seconds = {**before, **verdict.stats.seconds}
     return replace(verdict, stats=replace(verdict.stats, seconds=seconds))
 

@@ -18,7 +18,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.checker import audit
-from rewright.refine.verdict import Status, Verdict
+from rewright.refine.verdict import Evidence, Status, Verdict
 from rewright.report import document, print_verdict
 
 RANKS = 8
@@ -105,6 +105,8 @@ def _answer(act: Act) -> tuple[Verdict, str | None]:
         proving = time.perf_counter() - started
     with progress.phase("audit", f"{act.title}: checking the certificate"):
         line = _audited(verdict, left, right, proving)
+        if line is not None and not line.startswith(REFUSED):
+            verdict = replace(verdict, evidence=Evidence.PROVED)
     seconds = {"capture": progress.seconds["capture"], **verdict.stats.seconds}
     return replace(verdict, stats=replace(verdict.stats, seconds=seconds)), line
 
