@@ -146,9 +146,23 @@ def two_axes() -> Pair:
     return sequential.build(), RankProgram((build.build(),) * 4, mesh, inputs, outputs)
 
 
+def rows_of_maxima() -> Pair:
+    """Every rank takes maxima of its columns as a row of its own; the rows are gathered and read as one vector."""
+    sequential = Builder("sequential")
+    sequential.output("y", sequential.add(ops.Reduce("maximum", (0,)), sequential.tensor("x", (6, 8))))
+    build = Builder("parallel")
+    own = build.add(ops.Reduce("maximum", (0,)), build.tensor("x", (6, 4)))
+    rows = build.add(ops.AllGather(0, GROUP), build.add(ops.Reshape((1, 4)), own))
+    build.output("y", build.add(ops.Reshape((8,)), rows))
+    mesh = Mesh.of({"tp": WORLD})
+    inputs, outputs = {"x": place((6, 8), mesh, ["Shard(1)"])}, {"y": place((8,), mesh, ["Replicate()"])}
+    return sequential.build(), RankProgram((build.build(), build.build()), mesh, inputs, outputs)
+
+
 PROGRAMS: dict[str, Callable[[], Pair]] = {
     **{name: (lambda make=make: make(WORLD)) for name, make in ALL.items()},
     "deep": deep,
+    "rows_of_maxima": rows_of_maxima,
     "addends": addends,
     "messages": messages,
     "sorted_rows": sorted_rows,

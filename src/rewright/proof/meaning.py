@@ -18,6 +18,7 @@ from rewright.terms.normal.atoms import (
     ZERO,
     Atom,
     Element,
+    Floor,
     Fold,
     Function,
     Number,
@@ -30,6 +31,7 @@ from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
+from rewright.terms.normal.equality import with_atom
 from rewright.terms.normal.guards import (
     MISSING,
     Choice,
@@ -116,7 +118,10 @@ class Meaning:
             length = self.size(tensor.lengths[number])
 
             def here() -> Value:
-                return self._of_part(tensor, number, place, row, position - start)
+                if length != ONE:
+                    return self._of_part(tensor, number, place, row, position - start)
+                there = _known(place, position, start)
+                return self._of_part(tensor, number, there, row, ZERO)
 
             if number == len(tensor.parts) - 1:
                 return here()
@@ -167,7 +172,7 @@ class Meaning:
         found: list[Polynomial] = []
         for number, length in enumerate(reversed(lengths)):
             if number == len(lengths) - 1:
-                found.append(index)
+                found.append(ZERO if length == 1 else index)
                 break
             index, digit = self.divided(index, self.size(length))
             found.append(digit)
@@ -471,6 +476,17 @@ def _is_of_integers(value: Polynomial) -> bool:
 def _is_integer_atom(atom: Atom) -> bool:
     absent = isinstance(atom, Function) and atom.name == f"={MISSING}"
     return atom.integer or absent or (isinstance(atom, Fold) and atom.kind == "last" and _is_of_integers(atom.body))
+
+
+def _known(place: Place, position: Polynomial, value: Polynomial) -> Place:
+    """A place where a position, if that is a quotient and a number, is known to have a value."""
+    quotients = [atom for atom in position.atoms() if isinstance(atom, Floor)]
+    if len(quotients) != 1:
+        return place
+    rest = position - polynomial(quotients[0])
+    if rest.constant() is None:
+        return place
+    return tuple(with_atom(index, quotients[0], value - rest) for index in place)
 
 
 def _role_size(axis: int) -> Dim:

@@ -221,13 +221,13 @@ def _by_largest(
                     context.add(at_least_zero(chosen - other))
             if context.contradictory():
                 continue
-            found = difference(context, _replace(left, atom, chosen), _replace(right, atom, chosen))
+            found = difference(context, with_atom(left, atom, chosen), with_atom(right, atom, chosen))
             if found is not None:
                 return found
     return None
 
 
-def _replace(value: Polynomial, old: Atom, new: Polynomial) -> Polynomial:
+def with_atom(value: Polynomial, old: Atom, new: Polynomial) -> Polynomial:
     """The value with an atom replaced, outside of binders."""
     total = ZERO
     for monomial, coefficient in value.terms.items():
@@ -242,11 +242,11 @@ def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
     if atom == old:
         return new
     if isinstance(atom, Exponential):
-        return exponential(_replace(atom.exponent, old, new))
+        return exponential(with_atom(atom.exponent, old, new))
     if isinstance(atom, Base):
-        return _replace(atom.value, old, new)
+        return with_atom(atom.value, old, new)
     if isinstance(atom, Function) and atom.name != "log":
-        return polynomial(Function(atom.name, tuple(_replace(a, old, new) for a in atom.arguments), atom.integer))
+        return polynomial(Function(atom.name, tuple(with_atom(a, old, new) for a in atom.arguments), atom.integer))
     return polynomial(atom)
 
 
