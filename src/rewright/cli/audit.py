@@ -19,7 +19,8 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import Certificate
-from rewright.proof.checker import Audit, Damaged, OtherPrograms, Refused, audit, is_spelled
+from rewright.proof.checker import Audit, Damaged, OtherPrograms, Refused, audit
+from rewright.proof.relations import is_spelled
 
 HOLDS, REFUSED = 0, 1
 _SHOWN = 12

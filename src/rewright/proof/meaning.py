@@ -219,7 +219,9 @@ class Meaning:
                 raise TooHard("a range for a term that takes none")
             entry = None if definition is None or definition.kind != "table" else _entry(definition, index)
             inputs = self._named and definition is not None and definition.kind == "input"
-            name = str(definition.data[0]) if inputs and definition is not None else f"t{term}"
+            # Where inputs have their own names none of them is that of a term.
+            own = f"\0t{term}" if self._named else f"t{term}"
+            name = str(definition.data[0]) if inputs and definition is not None else own
             return polynomial(Element(name, index, term in self._integers)) if entry is None else entry
         if len(index) != definition.rank:
             raise TooHard("an index of another rank than its term")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import cast
 
+from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.ir.types import TensorType
@@ -211,20 +214,6 @@ class Relations:
         return View(tuple((n,) for n in kind.shape), (Addend(Fraction(1), self._terms[name], axes),))
 
 
-def _covered(boxes: Sequence[tuple[tuple[int, int], ...]], kind: TensorType) -> bool:
-    """Whether every element of a tensor lies in a box: each cell of the grid that all their faces make does."""
-    cuts: list[list[int]] = []
-    for axis, size in enumerate(kind.shape):
-        if not isinstance(size, int):
-            return False
-        faces = {end for box in boxes for end in (box[axis][0], sum(box[axis])) if 0 <= end <= size}
-        cuts.append(sorted(faces | {0, size})[:-1] if size else [])
-    return all(
-        any(all(start <= at < start + length for at, (start, length) in zip(cell, box, strict=True)) for box in boxes)
-        for cell in itertools.product(*cuts)
-    )
-
-
 def is_spelled(placement: Placement, whole: TensorType, mesh: Mesh) -> bool:
     """Whether the DTensor notation of a placement says what the ranks hold."""
     try:
@@ -241,28 +230,23 @@ def _contents(placement: Placement) -> object:
 
 def _covers(placement: Placement, whole: TensorType) -> bool:
     """Whether every element is held by some rank; False also where sizes are symbols."""
+    boxes = [box for rank in placement.runs for box in itertools.product(*rank)]
+    return _covered(boxes, whole)
+
+
+def _covered(boxes: Sequence[Sequence[tuple[Dim, Dim]]], whole: TensorType) -> bool:
+    """Whether every element of a tensor lies in a box, given by start and length along every axis.
+
+    Each cell of the grid that all faces of boxes make must lie in one. False where sizes are symbols.
+    """
+    numbers = [cast("Sequence[tuple[int, int]]", b) for b in boxes if all(isinstance(n, int) for run in b for n in run)]
+    if len(numbers) < len(boxes) or not all(isinstance(size, int) for size in whole.shape):
+        return False
     cells: list[list[int]] = []
-    for axis, size in enumerate(whole.shape):
-        ends = [end for rank in placement.runs for start, length in rank[axis] for end in (start, start + length)]
-        numbers = sorted({end for end in (0, size, *ends) if isinstance(end, int)})
-        if not isinstance(size, int) or any(not isinstance(end, int) for end in ends):
-            return False
-        cells.append([start for start in numbers if 0 <= start < size])
-    count = 1
-    for own in cells:
-        count *= len(own)
-    return count <= _MOST_CELLS and all(_held(placement, cell) for cell in itertools.product(*cells))
-
-
-def _held(placement: Placement, cell: Sequence[int]) -> bool:
-    return any(
-        all(
-            any(
-                start <= at < start + length
-                for start, length in axis
-                if isinstance(start, int) and isinstance(length, int)
-            )
-            for at, axis in zip(cell, rank, strict=True)
-        )
-        for rank in placement.runs
+    for axis, size in enumerate(cast("Sequence[int]", whole.shape)):
+        faces = {end for box in numbers for end in (box[axis][0], sum(box[axis]))}
+        cells.append(sorted(face for face in faces | {0} if 0 <= face < size))
+    return math.prod(map(len, cells)) <= _MOST_CELLS and all(
+        any(all(start <= at < start + length for at, (start, length) in zip(cell, box, strict=True)) for box in numbers)
+        for cell in itertools.product(*cells)
     )

@@ -45,7 +45,8 @@ def refine(
             equations over rank tensors; inputs that it does not name keep the placement read at capture.
         expect: the same for outputs.
         budget: wall-clock seconds after which the answer is ``unknown``.
-        audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then.
+        audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then. The
+            budget does not count for that, and a proof without a certificate becomes ``unknown``.
 
     Returns:
         The verdict: ``proved``, ``refuted`` with a counterexample, or ``unknown`` with the reason.

@@ -14,6 +14,7 @@ from rewright.ir.errors import RewrightError
 
 Sort = Literal["size", "natural", "integer", "constant", "rounded"]
 _ABOVE, _HIGH, _LOW, _CONSTANT = "__above", "__high", "__low", "__"
+_SUFFIXES: dict[str, Sort] = {_ABOVE: "natural", _HIGH: "integer", _LOW: "integer"}
 
 
 def size(name: str) -> SizeExpr:
@@ -40,9 +41,9 @@ def sort_of(name: str) -> tuple[str, Sort]:
     """The name of the parameter that a size symbol belongs to, and what it may be."""
     if isinstance(name, Rounded):
         return name, "rounded"
-    for suffix, sort in ((_ABOVE, "natural"), (_HIGH, "integer"), (_LOW, "integer")):
+    for suffix, sort in _SUFFIXES.items():
         if name.endswith(suffix):
-            return name.removesuffix(suffix), sort  # type: ignore[return-value]
+            return name.removesuffix(suffix), sort
     return (name.removeprefix(_CONSTANT), "constant") if name.startswith(_CONSTANT) else (name, "size")
 
 

@@ -81,13 +81,13 @@ class Walk:
             return special(self, i, operands)
         if i.opcode in collectives.TABLE:
             function = collectives.TABLE[i.opcode]
-            found = [function(self.c, i, operand) for operand in self._arrays(i, operands)]
+            found = [function(self.c, i, operand) for operand in self.arrays_of(i, operands)]
             return found[0] if len(found) == 1 and not i.shape.parts else tuple(found)
         if i.opcode not in arrays.TABLE:
             raise UnsupportedOperator("no lowering exists; rewrite it with supported operators, or report it")
-        return arrays.TABLE[i.opcode](self.c, i, self._arrays(i, operands))
+        return arrays.TABLE[i.opcode](self.c, i, self.arrays_of(i, operands))
 
-    def _arrays(self, i: Instruction, operands: Sequence[Value]) -> list[int]:
+    def arrays_of(self, i: Instruction, operands: Sequence[Value]) -> list[int]:
         if not all(isinstance(operand, int) for operand in operands):
             raise UnsupportedOperator("it reads a tuple or a token; take its parts apart")
         return [cast("int", operand) for operand in operands]
@@ -107,7 +107,7 @@ class Walk:
         (state,) = operands
         while True:
             self.c.step()
-            goes_on = self.c.b.uniform(self._arrays(i, [self.computation(_called(i, 1), [state])])[0])
+            goes_on = self.c.b.uniform(self.arrays_of(i, [self.computation(_called(i, 1), [state])])[0])
             if goes_on is None:
                 raise UnsupportedOperator("a loop whose number of steps depends on data; unroll it")
             if not goes_on:
@@ -116,7 +116,7 @@ class Walk:
 
     def conditional(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``conditional`` whose branch is known."""
-        chosen = self.c.b.uniform(self._arrays(i, operands[:1])[0])
+        chosen = self.c.b.uniform(self.arrays_of(i, operands[:1])[0])
         if chosen is None:
             raise UnsupportedOperator("a branch that depends on data; compute both and select")
         count = len(operands) - 1
@@ -172,6 +172,6 @@ _SPECIAL: dict[str, Callable[[Walk, Instruction, Sequence[Value]], Value]] = {
     "collective-permute-done": Walk.through,
     "partition-id": lambda walk, i, operands: collectives.identity(walk.c, i),
     "replica-id": lambda walk, i, operands: collectives.identity(walk.c, i),
-    "sort": lambda walk, i, operands: arrays.sort(walk.c, i, walk._arrays(i, operands)),  # pyright: ignore[reportPrivateUsage]
-    "custom-call": lambda walk, i, operands: calls.custom_call(walk.c, i, walk._arrays(i, operands)),  # pyright: ignore[reportPrivateUsage]
+    "sort": lambda walk, i, operands: arrays.sort(walk.c, i, walk.arrays_of(i, operands)),
+    "custom-call": lambda walk, i, operands: calls.custom_call(walk.c, i, walk.arrays_of(i, operands)),
 }

@@ -36,12 +36,15 @@ class SpecReader:
     def __init__(self, mesh: Mesh, rank: int) -> None:
         self._mesh, self._rank = mesh, rank
         self._known: dict[Any, RankPlacement | None] = {}
+        self._meshes: dict[int, Any] = {}
+        """The meshes of the specs that were read, kept so that no other one takes the place of their identity."""
 
     def read(self, spec: Any) -> RankPlacement | None:
         """The placement, or None where the spec's mesh is no part of the program's mesh or sizes are symbolic."""
         shape = tuple(spec.shape)
         if not all(isinstance(size, int) for size in shape):
             return None
+        self._meshes[id(spec.mesh)] = spec.mesh
         key = (tuple(str(p) for p in spec.placements), id(spec.mesh), shape)
         if key not in self._known:
             self._known[key] = self._read(spec, shape)

@@ -70,10 +70,12 @@ class Denoter:
         self._variables: list[tuple[str, Polynomial, Polynomial]] = []
         self._base = len(context.trail)
         self._scalars: dict[int, Scalar] = {}
+        # In the keys of what is remembered, so that nothing else is ever taken for this one, also when it is gone.
+        self._identity = object()
 
     def value(self, position: int, index: Place) -> Value:
         """The element of a node at an index. Raises TooHard and OutOfTime."""
-        key = (id(self), position, index)
+        key = (self._identity, position, index)
         found = self.context.memo(key)
         if found is None:
             found = self._denote(position, index)

@@ -1,0 +1,31 @@
+"""Denoting graphs under the facts of a context."""
+
+from __future__ import annotations
+
+import gc
+
+from rewright import ops
+from rewright.ir.dims import Dim
+from rewright.terms.normal.algebra import new_context
+from rewright.terms.normal.atoms import Polynomial, polynomial
+from rewright.terms.normal.denote import Denoter
+from tests.programs import Builder
+
+
+def size(dim: Dim) -> Polynomial:
+    assert isinstance(dim, int)
+    return polynomial(dim)
+
+
+def test_a_denoter_that_is_gone_leaves_nothing_to_the_next_one() -> None:
+    """Values are remembered in the context, which outlives denoters; a new one may stand where another one stood."""
+    context = new_context(10.0)
+    values: list[str] = []
+    for name in ("a", "b") * 10:
+        build = Builder(name)
+        build.output("y", build.add(ops.Negate(), build.tensor(name, (2,))))
+        denoter = Denoter(context, build.build(), size)
+        values.append(str(denoter.value(1, (polynomial(0),))))
+        del denoter
+        gc.collect()
+    assert values == ["-a[0]", "-b[0]"] * 10
