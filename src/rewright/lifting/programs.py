@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from rewright import ops
 from rewright.interp.meetings import Meeting, Schedule, Step, match_collectives
 from rewright.ir.graph import Graph
@@ -14,15 +16,16 @@ from rewright.ir.placement import Placement
 from rewright.ir.types import TensorType
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.collectives import meet
+from rewright.lifting.contraction import Contraction, NotContracted, Period, contraction
 from rewright.lifting.index import identity
 from rewright.lifting.indexing import opaque
 from rewright.lifting.integers import integer_part
 from rewright.lifting.journal import SEQUENTIAL, Journal
 from rewright.lifting.layout import concatenate, slice_axis, tidy
 from rewright.lifting.reuse import Reuse
-from rewright.lifting.stream import Stream, repeats, stream
+from rewright.lifting.stream import Repeat, Stream, lockstep, repeats, stream
 from rewright.lifting.terms import ONE
-from rewright.lifting.trace import Trace, terms_of
+from rewright.lifting.trace import Instance, Trace, alike, terms_of
 from rewright.lifting.transfer import as_view, transfer
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View
 
@@ -50,19 +53,27 @@ class Lifter:
     """Lifts programs over one store of terms; equal operators on equal values are computed once.
 
     With ``reuse``, stretches that repeat are lifted once where that is right for all of them; nodes inside of the
-    others then have no value of their own.
+    others then have no value of their own. With ``contract``, only three stretches of those that follow each other are
+    lifted at all, where that is right for all of them.
     """
 
-    def __init__(self, deadline: float | None = None, *, reuse: bool = False) -> None:
+    def __init__(self, deadline: float | None = None, *, reuse: bool = False, contract: bool = False) -> None:
         self.algebra = Algebra()
         self.deadline = deadline
         self.reuse = reuse
+        self.contract = contract
+        self.contraction: Contraction | None = None
+        """What was left out of both programs."""
         self.values: list[Value] = []
-        self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0, "reused": 0}
+        self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0, "reused": 0, "left out": 0}
         self.walking = 0.0
         """Seconds spent on the order of nodes and on what repeats, without lifting any."""
         self.journal: Journal | None = None
         """Where every step is written down, for a certificate."""
+        self.hidden: dict[int, int] = {}
+        """Values that have names, and the value of that name."""
+        self._shift: dict[int, int] = {}
+        """By name of what crosses from the first stretch of a period that of what crosses from the second."""
         self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
 
@@ -86,8 +97,9 @@ class Lifter:
         which labels exist, and guards are kept within what their values can be.
         """
         journal, self.journal = self.journal, None
+        contract, self.contract = self.contract, False
         self._alone(integer_part(graph), given or {})
-        self.journal = journal
+        self.journal, self.contract = journal, contract
         self._memo.clear()
         # What was tested on the way is lifted again, with all the facts.
         self.algebra.facts.tests.clear()
@@ -128,9 +140,13 @@ class Lifter:
                 run.step(step)
             return lifted
         started = time.perf_counter()
-        entries = stream(graphs, steps)
+        entries = stream(graphs, lockstep(steps, len(graphs)))
         found = repeats(entries)
+        shorter = self._shorter(entries, found, graphs, first) if self.contract else None
         self.walking += time.perf_counter() - started
+        if shorter is not None:
+            self._contracted(entries, shorter, run)
+            return lifted
         position = 0
         for repeat in found:
             run.stretch(entries, position, repeat.start)
@@ -141,10 +157,62 @@ class Lifter:
         run.stretch(entries, position, len(entries))
         return lifted
 
+    def _shorter(
+        self, entries: Stream, found: Sequence[Repeat], graphs: Sequence[Graph], first: int
+    ) -> Contraction | None:
+        """The contraction of a stream; that of the ranks is to be the one of the sequential program."""
+        if first == SEQUENTIAL:
+            self.contraction = contraction(entries, found, graphs)
+            return self.contraction
+        if self.contraction is None:
+            return None
+        shorter = contraction(entries, found, graphs, self.contraction)
+        if shorter is None:
+            raise NotContracted
+        return shorter
+
+    def _contracted(self, entries: Stream, shorter: Contraction, run: Run) -> None:
+        """Lift what a contraction does not leave out; raises NotContracted where that does not speak for the rest."""
+        sequential = run.first == SEQUENTIAL
+        if sequential:
+            run.name({entries.places[e] for p in shorter.periods for n in range(-1, p.count) for e in p.crossings(n)})
+        run.swap(shorter.swapped)
+        position = 0
+        for period in sorted(shorter.periods, key=lambda p: p.start):
+            run.stretch(entries, position, period.start)
+            reuse = Reuse(self, run, entries, period.length)
+            reuse.stretch(period.start)
+            reuse.stretch(period.stretch(1))
+            run.inputs(entries, period.stretch(2), period.stretch(-1))
+            run.repeat(entries, period)
+            reuse.stretch(period.stretch(-1))
+            self._step(entries, period, run, sequential)
+            position = period.stop
+        run.stretch(entries, position, len(entries))
+        self.steps["left out"] += shorter.left_out
+
+    def _step(self, entries: Stream, period: Period, run: Run, sequential: bool) -> None:
+        """The induction step: what crosses from the second stretch is what crosses from the first, one layer on."""
+        terms = self.algebra.terms
+        for here, there in zip(period.crossings(0), period.crossings(1), strict=True):
+            values = [self.values[run.lifted[r].values[p]] for r, p in (entries.places[here], entries.places[there])]
+            if not alike(*values):
+                raise NotContracted
+            for before, after in zip(*map(terms_of, values), strict=True):
+                if sequential:
+                    fits = all(terms.label(t)[0] == "named" for t in (before, after))
+                    fits = fits and self._shift.setdefault(before, after) == after
+                else:
+                    fits = self._shift.get(before) == after
+                if not fits:
+                    raise NotContracted
+
     def node(self, op: Operator, lifted: Lifted, position: int) -> int:
         """Lift one node that its program computes alone."""
         node = lifted.graph.nodes[position]
         operands = tuple(lifted.values[p] for p in node.operands)
+        if UNKNOWN in operands:
+            raise NotContracted
         # Equal numbers of different dtypes are one value, but an operator may treat them differently.
         kinds = tuple(lifted.graph.nodes[p].type.dtype for p in node.operands)
         key = (op, operands, kinds) if not isinstance(op, (ops.Constant, ops.Iota)) else (op, node.type)
@@ -201,6 +269,8 @@ class Lifter:
             lifted[receiver].values[received] = lifted[sender].values[sent]
             return
         operands = [lifted[rank].values[node.operands[0]] for (rank, _), node in zip(step.nodes, nodes, strict=True)]
+        if UNKNOWN in operands:
+            raise NotContracted
         values = [self.values[v] for v in operands]
         members = [rank for rank, _ in step.nodes]
         operators = [node.op for node in nodes]
@@ -258,8 +328,32 @@ class Run:
         self.lifted = lifted
         self.first = first
         """The first of the programs: a rank, or SEQUENTIAL."""
-        self._inputs = inputs
+        self._inputs = [dict(own) for own in inputs]
         self._anchored = anchored
+        self._named: Set[tuple[int, int]] = frozenset()
+
+    def name(self, places: Set[tuple[int, int]]) -> None:
+        """Give a name to what these nodes compute, which hides what it is made of."""
+        self._named = places
+
+    def swap(self, inputs: Mapping[str, str]) -> None:
+        """Let inputs be what others are."""
+        for own in self._inputs:
+            own.update({label: own[stands] for label, stands in inputs.items() if label in own})
+
+    def inputs(self, entries: Stream, start: int, stop: int) -> None:
+        """Lift the inputs among the steps of a stretch."""
+        for entry in (np.flatnonzero(entries.inputs[start:stop]) + start).tolist():
+            self.stretch(entries, entry, entry + 1)
+
+    def repeat(self, entries: Stream, period: Period) -> None:
+        """Give what the second stretch computes to the last but one, and what it reads to that one."""
+        pairs = zip(period.crossings(0), period.crossings(period.count - 3), strict=True)
+        second, last = period.stretch(1), period.stretch(-2)
+        for here, there in (*pairs, *((second + k, last + k) for k in range(period.length))):
+            if not entries.inputs[here]:
+                (rank, position), (other, place) = entries.places[here], entries.places[there]
+                self.lifted[other].values[place] = self.lifted[rank].values[position]
 
     def stretch(self, entries: Stream, start: int, stop: int) -> None:
         """Lift the steps of a stretch of the stream."""
@@ -298,9 +392,24 @@ class Run:
         elif isinstance(op, ops.Send):
             own.values[step.position] = own.values[own.graph.nodes[step.position].operands[0]]
         else:
-            own.values[step.position] = self.lifter.node(op, own, step.position)
+            value = self.lifter.node(op, own, step.position)
+            own.values[step.position] = self.lifter.hidden.get(value, value)
             if step.position in self._anchored[step.rank]:
                 self._anchor(own, step.position)
+            if (step.rank, step.position) in self._named:
+                self._hide(own, step.position)
+
+    def _hide(self, own: Lifted, position: int) -> None:
+        """Give a name to the terms of a value."""
+        values, terms = self.lifter.values, self.lifter.algebra.terms
+        value = values[own.values[position]]
+        made = list(dict.fromkeys(terms_of(value)))
+        if any(terms.open[term] for term in made):
+            raise NotContracted
+        numbers = {term: k for k, term in enumerate(made)}
+        names = [term if terms.label(term)[0] == "named" else terms.name(term) for term in made]
+        shown = own.values[position]
+        own.values[position] = self.lifter.hidden[shown] = self.lifter.intern(Instance(numbers, names).value(value))
 
     def _anchor(self, own: Lifted, position: int) -> None:
         """Keep a sum whole; in a piece where it adds nothing it is an operand, which stays what it was."""

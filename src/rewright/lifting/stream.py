@@ -82,6 +82,26 @@ def stream(graphs: Sequence[Graph], schedule: Schedule) -> Stream:
     )
 
 
+def lockstep(steps: Schedule, programs: int) -> Schedule:
+    """The same steps by the time at which they could run, if each took as long as any other.
+
+    Programs that wait for each other go on together: what ends a layer is together for all of them, although each
+    could run ahead to its next collective.
+    """
+    clock = [0] * programs
+    times: list[tuple[int, int]] = []
+    for step in steps:
+        if isinstance(step, Step):
+            clock[step.rank] += 1
+            times.append((clock[step.rank], step.rank))
+            continue
+        now = max([clock[rank] for rank, _ in step.nodes]) + 1
+        for rank, _ in step.nodes:
+            clock[rank] = now
+        times.append((now, step.nodes[0][0]))
+    return [steps[k] for k in sorted(range(len(steps)), key=times.__getitem__)]
+
+
 _Place = tuple[int, int]
 _Entry = tuple[Step | Meeting | None, list[_Place], _Place, object]
 

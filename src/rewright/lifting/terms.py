@@ -71,6 +71,8 @@ class Terms:
         """Sums that other operators read: they stay whole inside longer sums."""
         self.inside: dict[int, frozenset[int]] = {}
         """The terms whose values guards inside a term test."""
+        self.named: dict[int, int] = {}
+        """Terms that have a name, and that name."""
         self.infinite: set[int] = set()
         """Terms that may be infinite: they never cancel."""
         self.products: dict[int, list[int]] = {}
@@ -85,7 +87,11 @@ class Terms:
         term = self.place(label, children)
         if self.trace is not None:
             self.trace.made(term, label, children)
-        return term
+        return self.name(term) if term in self.named else term
+
+    def name(self, term: int) -> int:
+        """The term by a name that hides what it is made of; from now on whoever makes the term gets the name."""
+        return self._add(("named",), (term,), self.arity[term])
 
     def place(self, label: Label, children: tuple[int, ...]) -> int:
         """The term of a label and children."""
@@ -98,6 +104,8 @@ class Terms:
         """Derive what is known of a new term."""
         content = label.content
         self.arity[term] = label.arity
+        if content[0] == "named":
+            self.named[children[0]] = term
         if content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children):
             self.open[term] = self.inside[term] = _NOTHING
             if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
@@ -167,7 +175,8 @@ class Terms:
     def closed(self, hole: int, region: Region) -> int | None:
         """The term of a fold or guard with its range if it exists."""
         label = self._labels.get(("ranged", region, self.arity[hole]))
-        return None if label is None else self.graph.lookup(label, (hole,))
+        found = None if label is None else self.graph.lookup(label, (hole,))
+        return None if found is None else self.named.get(found, found)
 
     def input(self, name: str, rank: int) -> int:
         """A program input."""

@@ -12,8 +12,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.memory import uncollected
 from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.lifting.contraction import NotContracted
 from rewright.lifting.journal import Journal
-from rewright.lifting.programs import BudgetExceeded, Lifted, Lifter
+from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
 from rewright.lifting.value import Value
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.inputs import input_values
@@ -55,7 +56,12 @@ def attempt(
 ) -> Proof:
     """Lift both programs and relate every output; raises RewrightError for relations that do not fit."""
     with uncollected():
-        proof = _lift(sequential, program, relations, expected, deadline, reuse=True)
+        try:
+            proof = _lift(sequential, program, relations, expected, deadline, reuse=True, contract=True)
+        except NotContracted:
+            proof = None
+        if proof is None or (proof.failed and proof.lifter.contraction):
+            proof = _lift(sequential, program, relations, expected, deadline, reuse=True)
         if proof.failed and proof.lifter.steps["reused"]:
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
             return _lift(sequential, program, relations, expected, deadline, reuse=False)
@@ -79,10 +85,13 @@ def _lift(
     deadline: float | None,
     *,
     reuse: bool,
+    contract: bool = False,
     journal: Journal | None = None,
 ) -> Proof:
+    """Raises NotContracted where layers were to be left out that what is left does not speak for."""
     started = time.perf_counter()
-    lifter = Lifter(deadline, reuse=reuse)
+    numbered = are_numbered(sequential, program.graphs)
+    lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered)
     lifter.journal = journal
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
@@ -99,20 +108,53 @@ def _lift(
         proof.mismatch = error
         return proof
     started = time.perf_counter()
-    if are_numbered(sequential, program.graphs):
+    stands = _stand_ins(lifter, relations, expected)
+    if numbered:
         _pair(proof, program)
         seconds["relate outputs"] = time.perf_counter() - started
         proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
         return proof
     for name in sequential.outputs:
+        if name in stands:
+            continue
         if journal is None:
             _relate(proof, name, program, expected.get(name))
         else:
             work = partial(_relate, proof, name, program, expected.get(name))
             proof.looked_into[name] = lifter.apart(work)
+    if stands:
+        _repeat(proof, program.mesh, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
     proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
     return proof
+
+
+def _stand_ins(lifter: Lifter, relations: Relations, expected: Mapping[str, Placement]) -> Mapping[str, str]:
+    """For the outputs that were left out, those that speak for them, after a check that they can."""
+    if lifter.contraction is None:
+        return {}
+    contraction, facts, placements = lifter.contraction, lifter.algebra.facts, relations.placements
+    told = {name for term in facts.known for name in lifter.algebra.terms.inputs(term)} | facts.unchecked
+    equations = {equation.name for equation in relations.equations}
+    alike = all(name in placements and placements[name] == placements.get(s) for name, s in contraction.inputs.items())
+    wanted = all(expected.get(name) == expected.get(s) for name, s in contraction.outputs.items())
+    if not alike or not wanted or not contraction.own.isdisjoint(told | equations):
+        raise NotContracted
+    return contraction.outputs
+
+
+def _repeat(proof: Proof, mesh: Mesh, stands: Mapping[str, str], expected: Mapping[str, Placement]) -> None:
+    """Relate outputs of layers that were left out as those that speak for them."""
+    for name, other in stands.items():
+        placement = proof.placements.get(other)
+        if placement is None or other in proof.failed:
+            proof.failed.append(name)
+            continue
+        proof.placements[name] = placement
+        proof.relations[name] = _relation(name, placement, mesh, expected.get(name), True)
+    proof.relations = {
+        name: proof.relations[name] for name in proof.sequential.graph.outputs if name in proof.relations
+    }
 
 
 @contextmanager
@@ -130,8 +172,11 @@ def _timed(proof: Proof, phase: str) -> Generator[None]:
 def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement | None) -> None:
     """Relate one output of the sequential program to the ranks' outputs of that name."""
     lifter, mesh = proof.lifter, program.mesh
-    value = lifter.values[proof.sequential.values[proof.sequential.graph.outputs[name]]]
     held: list[Value] = []
+    known = proof.sequential.values[proof.sequential.graph.outputs[name]]
+    if UNKNOWN in (known, *(r.values[r.graph.outputs[name]] for r in proof.ranks if name in r.graph.outputs)):
+        raise NotContracted
+    value = lifter.values[lifter.hidden.get(known, known)]
     for rank in proof.ranks:
         if name not in rank.graph.outputs:
             proof.failed.append(name)
