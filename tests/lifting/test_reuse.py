@@ -221,7 +221,8 @@ def test_layers_that_are_alike_are_lifted_once() -> None:
     weights = [deep.input(f"w{n}", np.full(4, 1.0 + n)) for n in range(4)]
     deep.lift(lambda build, number, x: build.add(ops.Multiply(), x, weights[number]))
     assert deep.differences == []
-    assert deep.reused >= 3 * 15
+    # The first layer orders its factors otherwise: its input is no product of an earlier one.
+    assert deep.reused >= 2 * 15
 
 
 def test_one_operand_for_two_is_not_two_operands() -> None:

@@ -45,11 +45,13 @@ class Folded(NamedTuple):
 class Label:
     """The contents of a node but for its children, stored once: equal labels are one object."""
 
-    __slots__ = ("arity", "content")
+    __slots__ = ("arity", "content", "ordered")
 
     def __init__(self, content: tuple[object, ...], arity: int) -> None:
         self.content = content
         self.arity = arity
+        self.ordered = content[0] == "add" or (content[0] == "apply" and content[1] in COMMUTATIVE)
+        """Whether the children stand in the order of their numbers."""
 
 
 class Terms:

@@ -176,7 +176,10 @@ class Template:
         place, node, names = self._terms.place, self._terms.graph.node, self._names
         for own, label, numbers, made in self._events:
             if made:
-                new = place(label, tuple([image[c] for c in numbers]))
+                children = [image[c] for c in numbers]
+                if label.ordered and children != sorted(children):
+                    return False  # another term than the one that lifting would make
+                new = place(label, tuple(children))
                 if image[own] != new:
                     if image[own] != UNSET:
                         return False
