@@ -1,0 +1,285 @@
+"""A plan as a graph again: what its kernels compute, in operators, so that it can be proved to be the program.
+
+Every expression becomes a tensor whose axes are the loops that it depends on. Reductions are written as the kernel computes
+them: the state is the reduction of its own body, and what is applied at the end is applied at the end. Rows, tiles and
+the order of a sum are no part of the graph; that running states may follow each other is proved by itself (``proofs``).
+"""
+
+from __future__ import annotations
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.types import DType, TensorType
+from rewright.optimize.derive import products
+from rewright.optimize.expressions import Expression
+from rewright.optimize.kernel import Kernel, Running
+from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
+from rewright.optimize.simplify import as_index
+from rewright.terms.index import Index, Quotient, Remainder, Variable
+
+Axes = tuple[str, ...]
+Value = tuple[int, Axes]
+"""A node, and the loops that its axes are."""
+
+
+class NoGraph(RewrightError):
+    """A plan that has no form as a graph; it can be tested and not proved."""
+
+
+def regraph(plan: Plan) -> Graph:
+    """The graph of a plan; raises NoGraph where an index has no layout operator."""
+    return _Writer(plan).graph()
+
+
+class _Writer:
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.source, self.table = plan, plan.graph, plan.table
+        self.builder = GraphBuilder(plan.graph.name)
+        self.memory: dict[int, int] = {}
+        self.sizes: dict[str, int] = {}
+        self.known: dict[int, Value] = {}
+        self.running: dict[int, Running] = {}
+
+    def graph(self) -> Graph:
+        """All steps in order."""
+        for name, position in self.source.inputs.items():
+            self.memory[position] = self.builder.input(name, self.source.nodes[position].op)
+        for position in self.plan.memory:
+            if isinstance(self.source.nodes[position].op, ops.Constant):
+                self.memory[position] = self.builder.add(self.source.nodes[position].op)
+        for step in self.plan.steps:
+            if isinstance(step, KernelStep):
+                self.kernel(step.kernel)
+            else:
+                self.library(step)
+        for name, position in self.source.outputs.items():
+            self.builder.output(name, self.copied(position))
+        return self.builder.build()
+
+    def library(self, step: LibraryStep) -> None:
+        """A node as it is."""
+        node = self.source.nodes[step.position]
+        operands = [self.copied(p) for p in node.operands]
+        self.memory[step.position] = self.builder.add(node.op, *operands, span=node.span)
+
+    def copied(self, position: int) -> int:
+        """A stored tensor, or a view of one."""
+        if position not in self.memory:
+            node = self.source.nodes[position]
+            assert isinstance(node.op, LAYOUT), node.op
+            self.memory[position] = self.builder.add(node.op, *(self.copied(p) for p in node.operands), span=node.span)
+        return self.memory[position]
+
+    # --- kernels
+
+    def kernel(self, kernel: Kernel) -> None:
+        """Everything that a kernel stores."""
+        self.known.clear()
+        self.sizes = {loop.name: loop.size for loop in kernel.grid}
+        for loop in (kernel.rows, kernel.features):
+            if loop is not None:
+                self.sizes[loop.name] = loop.size
+        self.running = {r.value.number: r for sweep in kernel.sweeps for r in sweep.running}
+        for sweep in kernel.sweeps:
+            self.sizes[sweep.lane.name] = sweep.lane.size
+            for product in sweep.products:
+                self.sizes[product.depth.name] = product.depth.size
+        for store in kernel.stores:
+            node = self.source.nodes[store.tensor]
+            self.builder.span = node.span
+            found = self.converted(self.value(store.value), node.type.dtype)
+            missing = [a for a in store.axes if a not in found[1]]
+            if missing:
+                found = self.spread(found, tuple(store.axes))
+            self.memory[store.tensor] = self.ordered(found, store.axes)
+
+    def converted(self, value: Value, dtype: DType) -> Value:
+        """The value in the dtype of the tensor that it becomes."""
+        if self.builder.type(value[0]).dtype is dtype:
+            return value
+        return self.builder.add(ops.Convert(dtype), value[0]), value[1]
+
+    def ordered(self, value: Value, axes: Axes) -> int:
+        """The tensor with axes in an order."""
+        position, mine = value
+        permutation = tuple(mine.index(a) for a in axes)
+        if permutation == tuple(range(len(mine))):
+            return position
+        return self.builder.add(ops.Transpose(permutation), position)
+
+    def spread(self, value: Value, axes: Axes) -> Value:
+        """The value broadcast to axes, of which it has some."""
+        position, mine = value
+        if mine == axes:
+            return value
+        shape = tuple(self.sizes[a] for a in axes)
+        order = [a for a in axes if a in mine]
+        position = self.ordered(value, tuple(order))
+        if tuple(order) == axes:
+            return position, axes
+        return self.builder.add(ops.BroadcastInDim(shape, tuple(axes.index(a) for a in order)), position), axes
+
+    def value(self, e: Expression) -> Value:
+        """The tensor of an expression."""
+        if e.number not in self.known:
+            self.known[e.number] = self.made(e)
+        return self.known[e.number]
+
+    def made(self, e: Expression) -> Value:
+        """A new tensor."""
+        if e.op == "constant":
+            return self.builder.add(ops.Constant(TensorType((), e.dtype), (e.value,))), ()
+        if e.op == "index" and e.index is not None:
+            return self.index(e.index, e.dtype)
+        if e.op == "load":
+            return self.load(e)
+        if e.op == "reduce":
+            return self.reduction(e)
+        if e.op in ("at_least_zero", "is_zero"):
+            direction = "GE" if e.op == "at_least_zero" else "EQ"
+            inner, axes = self.value(e.arguments[0])
+            zero = self.builder.add(ops.Constant(self.builder.type(inner), (0,)))
+            return self.builder.add(ops.Compare(direction), inner, zero), axes
+        values = [self.value(a) for a in e.arguments]
+        axes = self.joint(values)
+        return self.builder.add(operator_of(e), *(self.spread(v, axes)[0] for v in values)), axes
+
+    def joint(self, values: list[Value]) -> Axes:
+        """The axes that values have together, in order of first occurrence in the longest."""
+        longest = max(values, key=lambda v: len(v[1]))[1]
+        return tuple(dict.fromkeys([*longest, *(a for v in values for a in v[1])]))
+
+    def index(self, index: Index, dtype: DType) -> Value:
+        """An index as a tensor."""
+        parts: list[Value] = []
+        for atom, factor in index.terms:
+            if not isinstance(atom, Variable) or atom.name.startswith("@") or not isinstance(factor, int):
+                raise NoGraph(f"the index {index} has no form in operators")
+            axes = (atom.name,)
+            iota = self.builder.add(ops.Iota(TensorType((self.sizes[atom.name],), dtype), 0))
+            if factor != 1:
+                scale = self.builder.add(ops.Constant(self.builder.type(iota), (factor,)))
+                iota = self.builder.add(ops.Multiply(), iota, scale)
+            parts.append((iota, axes))
+        if index.constant != 0 or not parts:
+            assert isinstance(index.constant, int)
+            parts.append((self.builder.add(ops.Constant(TensorType((), dtype), (index.constant,))), ()))
+        total = parts[0]
+        for part in parts[1:]:
+            axes = self.joint([total, part])
+            total = self.builder.add(ops.Add(), self.spread(total, axes)[0], self.spread(part, axes)[0]), axes
+        return total
+
+    def load(self, e: Expression) -> Value:
+        """A stored tensor at indices, by layout operators."""
+        position = self.copied(e.tensor)
+        axes: list[str] = []
+        for axis, place in enumerate(e.arguments):
+            index = as_index(place)
+            if index is None:
+                raise NoGraph("a look-up by data has no layout operator")
+            position, name = self.along(position, axis, index)
+            if name in axes:
+                raise NoGraph("a diagonal has no layout operator")
+            axes.append(name)
+        kept = [(a, self.sizes[a]) for a in axes if a]
+        if len(kept) != len(axes):
+            position = self.builder.add(ops.Reshape(tuple(size for _, size in kept)), position)
+        return position, tuple(a for a, _ in kept)
+
+    def along(self, position: int, axis: int, index: Index) -> tuple[int, str]:
+        """One axis of a stored tensor at an index: the loop that it becomes, or none."""
+        shape = self.builder.type(position).shape
+        size = index.as_size()
+        if isinstance(size, int):
+            return self.window(position, axis, size, 1), f""
+        if len(index.terms) != 1 or not isinstance(index.constant, int):
+            raise NoGraph(f"the index {index} has no layout operator")
+        atom, factor = index.terms[0]
+        if factor == 1 and isinstance(atom, Variable) and not atom.name.startswith("@"):
+            width = self.sizes[atom.name]
+            if index.constant >= 0 and isinstance(shape[axis], int) and index.constant + width <= shape[axis]:
+                return self.window(position, axis, index.constant, width), atom.name
+        if factor == 1 and index.constant == 0 and isinstance(atom, (Quotient, Remainder)):
+            inner = atom.numerator.as_variable()
+            if inner is not None and isinstance(atom.divisor, int):
+                return self.repeated(position, axis, atom, inner.name), inner.name
+        raise NoGraph(f"the index {index} has no layout operator")
+
+    def window(self, position: int, axis: int, start: int, width: int) -> int:
+        """A slice along one axis."""
+        shape = self.builder.type(position).shape
+        if shape[axis] == width:
+            return position
+        low = tuple(start if a == axis else 0 for a in range(len(shape)))
+        high = tuple(start + width if a == axis else s for a, s in enumerate(shape))
+        return self.builder.add(ops.Slice(low, high, (1,) * len(shape)), position)
+
+    def repeated(self, position: int, axis: int, atom: Quotient | Remainder, loop: str) -> int:
+        """An axis of which every element, or which as a whole, is repeated."""
+        shape = self.builder.type(position).shape
+        size, times = self.sizes[loop], atom.divisor
+        assert isinstance(times, int)
+        quotient = isinstance(atom, Quotient)
+        if size % times or shape[axis] != (size // times if quotient else times):
+            raise NoGraph(f"a digit of a loop of size {size} has no layout operator")
+        more = times if quotient else size // times
+        wide = (*shape[: axis + quotient], more, *shape[axis + quotient :])
+        kept = tuple(a + (a > axis or (a == axis and not quotient)) for a in range(len(shape)))
+        spread = self.builder.add(ops.BroadcastInDim(wide, kept), position)
+        return self.builder.add(ops.Reshape((*shape[:axis], size, *shape[axis + 1 :])), spread)
+
+    def reduction(self, e: Expression) -> Value:
+        """A reduction as the kernel computes it."""
+        assert e.bound is not None
+        running = self.running.get(e.number)
+        self.sizes[e.bound.index] = e.bound.size
+        body = e.arguments[0] if running is None else running.body
+        total = self.contracted(body, e) if e.bound.kind == "sum" else None
+        if total is None:
+            position, axes = self.value(body)
+            if e.bound.index not in axes:
+                position, axes = self.spread((position, axes), (*axes, e.bound.index))
+            place = axes.index(e.bound.index)
+            total = self.builder.add(ops.Reduce(e.bound.kind, (place,)), position), (*axes[:place], *axes[place + 1 :])  # type: ignore[arg-type]
+        if running is not None and running.update.finish is not None:
+            finish = self.value(running.update.finish)
+            axes = self.joint([total, finish])
+            return self.builder.add(ops.Multiply(), self.spread(total, axes)[0], self.spread(finish, axes)[0]), axes
+        return total
+
+    def contracted(self, body: Expression, e: Expression) -> Value | None:
+        """A sum of products as a matrix product, where its two sides have loops of their own."""
+        assert e.bound is not None
+        factors = list(products(body))
+        if len(factors) != 2 or any(sign < 0 for _, sign in factors):
+            return None
+        left, right = (self.value(f) for f, _ in factors)
+        if e.bound.index not in left[1] or e.bound.index not in right[1]:
+            return None
+        if not set(left[1]) - set(right[1]) or not set(right[1]) - set(left[1]):
+            return None
+        dtype = self.builder.type(left[0]).dtype
+        right = self.converted(right, dtype)
+        batch = [a for a in left[1] if a in right[1] and a != e.bound.index]
+        op = ops.DotGeneral(
+            tuple(left[1].index(a) for a in batch),
+            tuple(right[1].index(a) for a in batch),
+            (left[1].index(e.bound.index),),
+            (right[1].index(e.bound.index),),
+        )
+        rest = [a for v in (left, right) for a in v[1] if a not in batch and a != e.bound.index]
+        return self.builder.add(op, left[0], right[0]), (*batch, *rest)
+
+
+def operator_of(e: Expression) -> ops.TensorOperator:
+    if e.op.startswith("convert_"):
+        return ops.Convert(DType(e.op.removeprefix("convert_")))
+    if e.op.startswith("compare_"):
+        return ops.Compare(e.op.removeprefix("compare_"))  # type: ignore[arg-type]
+    name = {"divide_integer": "divide", "power_integer": "power"}.get(e.op, e.op)
+    found = ops.REGISTRY.get(name)
+    if found is None or not issubclass(found, ops.Elementwise):
+        raise NoGraph(f"the function {e.op} is no operator")
+    return found()
