@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
@@ -38,9 +38,12 @@ class Source:
     written: frozenset[int]
 
 
-def print_kernel(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None) -> Source:
-    """The C++ function of a kernel, without the header."""
-    return _Printer(graph, table, kernel, tiling or choose_tiling(kernel)).source()
+def print_kernel(
+    graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None, prefix: str = ""
+) -> Source:
+    """The C++ function of a kernel, without the header; ``prefix`` is put before its name."""
+    named = replace(kernel, name=prefix + kernel.name)
+    return _Printer(graph, table, named, tiling or choose_tiling(kernel)).source()
 
 
 def choose_tiling(kernel: Kernel) -> Tiling:

@@ -103,7 +103,8 @@ class Planner:
 
     def base(self, position: int) -> int:
         """The tensor that a chain of layout operators is a view of."""
-        while isinstance(self.graph.nodes[position].op, LAYOUT) and position not in self.cuts:
+        stored = self.cuts | set(self.graph.outputs.values())
+        while isinstance(self.graph.nodes[position].op, LAYOUT) and position not in stored:
             position = self.graph.nodes[position].operands[0]
         return position
 
@@ -289,6 +290,20 @@ class Planner:
         if isinstance(step, LibraryStep):
             return {self.base(p) for p in self.graph.nodes[step.position].operands}
         return loads(step.kernel) - set(writes(step))
+
+
+def base_of(plan: Plan, position: int) -> int:
+    """The stored tensor that a tensor is, or is a view of."""
+    while position not in plan.memory and plan.graph.nodes[position].operands:
+        position = plan.graph.nodes[position].operands[0]
+    return position
+
+
+def reads_of(plan: Plan, step: Step) -> set[int]:
+    """The stored tensors that a step of a plan reads."""
+    if isinstance(step, LibraryStep):
+        return {base_of(plan, p) for p in plan.graph.nodes[step.position].operands}
+    return loads(step.kernel) - set(writes(step))
 
 
 class _Again(Exception):

@@ -8,7 +8,7 @@ and m'.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.derive import Update, contains
-from rewright.optimize.expressions import Expression
+from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.kernel import Running
 from rewright.optimize.planning import Plan
 from rewright.optimize.regraph import NoGraph, operator_of, regraph
 from rewright.refine.engine import answer
@@ -46,47 +47,68 @@ def trust(plan: Plan, seconds: float = 5.0) -> Trust:
     found = Trust()
     try:
         found.graph = regraph(plan)
-        _same_program(plan.graph, found, seconds)
-        if found.evidence == "proved":
-            _updates(plan, found, seconds)
+        written = regraph(plan, as_computed=False)
     except NoGraph as error:
         found.reason = str(error)
+        return found
+    whole = prove(Claim(plan.graph, found.graph), seconds)
+    why = _certified(plan.graph, written, found, seconds)
+    if whole.status == "proved" or found.certificate is not None:
+        found.evidence = "proved"
+        found.reason = "the program and the plan have one normal form"
+        if found.certificate is not None:
+            found.reason = "the checker confirmed the certificate"
+        _identities(plan, found, seconds, whole.status == "proved")
+    else:
+        found.reason = f"{whole.reason}; {why}"
     found.seconds = time.monotonic() - started
     return found
 
 
-def _same_program(graph: Graph, found: Trust, seconds: float) -> None:
-    assert found.graph is not None
-    why = ""
+def _certified(graph: Graph, written: Graph, found: Trust, seconds: float) -> str:
+    """Ask the engine of ``refine`` for a certificate that its checker confirms; returns why there is none."""
     try:
-        verdict = answer(graph, [found.graph], {"*": "Replicate()"} if graph.inputs else None, None, seconds, suggest=False, audit=True)
-        if verdict.status == "proved" and verdict.evidence.name == "PROVED":
-            found.evidence, found.certificate = "proved", verdict.certificate
-            found.reason = "the checker confirmed the certificate"
-            return
-        why = verdict.reason
+        relations = {"*": "Replicate()"} if graph.inputs else None
+        verdict = answer(graph, [written], relations, None, seconds, suggest=False, audit=True)
     except RewrightError as error:
-        why = str(error)
-    outcome = prove(Claim(graph, found.graph), seconds)
-    if outcome.status == "proved":
-        found.evidence, found.reason = "proved", "by the prover of rules: both have one normal form"
-    else:
-        found.reason = f"not proved: {why or outcome.reason}; {outcome.reason}"
+        return str(error)
+    if verdict.status == "proved" and verdict.evidence.name == "PROVED":
+        found.certificate, found.graph = verdict.certificate, written
+    return verdict.reason
 
 
-def _updates(plan: Plan, found: Trust, seconds: float) -> None:
+def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
+    """The identities that a kernel relies on besides: of running states, and of factors that leave a sum."""
     for kernel in plan.kernels:
-        for sweep in kernel.sweeps:
-            for running in sweep.running:
-                if running.update.factor is None:
-                    continue
-                outcome = prove(update_claim(running.update), seconds)
-                where = ", ".join(str(e.bound.kind) for e in running.update.depends if e.bound)
+        for running in (r for sweep in kernel.sweeps for r in sweep.running):
+            claims: list[tuple[str, Claim]] = []
+            if running.update.factor is not None:
+                kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
+                claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update)))
+            if running.update.finish is not None and not whole:
+                claims.append(("a factor leaves a sum", finish_claim(running)))
+            for what, claim in claims:
+                outcome = prove(claim, seconds)
                 if outcome.status != "proved":
-                    found.evidence = "tested"
-                    found.reason = f"an update of a sum that follows a running {where} is not proved: {outcome.reason}"
+                    found.evidence, found.reason = "tested", f"{what}: not proved, {outcome.reason}"
                     return
-                found.updates.append(f"{kernel.name}: a sum follows the running {where} of the same pass")
+                found.updates.append(f"{kernel.name}: {what}")
+
+
+def finish_claim(running: Running) -> Claim:
+    """``body = state's body * finish`` over scalars: sums are linear, and the finish does not depend on the lane."""
+    update = running.update
+    assert update.finish is not None
+    names = {x.number for x in walk(update.finish) if x.op in ("reduce", "load")}
+    sides: list[Graph] = []
+    for whole in (True, False):
+        writer = _Scalars(Update(update.body), names)
+        body = writer.value(running.value.arguments[0] if whole else update.body, False)
+        if not whole:
+            body = writer.builder.add(ops.Multiply(), body, writer.value(update.finish, False))
+        writer.builder.output("0", body)
+        sides.append(writer.builder.build())
+    return _claim(sides)
 
 
 def update_claim(update: Update) -> Claim:
@@ -98,18 +120,19 @@ def update_claim(update: Update) -> Claim:
         body = writer.value(update.body, moved)
         if not moved:
             body = writer.builder.add(ops.Multiply(), body, writer.value(update.factor, False))
-        for name in ("m", "new"):  # both sides have all inputs
-            for e in update.depends:
-                writer.variable(f"{name}{e.number}", e.dtype)
         writer.builder.output("0", body)
         sides.append(writer.builder.build())
+    return _claim(sides)
+
+
+def _claim(sides: list[Graph]) -> Claim:
     names = {**_inputs(sides[0]), **_inputs(sides[1])}
-    return Claim(*(_with_inputs(side, names) for side in sides))
+    return Claim(_with_inputs(sides[0], names), _with_inputs(sides[1], names))
 
 
 class _Scalars:
-    def __init__(self, update: Update) -> None:
-        self.update = update
+    def __init__(self, update: Update, whole: Collection[int] = ()) -> None:
+        self.update, self.whole = update, frozenset(whole)
         self.builder = GraphBuilder("update")
         self.known: dict[str, int] = {}
 
@@ -128,7 +151,9 @@ class _Scalars:
                 return self.variable(f"new{old.number}", e.dtype)
         if e.op == "constant":
             return self.builder.add(ops.Constant(TensorType((), e.dtype), (e.value,)))
-        if not any(contains(e, x) for x in (*self.update.depends, *self.update.renewed)):
+        if e.op in ("load", "reduce", "index") or not e.arguments:
+            return self.variable(f"x{e.number}", e.dtype)
+        if not self.whole and not any(contains(e, x) for x in (*self.update.depends, *self.update.renewed)):
             return self.variable(f"x{e.number}", e.dtype)
         return self.builder.add(operator_of(e), *(self.value(a, moved) for a in e.arguments))
 

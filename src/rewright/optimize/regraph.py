@@ -11,7 +11,7 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.optimize.derive import products
+from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
@@ -27,13 +27,17 @@ class NoGraph(RewrightError):
     """A plan that has no form as a graph; it can be tested and not proved."""
 
 
-def regraph(plan: Plan) -> Graph:
-    """The graph of a plan; raises NoGraph where an index has no layout operator."""
-    return _Writer(plan).graph()
+def regraph(plan: Plan, as_computed: bool = True) -> Graph:
+    """The graph of a plan; raises NoGraph where an index has no layout operator.
+
+    With ``as_computed=False`` factors that a kernel applies at the end stay inside their sums.
+    """
+    return _Writer(plan, as_computed).graph()
 
 
 class _Writer:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, as_computed: bool) -> None:
+        self.as_computed = as_computed
         self.plan, self.source, self.table = plan, plan.graph, plan.table
         self.builder = GraphBuilder(plan.graph.name)
         self.memory: dict[int, int] = {}
@@ -137,13 +141,22 @@ class _Writer:
         if e.op == "reduce":
             return self.reduction(e)
         if e.op in ("at_least_zero", "is_zero"):
-            direction = "GE" if e.op == "at_least_zero" else "EQ"
-            inner, axes = self.value(e.arguments[0])
-            zero = self.builder.add(ops.Constant(self.builder.type(inner), (0,)))
-            return self.builder.add(ops.Compare(direction), inner, zero), axes
+            return self.condition(e)
         values = [self.value(a) for a in e.arguments]
         axes = self.joint(values)
         return self.builder.add(operator_of(e), *(self.spread(v, axes)[0] for v in values)), axes
+
+    def condition(self, e: Expression) -> Value:
+        """A condition on an index as a comparison of what is added in it with what is subtracted."""
+        index = as_index(e.arguments[0])
+        dtype = e.arguments[0].dtype
+        assert index is not None and isinstance(index.constant, int)
+        plus = Index(max(index.constant, 0), tuple(t for t in index.terms if not isinstance(t[1], int) or t[1] > 0))
+        minus = plus - index
+        sides = [self.index(plus, dtype), self.index(minus, dtype)]
+        axes = self.joint(sides)
+        compare = ops.Compare("GE" if e.op == "at_least_zero" else "EQ")
+        return self.builder.add(compare, *(self.spread(s, axes)[0] for s in sides)), axes
 
     def joint(self, values: list[Value]) -> Axes:
         """The axes that values have together, in order of first occurrence in the longest."""
@@ -233,7 +246,7 @@ class _Writer:
     def reduction(self, e: Expression) -> Value:
         """A reduction as the kernel computes it."""
         assert e.bound is not None
-        running = self.running.get(e.number)
+        running = self.running.get(e.number) if self.as_computed else None
         self.sizes[e.bound.index] = e.bound.size
         body = e.arguments[0] if running is None else running.body
         total = self.contracted(body, e) if e.bound.kind == "sum" else None
@@ -244,18 +257,28 @@ class _Writer:
             place = axes.index(e.bound.index)
             total = self.builder.add(ops.Reduce(e.bound.kind, (place,)), position), (*axes[:place], *axes[place + 1 :])  # type: ignore[arg-type]
         if running is not None and running.update.finish is not None:
-            finish = self.value(running.update.finish)
-            axes = self.joint([total, finish])
-            return self.builder.add(ops.Multiply(), self.spread(total, axes)[0], self.spread(finish, axes)[0]), axes
+            return self.finished(total, running.update.finish)
         return total
+
+    def finished(self, total: Value, finish: Expression) -> Value:
+        """The state with what is applied at the end."""
+        op: ops.TensorOperator = ops.Multiply()
+        if finish.op == "divide" and finish.arguments[0].op == "constant" and finish.arguments[0].value == 1:
+            op, finish = ops.Divide(), finish.arguments[1]
+        end = self.value(finish)
+        axes = self.joint([total, end])
+        return self.builder.add(op, self.spread(total, axes)[0], self.spread(end, axes)[0]), axes
 
     def contracted(self, body: Expression, e: Expression) -> Value | None:
         """A sum of products as a matrix product, where its two sides have loops of their own."""
         assert e.bound is not None
         factors = list(products(body))
-        if len(factors) != 2 or any(sign < 0 for _, sign in factors):
+        first = factors[0][0].free
+        groups = [f for f in factors if f[0].free <= first], [f for f in factors if not f[0].free <= first]
+        sides = [product_of(self.table, g) for g in groups]
+        if sides[0] is None or sides[1] is None:
             return None
-        left, right = (self.value(f) for f, _ in factors)
+        left, right = self.value(sides[0]), self.value(sides[1])
         if e.bound.index not in left[1] or e.bound.index not in right[1]:
             return None
         if not set(left[1]) - set(right[1]) or not set(right[1]) - set(left[1]):
