@@ -63,6 +63,8 @@ def check(graph: Graph, kernels: Callable[[Mapping[str, torch.Tensor]], Mapping[
             kind = graph.nodes[graph.outputs[name]].type.dtype
             mine = found[name]
             got = (mine.double() if mine.is_floating_point() else mine).cpu().numpy()
+            if scale > 1 and kind.is_integer:
+                continue  # ranks and places of values that float32 cannot tell apart
             error, why = compare(got, expected, rounded[name], kind)
             if why:
                 return Checked(False, error, f"{name} on inputs of scale {scale:g}: {why}")

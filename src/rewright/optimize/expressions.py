@@ -30,7 +30,8 @@ class Expression:
     """A value; ``free`` are the loop indices that it depends on.
 
     ``op`` is ``load`` (the arguments are integer indices, ``tensor`` the position of the tensor), ``constant``,
-    ``index`` (an affine index), ``reduce``, or the name of a scalar function as in denotations.
+    ``index`` (an affine index; its arguments are the computed integers that it names), ``reduce``, or the name of a scalar
+    function as in denotations.
     """
 
     op: str
@@ -82,7 +83,8 @@ class Table:
         size = index.as_size()
         if isinstance(size, int):
             return self.constant(size, dtype)
-        return self._make("index", (), dtype, self.free_of(index), index=index)
+        computed = tuple(self._opaque[n] for n in dict.fromkeys(names(index)) if n.startswith("@"))
+        return self._make("index", computed, dtype, self.free_of(index), index=index)
 
     def load(self, tensor: int, places: tuple[Expression, ...], dtype: DType) -> Expression:
         """An element of a tensor in memory."""

@@ -11,6 +11,7 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
+from rewright.optimize.cpp_scalars import span
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Kernel, Running
@@ -167,10 +168,13 @@ class _Writer:
         """An index as a tensor."""
         parts: list[Value] = []
         for atom, factor in index.terms:
-            if not isinstance(atom, Variable) or atom.name.startswith("@") or not isinstance(factor, int):
+            if not isinstance(atom, Variable) or not isinstance(factor, int):
                 raise NoGraph(f"the index {index} has no form in operators")
-            axes = (atom.name,)
-            iota = self.builder.add(ops.Iota(TensorType((self.sizes[atom.name],), dtype), 0))
+            if atom.name.startswith("@"):
+                iota, axes = self.converted(self.value(self.table.named(atom.name)), dtype)
+            else:
+                axes = (atom.name,)
+                iota = self.builder.add(ops.Iota(TensorType((self.sizes[atom.name],), dtype), 0))
             if factor != 1:
                 scale = self.builder.add(ops.Constant(self.builder.type(iota), (factor,)))
                 iota = self.builder.add(ops.Multiply(), iota, scale)
@@ -186,6 +190,8 @@ class _Writer:
 
     def load(self, e: Expression) -> Value:
         """A stored tensor at indices, by layout operators."""
+        if not all(self.is_layout(e, axis) for axis in range(len(e.arguments))):
+            return self.looked_up(e)
         position = self.copied(e.tensor)
         axes: list[str] = []
         for axis, place in enumerate(e.arguments):
@@ -200,6 +206,56 @@ class _Writer:
         if len(kept) != len(axes):
             position = self.builder.add(ops.Reshape(tuple(size for _, size in kept)), position)
         return position, tuple(a for a, _ in kept)
+
+    def is_layout(self, e: Expression, axis: int) -> bool:
+        """Whether layout operators can read an axis at its index: a loop of its own, perhaps from an offset."""
+        index = as_index(e.arguments[axis])
+        size = self.source.nodes[e.tensor].type.shape[axis]
+        if index is None or not isinstance(index.constant, int) or not isinstance(size, int):
+            return False
+        if not index.terms:
+            return True
+        others = [a for n, a in enumerate(e.arguments) if n != axis]
+        if len(index.terms) != 1 or index.terms[0][1] != 1 or any(e.arguments[axis].free & a.free for a in others):
+            return False
+        atom = index.terms[0][0]
+        if isinstance(atom, Variable):
+            if atom.name.startswith("@"):
+                return False
+            return index.constant >= 0 and index.constant + self.sizes[atom.name] <= size
+        inner = atom.numerator.as_variable() if isinstance(atom, (Quotient, Remainder)) else None
+        if inner is None or inner.name.startswith("@") or index.constant != 0 or not isinstance(atom, (Quotient, Remainder)):
+            return False
+        times = atom.divisor
+        if not isinstance(times, int) or self.sizes[inner.name] % times:
+            return False
+        return size == (self.sizes[inner.name] // times if isinstance(atom, Quotient) else times)
+
+    def looked_up(self, e: Expression) -> Value:
+        """A stored tensor at computed indices, by a gather; indices that are not used are brought into range."""
+        kind = self.source.nodes[e.tensor].type
+        values = [self.converted(self.clamped(a, self.value(a), size), DType.I64) for a, size in zip(e.arguments, kind.shape, strict=True)]
+        axes = self.joint(values)
+        last = len(axes)
+        shape = (*(self.sizes[a] for a in axes), 1)
+        parts = [self.builder.add(ops.Reshape(shape), self.spread(v, axes)[0]) for v in values]
+        indices = parts[0] if len(parts) == 1 else self.builder.add(ops.Concatenate(last), *parts)
+        rank = len(values)
+        every = tuple(range(rank))
+        op = ops.Gather((), every, (), (), every, last, (1,) * rank)
+        return self.builder.add(op, self.copied(e.tensor), indices), axes
+
+    def clamped(self, e: Expression, value: Value, size: object) -> Value:
+        """The index, brought into range where it may leave it: there the value is read and not used."""
+        index = as_index(e)
+        ranges = {name: (0, count - 1) for name, count in self.sizes.items()}
+        found = None if index is None else span(index, ranges)
+        if found is None or not isinstance(size, int) or (found[0] >= 0 and found[1] < size):
+            return value
+        kind = self.builder.type(value[0])
+        low = self.builder.add(ops.Constant(kind, (0,)))
+        high = self.builder.add(ops.Constant(kind, (size - 1,)))
+        return self.builder.add(ops.Clamp(), low, value[0], high), value[1]
 
     def along(self, position: int, axis: int, index: Index) -> tuple[int, str]:
         """One axis of a stored tensor at an index: the loop that it becomes, or none."""
