@@ -7,14 +7,17 @@ the order of a sum are no part of the graph; that running states may follow each
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.cpp_scalars import span
 from rewright.optimize.derive import product_of, products
-from rewright.optimize.expressions import Expression
-from rewright.optimize.kernel import Kernel, Running
+from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
 from rewright.optimize.simplify import as_index
 from rewright.terms.index import Index, Quotient, Remainder, Variable
@@ -34,6 +37,35 @@ def regraph(plan: Plan, as_computed: bool = True) -> Graph:
     With ``as_computed=False`` factors that a kernel applies at the end stay inside their sums.
     """
     return _Writer(plan, as_computed).graph()
+
+
+def store_graphs(plan: Plan, kernel: Kernel, store: Store, as_computed: bool = True) -> tuple[Graph, Graph]:
+    """One stored tensor in terms of the stored tensors that its kernel reads: by the program, and by the plan."""
+    read = sorted({e.tensor for e in walk(store.value) if e.op == "load" and e.tensor >= 0})
+    return _between(plan.graph, read, store.tensor), _Writer(plan, as_computed).one(kernel, store, read)
+
+
+def _between(graph: Graph, read: list[int], target: int) -> Graph:
+    """What a graph computes from some of its tensors, as a program of them."""
+    builder = GraphBuilder(graph.name)
+    places = {p: builder.input(f"t{p}", ops.Input(f"t{p}", graph.nodes[p].type)) for p in read if p != target}
+    stack = [target]
+    while stack:
+        position = stack[-1]
+        node = graph.nodes[position]
+        waiting = [p for p in node.operands if p not in places]
+        if position in places:
+            stack.pop()
+        elif waiting:
+            stack += waiting
+        else:
+            if isinstance(node.op, ops.Input):
+                places[position] = builder.input(f"t{position}", ops.Input(f"t{position}", node.type))
+            else:
+                places[position] = builder.add(node.op, *(places[p] for p in node.operands), span=node.span)
+            stack.pop()
+    builder.output("0", places[target])
+    return builder.build()
 
 
 class _Writer:
@@ -60,6 +92,14 @@ class _Writer:
                 self.library(step)
         for name, position in self.source.outputs.items():
             self.builder.output(name, self.copied(position))
+        return self.builder.build()
+
+    def one(self, kernel: Kernel, store: Store, read: list[int]) -> Graph:
+        """One store of a kernel over the tensors that it reads."""
+        for p in read:
+            self.memory[p] = self.builder.input(f"t{p}", ops.Input(f"t{p}", self.source.nodes[p].type))
+        self.kernel(replace(kernel, sweeps=tuple(replace(s, stores=()) for s in kernel.sweeps), finals=(store,)))
+        self.builder.output("0", self.memory[store.tensor])
         return self.builder.build()
 
     def library(self, step: LibraryStep) -> None:
@@ -194,14 +234,11 @@ class _Writer:
             return self.looked_up(e)
         position = self.copied(e.tensor)
         axes: list[str] = []
-        for axis, place in enumerate(e.arguments):
+        for place in e.arguments:
             index = as_index(place)
-            if index is None:
-                raise NoGraph("a look-up by data has no layout operator")
-            position, name = self.along(position, axis, index)
-            if name in axes:
-                raise NoGraph("a diagonal has no layout operator")
-            axes.append(name)
+            assert index is not None
+            position, names = self.along(position, len(axes), index)
+            axes += names
         kept = [(a, self.sizes[a]) for a in axes if a]
         if len(kept) != len(axes):
             position = self.builder.add(ops.Reshape(tuple(size for _, size in kept)), position)
@@ -215,14 +252,13 @@ class _Writer:
             return False
         if not index.terms:
             return True
+        if self.digits(index, size) is not None:
+            others = [a for n, a in enumerate(e.arguments) if n != axis]
+            return not any(e.arguments[axis].free & a.free for a in others)
         others = [a for n, a in enumerate(e.arguments) if n != axis]
         if len(index.terms) != 1 or index.terms[0][1] != 1 or any(e.arguments[axis].free & a.free for a in others):
             return False
         atom = index.terms[0][0]
-        if isinstance(atom, Variable):
-            if atom.name.startswith("@"):
-                return False
-            return index.constant >= 0 and index.constant + self.sizes[atom.name] <= size
         inner = atom.numerator.as_variable() if isinstance(atom, (Quotient, Remainder)) else None
         if inner is None or inner.name.startswith("@") or index.constant != 0 or not isinstance(atom, (Quotient, Remainder)):
             return False
@@ -230,6 +266,22 @@ class _Writer:
         if not isinstance(times, int) or self.sizes[inner.name] % times:
             return False
         return size == (self.sizes[inner.name] // times if isinstance(atom, Quotient) else times)
+
+    def digits(self, index: Index, size: int) -> list[str] | None:
+        """The loops of an index that is a number in mixed radix, most significant first."""
+        found: list[tuple[int, str]] = []
+        for atom, factor in index.terms:
+            if not isinstance(atom, Variable) or atom.name.startswith("@") or not isinstance(factor, int) or factor < 1:
+                return None
+            found.append((factor, atom.name))
+        found.sort(reverse=True)
+        step = 1
+        for factor, name in reversed(found):
+            if factor != step:
+                return None
+            step *= self.sizes[name]
+        assert isinstance(index.constant, int)
+        return [name for _, name in found] if 0 <= index.constant and index.constant + step <= size else None
 
     def looked_up(self, e: Expression) -> Value:
         """A stored tensor at computed indices, by a gather; indices that are not used are brought into range."""
@@ -257,24 +309,27 @@ class _Writer:
         high = self.builder.add(ops.Constant(kind, (size - 1,)))
         return self.builder.add(ops.Clamp(), low, value[0], high), value[1]
 
-    def along(self, position: int, axis: int, index: Index) -> tuple[int, str]:
-        """One axis of a stored tensor at an index: the loop that it becomes, or none."""
+    def along(self, position: int, axis: int, index: Index) -> tuple[int, list[str]]:
+        """One axis of a stored tensor at an index: the loops that it becomes; an empty name is an axis of size one."""
         shape = self.builder.type(position).shape
         size = index.as_size()
         if isinstance(size, int):
-            return self.window(position, axis, size, 1), f""
-        if len(index.terms) != 1 or not isinstance(index.constant, int):
-            raise NoGraph(f"the index {index} has no layout operator")
-        atom, factor = index.terms[0]
-        if factor == 1 and isinstance(atom, Variable) and not atom.name.startswith("@"):
-            width = self.sizes[atom.name]
-            if index.constant >= 0 and isinstance(shape[axis], int) and index.constant + width <= shape[axis]:
-                return self.window(position, axis, index.constant, width), atom.name
-        if factor == 1 and index.constant == 0 and isinstance(atom, (Quotient, Remainder)):
-            inner = atom.numerator.as_variable()
-            if inner is not None and isinstance(atom.divisor, int):
-                return self.repeated(position, axis, atom, inner.name), inner.name
-        raise NoGraph(f"the index {index} has no layout operator")
+            return self.window(position, axis, size, 1), [""]
+        width = shape[axis]
+        assert isinstance(width, int) and isinstance(index.constant, int)
+        names = self.digits(index, width)
+        if names is not None:
+            sizes = [self.sizes[n] for n in names]
+            position = self.window(position, axis, index.constant, math.prod(sizes))
+            if len(names) > 1:
+                shape = self.builder.type(position).shape
+                position = self.builder.add(ops.Reshape((*shape[:axis], *sizes, *shape[axis + 1 :])), position)
+            return position, names
+        atom = index.terms[0][0]
+        assert isinstance(atom, (Quotient, Remainder))
+        inner = atom.numerator.as_variable()
+        assert inner is not None
+        return self.repeated(position, axis, atom, inner.name), [inner.name]
 
     def window(self, position: int, axis: int, start: int, width: int) -> int:
         """A slice along one axis."""
