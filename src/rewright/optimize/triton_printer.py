@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -87,12 +88,14 @@ class _Printer:
             node = self.graph.nodes[t]
             lines.append(f"    # t{t}: {getattr(node.op, 'label', node.op.name)} {node.type} {node.span}")
         c = Context(lines, 1, {}, {})
-        c.line("rest = tl.program_id(1)")
+        huge = any(math.prod(self.shape(t)) >= 1 << 31 for t in self.tensors)
+        wide = ".to(tl.int64)" if huge else ""
+        c.line(f"rest = tl.program_id(1){wide}")
         for loop in reversed(self.kernel.grid):
             c.line(f"{loop.name} = rest % {loop.size}")
             c.line(f"rest = rest // {loop.size}")
             c.places[loop.name] = loop.name
-        c.line("first = tl.program_id(0) * BM")
+        c.line(f"first = tl.program_id(0){wide} * BM")
         c.line("row = first + tl.arange(0, BM)")
         c.line(f"{self.row_name} = row[:, None]")
         c.places[self.row_name] = self.row_name
@@ -219,26 +222,25 @@ class _Printer:
         """The left operand of a product for a block of rows."""
         inner = c.inner()
         depth = product.depth
-        inner.line(f"{depth.name} = tl.arange(0, {_power(depth.size)})[None, :]")
-        self.add_depth(inner, depth.name, depth.size)
-        return self.operand(inner, product.left, product)
+        self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[None, :]", "across")
+        return self.operand(inner, product.left)
 
-    def add_depth(self, c: Context, name: str, size: int) -> None:
-        """Put the index of a product in scope."""
-        c.places[name] = name
-        if _power(size) != size:
-            c.line(f"{name}_in = {name} < {size}")
-            c.guards[name] = f"{name}_in"
+    def add_depth(self, c: Context, name: str, size: int, tile: str, way: str) -> None:
+        """Put the index of a product in scope, along one way of a tile; each way has a variable of its own."""
+        text = f"{name}_{way}"
+        c.line(f"{text} = {tile}")
+        c.places[name] = text
+        c.line(f"{text}_in = {text} < {size}")
+        c.guards[name] = f"{text}_in"
 
-    def operand(self, c: Context, e: Expression, product: Product | None, dtype: DType | None = None) -> str:
+    def operand(self, c: Context, e: Expression) -> str:
         """An operand of a product in the dtype that the matrix units take."""
         text = self.value(c, e)
-        kind = dtype or e.dtype
+        kind = e.dtype
         name = self.fresh("operand")
         guards = [g for n, g in c.guards.items() if n in e.free and n not in (self.row_name,)]
         if guards and e.op != "load":
             text = f"tl.where({' & '.join(guards)}, {text}, 0.0)"
-        del product
         narrow = kind in (DType.F16, DType.BF16)
         c.line(f"{name} = ({text}).to({TYPES[kind] if narrow else 'tl.float32'})")
         if narrow:
@@ -262,22 +264,18 @@ class _Printer:
         name, depth = self.fresh("product"), product.depth
         inner = c.inner()
         if product.value.number in lefts:
-            inner.line(f"{depth.name} = tl.arange(0, {_power(depth.size)})[:, None]")
-            self.add_depth(inner, depth.name, depth.size)
-            right = self.operand(inner, product.right, product)
+            self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[:, None]", "down")
+            right = self.operand(inner, product.right)
             c.line(f'{name} = tl.dot({lefts[product.value.number]}, {right}, input_precision="ieee")')
             return name
         c.line(f"{name} = tl.zeros([BM, BN], tl.float32)")
         c.line(f"for deep in range(0, {depth.size}, 64):")
         loop = c.inner(1)
-        loop.line(f"{depth.name} = deep + tl.arange(0, 64)[None, :]")
-        loop.places[depth.name] = depth.name
-        loop.line(f"{depth.name}_in = {depth.name} < {depth.size}")
-        loop.guards[depth.name] = f"{depth.name}_in"
-        left = self.operand(loop.inner(), product.left, product)
-        loop.line(f"{depth.name} = deep + tl.arange(0, 64)[:, None]")
-        loop.line(f"{depth.name}_in = {depth.name} < {depth.size}")
-        right = self.operand(loop.inner(), product.right, product)
+        first, second = loop.inner(), loop.inner()
+        self.add_depth(first, depth.name, depth.size, "deep + tl.arange(0, 64)[None, :]", "across")
+        left = self.operand(first, product.left)
+        self.add_depth(second, depth.name, depth.size, "deep + tl.arange(0, 64)[:, None]", "down")
+        right = self.operand(second, product.right)
         loop.line(f'{name} = tl.dot({left}, {right}, {name}, input_precision="ieee")')
         return name
 
@@ -285,7 +283,7 @@ class _Printer:
         """The new state after a tile."""
         number = running.value.number
         assert running.value.bound is not None
-        state, update, kind = self.state[number], running.update, running.value.bound.kind
+        state, kind = self.state[number], running.value.bound.kind
         factor = self.factor(c, running)
         if running.factors is not None:
             self.accumulate(c, sweep, running, factor)
@@ -312,7 +310,6 @@ class _Printer:
             name = f"safe{number}"
             c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
         c.names[number] = name
-        del update
 
     def factor(self, c: Context, running: Running) -> str | None:
         """What the state is multiplied with when the states that it follows have changed."""
@@ -348,15 +345,11 @@ class _Printer:
         inner = c.inner()
         inner.line(f"{feature.name} = {feature.name}_[None, :]")
         inner.places[feature.name] = feature.name
-        if _power(feature.size) != feature.size:
-            inner.line(f"{feature.name}_in = {feature.name} < {feature.size}")
-            inner.guards[feature.name] = f"{feature.name}_in"
-        inner.line(f"{sweep.lane.name} = lane[:, None]")
-        inner.line(f"lane_in = {sweep.lane.name} < {sweep.lane.size}")
-        inner.names = {k: v for k, v in inner.names.items() if v not in c.names.values() or k in {r.value.number for r in self.done}}
-        items = self.operand(inner, item, None)
-        c.line(f"{sweep.lane.name} = lane[None, :]")
-        c.line(f"lane_in = {sweep.lane.name} < {sweep.lane.size}")
+        inner.line(f"{feature.name}_in = {feature.name} < {feature.size}")
+        inner.guards[feature.name] = f"{feature.name}_in"
+        inner.names = {r.value.number: c.names[r.value.number] for r in self.done if r.value.number in c.names}
+        self.add_depth(inner, sweep.lane.name, sweep.lane.size, "lane[:, None]", "down")
+        items = self.operand(inner, item)
         bounded = weight.op == "exponential" and bool(running.update.depends)
         narrow = item.dtype if item.dtype is DType.BF16 or (bounded and item.dtype is DType.F16) else DType.F32
         value = self.value(c, weight)
@@ -405,10 +398,6 @@ class _Printer:
         guards = " & ".join(g for n, g in c.guards.items() if n in store.axes or n == self.row_name) or "True"
         value = self.value(c, store.value)
         place = f"({' + '.join(reversed(parts)) or '0'})"
-        if stride >= 1 << 31:
-            place = place.replace("* o", ".to(tl.int64) * o") if False else place
-        dims = [d for d in (self.row_name, *(n for n in c.guards if n != self.row_name)) if d in c.places]
-        del dims
         zero = " + ".join(["0 * row[:, None]", *(f"0 * {c.places[n]}" for n in store.axes if n in c.guards and n != self.row_name)])
         c.line(f"tl.store(t{store.tensor} + {place} + ({zero}), ({value}).to({TYPES[kind.dtype]}) + tl.zeros_like({zero}).to({TYPES[kind.dtype]}), mask={guards})"
                if kind.dtype is not DType.BOOL else
