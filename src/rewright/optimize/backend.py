@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,14 +13,17 @@ from rewright.optimize.api import optimize
 _LOG = logging.getLogger("rewright.optimize")
 
 
-def backend(module: torch.fx.GraphModule, examples: Sequence[Any], **_: object) -> Callable[..., Any]:
+def backend(
+    module: torch.fx.GraphModule, examples: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: object
+) -> Callable[..., Any]:
     """What ``torch.compile`` calls with each graph: the kernels, or where there are none, what Inductor makes of it.
 
+    ``options`` are those of :func:`rewright.optimize.api.optimize`: ``target``, ``allow``, ``budget``, ``verify``.
     The reason for that is logged in one line. Backward is Inductor's: graphs that a gradient is asked of are left to it.
     """
     why = _unsupported(module, examples)
     if not why:
-        found = optimize(module, list(examples), allow="tested")
+        found = optimize(module, list(examples), **dict(options or {}))
         if found.runner is not None and found.graph is not None:
             names = list(found.graph.inputs)
             run, places = found.runner, _places(module, names)

@@ -40,6 +40,9 @@ class KernelStep:
 
 Step = LibraryStep | KernelStep
 
+THIN = 8
+"""A tensor is thin where it has so many times fewer elements than what it is computed from."""
+
 
 @dataclass
 class Plan:
@@ -220,6 +223,12 @@ class Planner:
 
     def _cut(self, reader: Reader, root: int, cut: Cut, value: Expression) -> None:
         """Store what does not fit, for this job or for all; raises _Again where the tensors in memory change."""
+        thin = None if cut.library else self._thin(reader, cut, value)
+        if thin is not None:
+            self.cuts.add(thin)
+            self.hard.setdefault(root, set()).add(thin)
+            self.decisions.append(f"{self.graph.nodes[thin].op.name} at {self.graph.nodes[thin].span} is stored: it is thin")
+            raise _Again
         fresh = again = False
         for e in cut.values:
             origin = reader.origin.get(e)
@@ -244,6 +253,20 @@ class Planner:
             again = True
         if again:
             raise _Again
+
+    def _thin(self, reader: Reader, cut: Cut, value: Expression) -> int | None:
+        """What an outer reduction reads, where that is far smaller than what it is computed from."""
+        for outer in reductions(value):
+            if outer not in reader.origin or not any(e is x for e in cut.values for x in walk(outer.arguments[0])):
+                continue
+            node = self.graph.nodes[reader.origin[outer][0]]
+            if not isinstance(node.op, ops.Reduce):
+                continue
+            operand = self.base(node.operands[0])
+            leaves = sum(_elements(self.graph, p) for p in self._leaves(operand))
+            if operand not in reader.memory and THIN * _elements(self.graph, operand) <= leaves:
+                return operand
+        return None
 
     def _leave(self, position: int, why: str) -> None:
         """Leave a node to a library."""
