@@ -24,7 +24,9 @@ def optimize(
     program: Annotated[str, typer.Argument(help="A graph file, or module.py:function.")],
     target: Annotated[str, typer.Option(metavar="TARGET", help="cpu, cuda or torch.")] = "cpu",
     allow: Annotated[str, typer.Option(metavar="EVIDENCE", help="proved, or tested.")] = "proved",
-    explain: Annotated[bool, typer.Option("--explain", help="Print properties, decisions, kernels and proofs.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print properties, decisions, kernels and proofs.")
+    ] = False,
     emit: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the generated code there.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="Time for each proof.")] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,

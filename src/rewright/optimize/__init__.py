@@ -26,7 +26,12 @@ def __getattr__(name: str) -> object:
 
 class _CallablePackage(ModuleType):
     def __call__(
-        self, program: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *rest: Any, **options: Any
+        self,
+        program: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *rest: Any,
+        **options: Any,
     ) -> Any:
         """See :func:`rewright.optimize.api.optimize`."""
         from rewright.optimize.api import optimize

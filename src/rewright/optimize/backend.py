@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -40,7 +40,7 @@ def backend(
     _LOG.warning("left to Inductor: %s", why)
     from torch._inductor.compile_fx import compile_fx
 
-    return compile_fx(module, list(examples))
+    return cast("Callable[..., Any]", compile_fx(module, list(examples)))
 
 
 def _places(module: torch.fx.GraphModule, names: Sequence[str]) -> dict[str, int]:
@@ -57,7 +57,10 @@ def _unsupported(module: torch.fx.GraphModule, examples: Sequence[Any]) -> str:
     if torch.is_grad_enabled() and any(e.requires_grad for e in examples):
         return "a gradient may be asked for, and kernels have none; call it under torch.no_grad()"
     results = next(node for node in module.graph.nodes if node.op == "output").args[0]
-    for result in results if isinstance(results, (list, tuple)) else [results]:
-        if not isinstance(result, torch.fx.Node) or not isinstance(result.meta.get("example_value", torch.empty(0)), torch.Tensor):
+    every = cast("Sequence[Any]", results if isinstance(results, (list, tuple)) else [results])
+    for result in every:
+        if not isinstance(result, torch.fx.Node) or not isinstance(
+            result.meta.get("example_value", torch.empty(0)), torch.Tensor
+        ):
             return "a result that is no tensor"
     return ""

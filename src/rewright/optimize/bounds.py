@@ -22,7 +22,9 @@ class Bounds:
     infinite: bool
 
     def __str__(self) -> str:
-        left, right = ("[", "]") if self.infinite else ("(" if self.low == -INF else "[", ")" if self.high == INF else "]")
+        left, right = (
+            ("[", "]") if self.infinite else ("(" if self.low == -INF else "[", ")" if self.high == INF else "]")
+        )
         return f"{left}{self.low:g}, {self.high:g}{right}"
 
 
@@ -105,7 +107,14 @@ def _exp(x: float) -> float:
     return INF if x > 700 else math.exp(x)
 
 
-_RANGES = {"tanh": (-1.0, 1.0), "logistic": (0.0, 1.0), "sine": (-1.0, 1.0), "cosine": (-1.0, 1.0), "erf": (-1.0, 1.0), "sign": (-1.0, 1.0)}
+_RANGES = {
+    "tanh": (-1.0, 1.0),
+    "logistic": (0.0, 1.0),
+    "sine": (-1.0, 1.0),
+    "cosine": (-1.0, 1.0),
+    "erf": (-1.0, 1.0),
+    "sign": (-1.0, 1.0),
+}
 _MONOTONE: dict[str, Callable[[float], float]] = {
     "exponential": _exp,
     "log": lambda x: -INF if x <= 0 else math.log(x) if x < INF else INF,

@@ -12,7 +12,17 @@ from pathlib import Path
 
 from rewright.ir.errors import RewrightError
 
-FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-w")
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-std=c++17",
+    "-fopenmp",
+    "-fPIC",
+    "-shared",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-w",
+)
 
 
 class NoCompiler(RewrightError):
@@ -59,7 +69,9 @@ def _compile(command: str, text: str, library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         source, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
         source.write_text(text)
-        done = subprocess.run([command, *FLAGS, str(source), "-o", str(made)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [command, *FLAGS, str(source), "-o", str(made)], capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
             first = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
             raise NoCompiler(f"{command} refuses a generated kernel ({first.strip()[:300]}); report it")

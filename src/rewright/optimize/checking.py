@@ -57,7 +57,7 @@ def check(graph: Graph, kernels: Callable[[Mapping[str, torch.Tensor]], Mapping[
             rounded = run(graph, inputs, np.float32)
         except RewrightError as error:
             return Checked(True, worst, f"not run on numbers: {error}")
-        given = {n: torch.from_numpy(np.ascontiguousarray(v)).to(TORCH[_dtype(graph, n)]) for n, v in inputs.items()}
+        given = {n: torch.as_tensor(np.ascontiguousarray(v)).to(TORCH[_dtype(graph, n)]) for n, v in inputs.items()}
         found = kernels(given)
         for name, expected in exact.items():
             kind = graph.nodes[graph.outputs[name]].type.dtype
@@ -102,7 +102,7 @@ def draw(graph: Graph, scale: float, seed: int) -> dict[str, Array]:
         kind = graph.nodes[position].type
         shape = tuple(int(str(s)) for s in kind.shape)
         if kind.dtype.is_float:
-            values = torch.from_numpy(generator.standard_normal(shape) * scale).to(TORCH[kind.dtype])
+            values = torch.as_tensor(generator.standard_normal(shape) * scale).to(TORCH[kind.dtype])
             found[name] = values.double().numpy()
         elif kind.dtype is DType.BOOL:
             found[name] = generator.random(shape) < 0.5

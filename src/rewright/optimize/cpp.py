@@ -8,13 +8,20 @@ from dataclasses import dataclass, replace
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.optimize.cpp_runtime import HEADER
-from rewright.optimize.cpp_scalars import COSTLY, ELEMENT, ctype, function, index_text, literal, offset, span, tile_condition
+from rewright.optimize.cpp_scalars import (
+    COSTLY,
+    ELEMENT,
+    ctype,
+    function,
+    literal,
+    tile_condition,
+)
+from rewright.optimize.cpp_values import Values
 from rewright.optimize.expressions import Expression, Table, names, walk
-from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
+from rewright.optimize.kernel import Kernel, Product, Running, Sweep
 from rewright.optimize.phases import Work, kept, phases, variants
-from rewright.optimize.scopes import Scope, Scopes
+from rewright.optimize.scopes import Scope
 from rewright.optimize.values import identity
-from rewright.terms.index import Index
 
 PACKED_LIMIT = 16 << 20
 """Bytes that a thread may keep of packed tiles, so that all row blocks of one grid index share them."""
@@ -38,9 +45,7 @@ class Source:
     written: frozenset[int]
 
 
-def print_kernel(
-    graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None, prefix: str = ""
-) -> Source:
+def print_kernel(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None, prefix: str = "") -> Source:
     """The C++ function of a kernel, without the header; ``prefix`` is put before its name."""
     named = replace(kernel, name=prefix + kernel.name)
     return _Printer(graph, table, named, tiling or choose_tiling(kernel)).source()
@@ -57,10 +62,10 @@ def translation_unit(sources: Sequence[Source]) -> str:
     return HEADER + "\n" + "\n".join(s.text for s in sources)
 
 
-class _Printer:
+class _Printer(Values):
     def __init__(self, graph: Graph, table: Table, kernel: Kernel, tiling: Tiling) -> None:
-        self.graph, self.table, self.kernel = graph, table, kernel
-        self.scopes = Scopes()
+        super().__init__(graph, table)
+        self.kernel = kernel
         self.buffers: list[str] = []
         self.bytes = 0
         stored = [s.tensor for s in kernel.stores]
@@ -113,7 +118,9 @@ class _Printer:
             kind = ELEMENT[self.graph.nodes[tensor].type.dtype]
             const = "" if tensor in self.written else "const "
             what = "writes" if tensor in self.written else "reads"
-            lines.append(f"  {const}{kind}* __restrict t{tensor} = ({const}{kind}*)tensors[{number}];  // {what} {self.title(tensor)}")
+            lines.append(
+                f"  {const}{kind}* __restrict t{tensor} = ({const}{kind}*)tensors[{number}];  // {what} {self.title(tensor)}"
+            )
         grid = 1
         for loop in self.kernel.grid:
             grid *= loop.size
@@ -225,10 +232,17 @@ class _Printer:
         """The left operand of a product for a block of rows."""
         depth = product.depth
         name = self.buffer("left", self.block * depth.size)
-        self.fill(block, [(self.row_name, "r", "rows", "first"), (depth.name, "d", str(depth.size), "0")], product.left, f"{name}[r * {depth.size} + d]")
+        self.fill(
+            block,
+            [(self.row_name, "r", "rows", "first"), (depth.name, "d", str(depth.size), "0")],
+            product.left,
+            f"{name}[r * {depth.size} + d]",
+        )
         return name
 
-    def pack_tile(self, tile: Scope, e: Expression, sweep: Sweep, inner: tuple[str, int, int], lanes: int, across: bool) -> str:
+    def pack_tile(
+        self, tile: Scope, e: Expression, sweep: Sweep, inner: tuple[str, int, int], lanes: int, across: bool
+    ) -> str:
         """An operand that depends on the lane, packed once for all row blocks where there is room for it."""
         name, size, padded = inner
         tiles = -(-sweep.lane.size // lanes)
@@ -261,7 +275,7 @@ class _Printer:
     def fill(self, scope: Scope, loops: Sequence[tuple[str, str, str, str]], e: Expression, target: str) -> None:
         """Loops that write an expression to memory."""
         opened: list[Scope] = []
-        for name, counter, count, start in loops:
+        for name, counter, _, start in loops:
             inner = self.scopes.push(name)
             inner.indent = scope.indent + len(opened) + 1
             inner.line(f"const long {name} = {start} + {counter};")
@@ -270,7 +284,9 @@ class _Printer:
         for inner, (_, counter, count, _) in zip(reversed(opened), reversed(loops), strict=True):
             self.scopes.pop()
             above = self.scopes.here if inner is not opened[0] else scope
-            above.lines.append("  " * (inner.indent - 1) + f"for (long {counter} = 0; {counter} < {count}; ++{counter}) {{")
+            above.lines.append(
+                "  " * (inner.indent - 1) + f"for (long {counter} = 0; {counter} < {count}; ++{counter}) {{"
+            )
             above.lines += inner.lines
             above.lines.append("  " * (inner.indent - 1) + "}")
 
@@ -287,15 +303,14 @@ class _Printer:
             if product.value.number in needed:
                 products[product.value.number] = self.product(body, sweep, product, lanes, left)
         weights: dict[int, tuple[Expression, Expression]] = {}
-        for running, e in work.bodies:
+        for running, _ in work.bodies:
             if running.factors is not None:
-                weights[running.value.number] = self.weighted(running, e)
+                weights[running.value.number] = running.factors
+        work, weights = self.hoisted(body, sweep, work, weights, lanes)
         buffers = {n: self.buffer("weight", self.block * lanes) for n in weights}
         row = self.scopes.push(self.row_name)
         row.indent = body.indent + 1
         self.enter_row(row)
-        self.lane_values: dict[int, str] = {}
-        self.outside, self.inside = body, sweep.lane.name
         self.run_phases(sweep, work, lanes, products, weights, buffers, row)
         self.scopes.pop()
         body.line("for (long r = 0; r < rows; ++r) {")
@@ -306,23 +321,57 @@ class _Printer:
             number = running.value.number
             if number in weights:
                 assert feature is not None
-                item = self.pack_tile(body, weights[number][1], sweep, (feature.name, feature.size, self.features), lanes, False)
+                item = self.pack_tile(
+                    body, weights[number][1], sweep, (feature.name, feature.size, self.features), lanes, False
+                )
                 acc = self.state[number]
-                body.line(f"tile_product<{self.real}>(rows, {self.features}, cols, {buffers[number]}, {lanes}, {item}, {self.features}, {acc}, {self.features}, true);")
+                body.line(
+                    f"tile_product<{self.real}>(rows, {self.features}, cols, {buffers[number]}, {lanes}, {item}, {self.features}, {acc}, {self.features}, true);"
+                )
         self.scopes.pop()
         self.scopes.here.lines += body.lines
 
-    def weighted(self, running: Running, body: Expression) -> tuple[Expression, Expression]:
-        """Weight and item of a sum over features."""
-        assert running.factors is not None
-        return running.factors
+    def hoisted(
+        self, body: Scope, sweep: Sweep, work: Work, weights: Mapping[int, tuple[Expression, Expression]], lanes: int
+    ) -> tuple[Work, dict[int, tuple[Expression, Expression]]]:
+        """Values that no row changes, computed once for a tile; a quotient by one is a product with its inverse."""
+        lane, table = sweep.lane.name, self.table
+
+        def fixed(e: Expression) -> bool:
+            return lane in e.free and self.row_name not in e.free and not any(x.op == "reduce" for x in walk(e))
+
+        def inverse(e: Expression) -> Expression | None:
+            if e.op != "divide" or not e.dtype.is_float or not fixed(e.arguments[1]) or fixed(e.arguments[0]):
+                return None
+            top, bottom = table.replace(e.arguments[0], inverse), e.arguments[1]
+            return table.plain("multiply", (top, table.plain("divide", (table.constant(1.0, e.dtype), bottom))))
+
+        work = work.changed(lambda e: table.replace(e, inverse))
+        found = {n: (table.replace(w, inverse), item) for n, (w, item) in weights.items()}
+        self.lane_values: dict[int, str] = {}
+        stack = [*work.values(), *(w for w, _ in found.values())]
+        seen: set[int] = set()
+        while stack and self.row_name in self.ranges and self.rows > 1:
+            e = stack.pop()
+            if e.number in seen:
+                continue
+            seen.add(e.number)
+            if fixed(e) and any(x.op in COSTLY for x in walk(e)):
+                name = self.buffer("lane", lanes)
+                self.fill(body, [(lane, "c", "cols", "begin")], e, f"{name}[c]")
+                self.lane_values[e.number] = f"{name}[c]"
+            elif e.op != "reduce":
+                stack.extend(e.arguments)
+        return work, found
 
     def product(self, body: Scope, sweep: Sweep, product: Product, lanes: int, left: Mapping[int, str]) -> str:
         """The code of a product of tiles."""
         depth = product.depth
         right = self.pack_tile(body, product.right, sweep, (depth.name, depth.size, depth.size), lanes, True)
         name = self.buffer("product", self.block * lanes)
-        body.line(f"tile_product<{self.real}>(rows, {lanes}, {depth.size}, {left[product.value.number]}, {depth.size}, {right}, {lanes}, {name}, {lanes}, false);")
+        body.line(
+            f"tile_product<{self.real}>(rows, {lanes}, {depth.size}, {left[product.value.number]}, {depth.size}, {right}, {lanes}, {name}, {lanes}, false);"
+        )
         return name
 
     def enter_row(self, row: Scope) -> None:
@@ -353,11 +402,16 @@ class _Printer:
         """For one row: loops over the lane, each followed by the new states."""
         bodies = {r.value.number: e for r, e in work.bodies}
         order = phases(sweep, self.kernel)
-        roots = [[weights[r.value.number][0] if r.value.number in weights else bodies[r.value.number] for r in p] for p in order]
+        roots = [
+            [weights[r.value.number][0] if r.value.number in weights else bodies[r.value.number] for r in p]
+            for p in order
+        ]
         roots[-1] = [*roots[-1], *(e for _, e in work.stores)]
         everything = [e for p in roots for e in p]
         worth = {
-            e.number: sweep.lane.name in e.free and (self.row_name in e.free or bool(e.number in products)) and self.costly(e, products)
+            e.number: sweep.lane.name in e.free
+            and (self.row_name in e.free or bool(e.number in products))
+            and self.costly(e, products)
             for e in walk(*everything)
         }
         saved: dict[int, str] = {}
@@ -371,7 +425,7 @@ class _Printer:
                 loop.names[value] = f"{name}[r * {lanes} + c]"
             for value, name in saved.items():
                 loop.names[value] = f"{name}[c]"
-            loop.names.update({n: t for n, t in self.lane_values.items()})
+            loop.names.update(self.lane_values)
             clauses = self.loop_body(phase, bodies, weights, buffers, lanes, row, loop)
             if number == len(order) - 1:
                 for store, e in work.stores:
@@ -426,14 +480,21 @@ class _Printer:
             factor = self.scopes.fresh("factor")
             olds = {e.number: f"old{e.number}" for e in update.depends}
             tests = " || ".join(
-                f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}" for e in update.depends if e.bound
+                f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}"
+                for e in update.depends
+                if e.bound
             )
-            names = {**olds, **{n.number: f"safe{e.number}" for n, e in zip(update.renewed, update.depends, strict=True)}}
+            names = {
+                **olds,
+                **{n.number: f"safe{e.number}" for n, e in zip(update.renewed, update.depends, strict=True)},
+            }
             text = self.closed(update.factor, names)
             row.line(f"const {self.real} {factor} = {tests} ? ({self.real})0 : {text};")
         if running.factors is not None:
             if factor is not None:
-                row.line(f"if ({factor} != 1) for (long f = 0; f < {self.features}; ++f) {state}[r * {self.features} + f] *= {factor};")
+                row.line(
+                    f"if ({factor} != 1) for (long f = 0; f < {self.features}; ++f) {state}[r * {self.features} + f] *= {factor};"
+                )
             return
         old = f"{state}[r]" if factor is None else f"{state}[r] * {factor}"
         new = _JOIN[kind].format(old=old, part=f"part{number}")
@@ -444,7 +505,9 @@ class _Printer:
         name = f"new{number}"
         if kind in ("maximum", "minimum") and running.value.dtype.is_float:
             bound = literal(identity(kind), running.value.dtype, self.real)
-            row.line(f"const {real} safe{number} = new{number} == {bound} ? ({real})0 : new{number};  // nothing yet: any number will do")
+            row.line(
+                f"const {real} safe{number} = new{number} == {bound} ? ({real})0 : new{number};  // nothing yet: any number will do"
+            )
             name = f"safe{number}"
         row.names[number] = name
 
@@ -489,93 +552,6 @@ class _Printer:
         block.lines += row.lines
         block.line("}")
 
-    def put(self, scope: Scope, store: Store, e: Expression) -> None:
-        """Write an element of a tensor."""
-        shape = self.shape(store.tensor)
-        total, stride = Index(0), 1
-        parts: list[str] = []
-        for axis, size in zip(reversed(store.axes), reversed(shape), strict=True):
-            parts.append(f"{stride} * {axis}" if size > 1 else "0")
-            stride *= size
-        del total
-        scope.line(f"put(t{store.tensor}[{' + '.join(reversed(parts)) or '0'}], {self.text(e)});")
-
-    def shape(self, tensor: int) -> tuple[int, ...]:
-        """The sizes of a tensor, which are numbers here."""
-        return tuple(size for size in self.graph.nodes[tensor].type.shape if isinstance(size, int))
-
-    # --- expressions
-
-    def costly(self, e: Expression, products: Mapping[int, str]) -> bool:
-        """Whether a value is worth keeping."""
-        return e.number not in products and e.op not in ("load", "index", "constant")
-
-    def text(self, e: Expression) -> str:
-        """An expression as C++; parts get names in the loops where they belong."""
-        if e.op == "constant":
-            return literal(e.value, e.dtype, self.real)
-        found = self.scopes.lookup(e)
-        if found is not None:
-            return found
-        if e.op == "reduce":
-            raise AssertionError(f"{e} has no value here")
-        place = self.scopes.depth(e, {})
-        scope = self.scopes.stack[place]
-        kind = ctype(e.dtype, self.real)
-        below = self.scopes.stack[place + 1 :]
-        self.scopes.stack = self.scopes.stack[: place + 1]
-        text = self.printed(e)
-        name = self.scopes.fresh("v")
-        scope.line(f"const {kind} {name} = {text};")
-        self.scopes.stack += below
-        scope.names[e.number] = name
-        return name
-
-    def printed(self, e: Expression) -> str:
-        """The text of one operation."""
-        if e.op == "index" and e.index is not None:
-            return index_text(e.index, self.variable)
-        if e.op == "load":
-            return self.load(e)
-        if e.op == "divide" and e.dtype.is_float:
-            top, bottom = e.arguments
-            if bottom.op == "constant" and bottom.value != 0:
-                return f"({self.text(top)} * {literal(1 / bottom.value, e.dtype, self.real)})"
-            if self.scopes.depth(bottom, {}) < self.scopes.depth(top, {}):
-                one = self.table.plain("divide", (self.table.constant(1.0, e.dtype), bottom))
-                return f"({self.text(top)} * {self.text(one)})"
-        return function(e, [self.text(a) for a in e.arguments], self.real)
-
-    def variable(self, name: str) -> str:
-        """A variable of an index."""
-        return self.text(self.table.named(name)) if name.startswith("@") else name
-
-    def load(self, e: Expression) -> str:
-        """An element of a tensor; an index that may be out of range is brought into it, as its value is not used."""
-        shape = self.shape(e.tensor)
-        places: list[Expression] = []
-        for place, size in zip(e.arguments, shape, strict=True):
-            places.append(place)
-        inside = all(self.within(p, s) for p, s in zip(places, shape, strict=True))
-        if inside:
-            return f"value(t{e.tensor}[{index_text(offset(self.table, tuple(places), shape), self.variable)}])"
-        parts: list[str] = []
-        stride = 1
-        for place, size in zip(reversed(places), reversed(shape), strict=True):
-            text = self.text(place)
-            if not self.within(place, size):
-                text = f"std::min<long>(std::max<long>({text}, 0), {size - 1})"
-            parts.append(f"{stride} * {text}")
-            stride *= size
-        return f"value(t{e.tensor}[{' + '.join(parts)}])"
-
-    def within(self, place: Expression, size: int) -> bool:
-        """Whether an index is in range for certain."""
-        if place.op == "constant":
-            return 0 <= place.value < size
-        found = span(place.index, self.ranges) if place.index is not None else None
-        return found is not None and 0 <= found[0] and found[1] < size
-
 
 _COMBINE = {
     "sum": "{part} += {value};",
@@ -600,4 +576,4 @@ def _padded(size: int) -> int:
     return -(-size // 16) * 16
 
 
-__all__ = ["Callable", "Source", "Tiling", "names", "print_kernel", "translation_unit", "COSTLY"]
+__all__ = ["COSTLY", "Callable", "Source", "Tiling", "names", "print_kernel", "translation_unit"]

@@ -216,4 +216,15 @@ def _bounds_text(index: Index, bounds: Mapping[str, tuple[str, str]]) -> tuple[s
     return f"({' + '.join(lows)})", f"({' + '.join(highs)})"
 
 
-__all__ = ["COSTLY", "ELEMENT", "ctype", "function", "index_text", "literal", "names", "offset", "span", "tile_condition"]
+__all__ = [
+    "COSTLY",
+    "ELEMENT",
+    "ctype",
+    "function",
+    "index_text",
+    "literal",
+    "names",
+    "offset",
+    "span",
+    "tile_condition",
+]

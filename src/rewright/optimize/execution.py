@@ -117,7 +117,7 @@ def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     arrays = [(t.double() if t.is_floating_point() else t).detach().cpu().numpy() for t in operands]
     result = np.ascontiguousarray(node.op.execute(arrays))
     device = operands[0].device if operands else torch.device("cpu")
-    return torch.from_numpy(result).to(device=device, dtype=TORCH[node.type.dtype])
+    return torch.as_tensor(result).to(device=device, dtype=TORCH[node.type.dtype])
 
 
 def _broadcast(op: ops.BroadcastInDim, x: torch.Tensor) -> torch.Tensor:
@@ -179,4 +179,3 @@ def _last_uses(plan: Plan) -> dict[int, list[int]]:
         if position not in pinned and not _is_table(plan.graph.nodes[position]):
             found.setdefault(number, []).append(position)
     return found
-

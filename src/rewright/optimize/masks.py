@@ -24,7 +24,9 @@ def with_mask_inputs(graph: Graph) -> Graph:
     for position, value in fixed.items():
         node = graph.nodes[position]
         if node.type.dtype is DType.BOOL and not any(_is_condition(graph, u, fixed) for u in users[position]):
-            ends[position] = "mask " + hashlib.sha256(f"{value.shape}".encode() + np.packbits(value).tobytes()).hexdigest()
+            ends[position] = (
+                "mask " + hashlib.sha256(f"{value.shape}".encode() + np.packbits(value).tobytes()).hexdigest()
+            )
     builder = GraphBuilder(graph.name)
     places: list[int] = []
     known: dict[str, int] = {}

@@ -28,7 +28,9 @@ def merged(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[i
                 host, kernel = both
                 order.join(host)
         waiting = rest
-        kernels.append(Kernel(f"kernel{len(kernels)}", kernel.grid, kernel.rows, kernel.features, kernel.sweeps, kernel.finals))
+        kernels.append(
+            Kernel(f"kernel{len(kernels)}", kernel.grid, kernel.rows, kernel.features, kernel.sweeps, kernel.finals)
+        )
     return kernels
 
 
@@ -141,4 +143,3 @@ def _unified(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index
             names[name] = free[0]
             used.add(free[0])
     return names if len(set(names.values())) == len(names) else None
-

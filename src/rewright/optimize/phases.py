@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright.optimize.expressions import Expression, Table, walk
@@ -16,6 +16,13 @@ class Work:
 
     bodies: tuple[tuple[Running, Expression], ...]
     stores: tuple[tuple[Store, Expression], ...]
+
+    def changed(self, change: Callable[[Expression], Expression]) -> Work:
+        """The work with every expression changed."""
+        return Work(
+            tuple((r, e if r.factors is not None else change(e)) for r, e in self.bodies),
+            tuple((s, change(e)) for s, e in self.stores),
+        )
 
     def values(self) -> list[Expression]:
         """All expressions."""

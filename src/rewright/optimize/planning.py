@@ -96,7 +96,7 @@ class Planner:
         found = set(graph.inputs.values()) | self.cuts
         self.needed: set[int] = set()
         """Operands of libraries: they are stored, and nothing computes them again."""
-        found |= {p for p in graph.outputs.values()}
+        found |= set(graph.outputs.values())
         for position in self.library:
             found.add(position)
             self.needed |= {self.base(p) for p in graph.nodes[position].operands}
@@ -119,7 +119,9 @@ class Planner:
         """Operators without a scalar denotation are a library's."""
         for position in self.live:
             node = self.graph.nodes[position]
-            if isinstance(node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)):
+            if isinstance(
+                node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
+            ):
                 self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
             elif isinstance(node.op, ops.DotGeneral) and len(node.op.lhs_contracting) != 1:
                 self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
@@ -227,7 +229,9 @@ class Planner:
         if thin is not None:
             self.cuts.add(thin)
             self.hard.setdefault(root, set()).add(thin)
-            self.decisions.append(f"{self.graph.nodes[thin].op.name} at {self.graph.nodes[thin].span} is stored: it is thin")
+            self.decisions.append(
+                f"{self.graph.nodes[thin].op.name} at {self.graph.nodes[thin].span} is stored: it is thin"
+            )
             raise _Again
         fresh = again = False
         for e in cut.values:
@@ -297,7 +301,11 @@ class Planner:
         """Steps such that everything is written before it is read."""
         steps: list[Step] = [LibraryStep(p, why) for p, why in sorted(self.library.items())]
         steps += [KernelStep(k) for k in kernels]
-        ready = {p for p in self._memory() if isinstance(self.graph.nodes[p].op, ops.Input) or _many_values(self.graph.nodes[p].op)}
+        ready = {
+            p
+            for p in self._memory()
+            if isinstance(self.graph.nodes[p].op, ops.Input) or _many_values(self.graph.nodes[p].op)
+        }
         done: list[Step] = []
         while steps:
             now = [s for s in steps if set(self.reads(s)) <= ready]

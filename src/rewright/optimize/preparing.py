@@ -14,9 +14,13 @@ def prepared(graph: Graph) -> Graph:
     """
     for node in graph.nodes:
         if not node.type.is_static():
-            raise RewrightError(f"{node.op.name} at {node.span} has size {node.type}; optimize for sizes that are numbers")
+            raise RewrightError(
+                f"{node.op.name} at {node.span} has size {node.type}; optimize for sizes that are numbers"
+            )
         if isinstance(node.op, ops.Collective):
-            raise RewrightError(f"{node.op.name} at {node.span} needs other ranks; optimize what one rank computes between them")
+            raise RewrightError(
+                f"{node.op.name} at {node.span} needs other ranks; optimize what one rank computes between them"
+            )
     live = graph.live()
     builder = GraphBuilder(graph.name)
     places: dict[int, int] = {}

@@ -107,7 +107,10 @@ def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> Non
             found.certificate = None  # of one tensor, and not of the program
             if not known[key]:
                 return
-    found.evidence, found.reason = "proved", "every stored tensor is what the program makes of the stored tensors that it reads"
+    found.evidence, found.reason = (
+        "proved",
+        "every stored tensor is what the program makes of the stored tensors that it reads",
+    )
     _identities(plan, found, seconds, whole=False)
 
 

@@ -10,7 +10,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
 from rewright.optimize.expressions import Bound, Expression, Table, walk
-from rewright.terms.index import Element, Index, Quotient, Remainder, Variable, collect, quotient, remainder
+from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
 from rewright.terms.scalar import (
     AllOf,
     Apply,

@@ -260,7 +260,12 @@ class _Writer:
             return False
         atom = index.terms[0][0]
         inner = atom.numerator.as_variable() if isinstance(atom, (Quotient, Remainder)) else None
-        if inner is None or inner.name.startswith("@") or index.constant != 0 or not isinstance(atom, (Quotient, Remainder)):
+        if (
+            inner is None
+            or inner.name.startswith("@")
+            or index.constant != 0
+            or not isinstance(atom, (Quotient, Remainder))
+        ):
             return False
         times = atom.divisor
         if not isinstance(times, int) or self.sizes[inner.name] % times:
@@ -281,12 +286,15 @@ class _Writer:
                 return None
             step *= self.sizes[name]
         assert isinstance(index.constant, int)
-        return [name for _, name in found] if 0 <= index.constant and index.constant + step <= size else None
+        return [name for _, name in found] if index.constant >= 0 and index.constant + step <= size else None
 
     def looked_up(self, e: Expression) -> Value:
         """A stored tensor at computed indices, by a gather; indices that are not used are brought into range."""
         kind = self.source.nodes[e.tensor].type
-        values = [self.converted(self.clamped(a, self.value(a), size), DType.I64) for a, size in zip(e.arguments, kind.shape, strict=True)]
+        values = [
+            self.converted(self.clamped(a, self.value(a), size), DType.I64)
+            for a, size in zip(e.arguments, kind.shape, strict=True)
+        ]
         axes = self.joint(values)
         last = len(axes)
         shape = (*(self.sizes[a] for a in axes), 1)

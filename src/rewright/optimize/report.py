@@ -21,7 +21,11 @@ def explained(found: Optimized) -> str:
     if found.graph is not None:
         lines += ["", "properties", *property_lines(found.graph)]
     if found.plan is not None:
-        lines += ["", "decisions", *(f"  {d}" for d in found.plan.decisions or ["nothing had to be stored or left to a library"])]
+        lines += [
+            "",
+            "decisions",
+            *(f"  {d}" for d in found.plan.decisions or ["nothing had to be stored or left to a library"]),
+        ]
         lines += ["", "steps"]
         for step in found.plan.steps:
             lines += [f"  library: {step.why}"] if isinstance(step, LibraryStep) else kernel_lines(found.plan, step)
@@ -47,7 +51,9 @@ def kernel_lines(plan: Plan, step: KernelStep) -> list[str]:
         lines += [f"      {running_text(r)}" for r in sweep.running]
         lines += [f"      stores {plan.graph.nodes[s.tensor].type} along the lane" for s in sweep.stores]
         lines += [f"      {line}" for line in skip_lines(plan, sweep)]
-    lines += [f"    stores {plan.graph.nodes[s.tensor].type} of {plan.graph.nodes[s.tensor].span}" for s in kernel.finals]
+    lines += [
+        f"    stores {plan.graph.nodes[s.tensor].type} of {plan.graph.nodes[s.tensor].span}" for s in kernel.finals
+    ]
     return lines
 
 
@@ -70,11 +76,15 @@ def skip_lines(plan: Plan, sweep: Sweep) -> list[str]:
     found = variants(plan.table, sweep)
     lines: list[str] = []
     for number, value in found.skip:
-        lines.append(f"tiles where {condition_text(found.conditions[number])} is {str(value).lower()} everywhere are skipped")
+        lines.append(
+            f"tiles where {condition_text(found.conditions[number])} is {str(value).lower()} everywhere are skipped"
+        )
     if found.plain is not None:
         lines.append("tiles where it is so nowhere carry no mask")
     for (number, value), _ in found.special:
-        lines.append(f"tiles where {condition_text(found.conditions[number])} is {str(value).lower()} have code of their own")
+        lines.append(
+            f"tiles where {condition_text(found.conditions[number])} is {str(value).lower()} have code of their own"
+        )
     if any(r.value.bound and r.value.bound.kind in ("or", "and") for r in sweep.running):
         lines.append("the pass stops where every state has the value that nothing changes")
     return lines

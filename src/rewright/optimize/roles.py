@@ -100,7 +100,7 @@ class _Arranger:
 
     def map_kernel(self, name: str) -> Kernel:
         """No reductions: rows and lanes are the last two loops of the first store."""
-        axes = [n for n in self.job.stores[0].axes]
+        axes = self.job.stores[0].axes
         lane = axes[-1] if axes else None
         rows = axes[-2] if len(axes) > 1 else None
         grid = tuple(Loop(n, s) for n, s in self.job.sizes.items() if n not in (lane, rows))
@@ -150,14 +150,13 @@ class _Arranger:
         """Whether a loop occurs in a factor of sums only, beside another factor that varies with the row."""
         if self.job.sizes[v] == 1 or any(v in e.free for e in self.inner):
             return False
-        if any(v not in e.free for e in self.stream) is False:
+        if all(v in e.free for e in self.stream):
             return False
-        for e in self.stream:
-            if v in e.free and self.split(e, v) is None:
-                return False
-        return True
+        return all(self.split(e, v) is not None for e in self.stream if v in e.free)
 
-    def split(self, e: Expression, feature: str, body: Expression | None = None) -> tuple[Expression, Expression] | None:
+    def split(
+        self, e: Expression, feature: str, body: Expression | None = None
+    ) -> tuple[Expression, Expression] | None:
         """Weight and item of a sum of products."""
         assert e.bound is not None
         body = e.arguments[0] if body is None else body

@@ -42,9 +42,9 @@ def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
 
         return Printed("torch", {"kernels.py": torch_printer.module_text(plan)})
     if target == "cuda":
-        from rewright.optimize import triton_printer
+        from rewright.optimize import triton_launch
 
-        return Printed("cuda", {"kernels.py": triton_printer.module_text(plan)})
+        return Printed("cuda", {"kernels.py": triton_launch.module_text(plan)})
     sources = tuple(cpp.print_kernel(plan.graph, plan.table, k) for k in plan.kernels)
     tests: tuple[cpp.Source, ...] = ()
     if small is not None:
@@ -60,9 +60,9 @@ def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tu
 
         return torch_printer.runner(plan), None if small is None else torch_printer.runner(small)
     if target == "cuda":
-        from rewright.optimize import triton_printer
+        from rewright.optimize import triton_launch
 
-        return triton_printer.runner(plan), None if small is None else triton_printer.runner(small)
+        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small)
     library = building.build(cpp.translation_unit([*code.sources, *code.small]))
     first = {
         k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))

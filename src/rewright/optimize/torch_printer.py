@@ -103,7 +103,12 @@ class _Printer:
         for number, loop in enumerate([*self.kernel.grid, *([self.kernel.rows] if self.kernel.rows else [])]):
             self.loop(loop.name, f"torch.arange({loop.size})", loop.size, number)
         if self.kernel.features is not None:
-            self.loop(self.kernel.features.name, f"torch.arange({self.kernel.features.size})", self.kernel.features.size, self.rank - 1)
+            self.loop(
+                self.kernel.features.name,
+                f"torch.arange({self.kernel.features.size})",
+                self.kernel.features.size,
+                self.rank - 1,
+            )
         for sweep in self.kernel.sweeps:
             self.sweep(sweep)
         for store in self.kernel.finals:
@@ -159,7 +164,9 @@ class _Printer:
             known |= {n.number: f"safe{e.number}" for n, e in zip(update.renewed, update.depends, strict=True)}
             fresh = f"old{update.depends[0].number}"
             tests = " | ".join(
-                f"(old{e.number} == {_literal(identity(e.bound.kind), e.dtype, self.real)})" for e in update.depends if e.bound
+                f"(old{e.number} == {_literal(identity(e.bound.kind), e.dtype, self.real)})"
+                for e in update.depends
+                if e.bound
             )
             factor = f"factor{number}"
             text = self.closed(update.factor, known)
@@ -191,7 +198,10 @@ class _Printer:
         """Write to a tensor."""
         value = self.value(store.value, indent)
         where = ", ".join(store.axes) or "..."
-        self.line(f"t{store.tensor}[{where}] = ({value}).to(t{store.tensor}.dtype)" + ("" if store.axes else ".reshape(())"), indent)
+        self.line(
+            f"t{store.tensor}[{where}] = ({value}).to(t{store.tensor}.dtype)" + ("" if store.axes else ".reshape(())"),
+            indent,
+        )
 
     def kind(self, dtype: DType) -> str:
         """The dtype of a computation."""
@@ -238,7 +248,9 @@ class _Printer:
         for place, size in zip(e.arguments, node.type.shape, strict=True):
             text = str(int(place.value)) if place.op == "constant" else self.value(place, indent)
             found = span(place.index, self.ranges) if place.index is not None else None
-            if place.op != "constant" and (found is None or found[0] < 0 or not isinstance(size, int) or found[1] >= size):
+            if place.op != "constant" and (
+                found is None or found[0] < 0 or not isinstance(size, int) or found[1] >= size
+            ):
                 text = f"({text}).clamp(0, {size} - 1)"
             places.append(text)
         text = f"t{e.tensor}[{', '.join(places) or '...'}]"

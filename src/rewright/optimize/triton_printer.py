@@ -6,28 +6,18 @@ a given architecture (``compiled``).
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import math
-import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-
-import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
-from rewright.optimize.building import cache_folder
 from rewright.optimize.cpp_scalars import offset, span
-from rewright.optimize.execution import Launch, Runner
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
 from rewright.optimize.phases import Variants, phases, variants
 from rewright.optimize.planning import Plan
-from rewright.optimize.triton_scalars import POINTERS, TYPES, everywhere, function, literal
+from rewright.optimize.triton_scalars import TYPES, everywhere, function, literal
 from rewright.optimize.values import identity
 from rewright.terms.index import Index, Quotient, Variable
 
@@ -66,7 +56,7 @@ class Tiles:
     stages: int = 2
 
 
-class _Printer:
+class Printer:
     def __init__(self, plan: Plan, kernel: Kernel) -> None:
         self.plan, self.graph, self.table, self.kernel = plan, plan.graph, plan.table, kernel
         stored = [s.tensor for s in kernel.stores]
@@ -83,7 +73,10 @@ class _Printer:
     def text(self) -> str:
         """The jitted function."""
         arguments = ", ".join(f"t{t}" for t in self.tensors)
-        lines = ["@triton.jit", f"def {self.kernel.name}({arguments}, BM: tl.constexpr, BN: tl.constexpr, UPCAST: tl.constexpr):"]
+        lines = [
+            "@triton.jit",
+            f"def {self.kernel.name}({arguments}, BM: tl.constexpr, BN: tl.constexpr, UPCAST: tl.constexpr):",
+        ]
         for t in self.tensors:
             node = self.graph.nodes[t]
             lines.append(f"    # t{t}: {getattr(node.op, 'label', node.op.name)} {node.type} {node.span}")
@@ -131,7 +124,7 @@ class _Printer:
         low, high, tests = self.limits(c, sweep, found)
         c.line(f"for begin in range({low}, {high}, BN):")
         body = c.inner(1)
-        body.line(f"lane = begin + tl.arange(0, BN)")
+        body.line("lane = begin + tl.arange(0, BN)")
         body.line(f"{lane.name} = lane[None, :]")
         body.places[lane.name] = lane.name
         body.line(f"lane_in = {lane.name} < {lane.size}")
@@ -167,7 +160,9 @@ class _Printer:
                     low = name
         return low, high, tests
 
-    def limit(self, atom: Expression, value: bool, sweep: Sweep, bounds: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
+    def limit(
+        self, atom: Expression, value: bool, sweep: Sweep, bounds: Mapping[str, tuple[str, str]]
+    ) -> tuple[str, str] | None:
         """A condition that holds for all tiles from one on, or up to one, as the end of the loop."""
         if atom.op != "at_least_zero":
             return None
@@ -177,7 +172,7 @@ class _Printer:
             index = index * -1 - 1
         own = [f for a, f in index.terms if isinstance(a, Variable) and a.name == sweep.lane.name]
         rest = Index(index.constant, tuple(t for t in index.terms if t[0] != Variable(sweep.lane.name)))
-        if len(own) != 1 or own[0] not in (1, -1) or rest.terms == () and not isinstance(rest.constant, int):
+        if len(own) != 1 or own[0] not in (1, -1) or (rest.terms == () and not isinstance(rest.constant, int)):
             return None
         parts = [str(rest.constant)]
         for a, factor in rest.terms:
@@ -192,7 +187,13 @@ class _Printer:
         assert running.value.bound is not None
         name = self.state[running.value.number] = self.fresh("state")
         kind = running.value.dtype
-        dtype = "tl.float32" if kind.is_float and kind is not DType.F64 else "tl.int32" if kind is DType.BOOL else TYPES[kind]
+        dtype = (
+            "tl.float32"
+            if kind.is_float and kind is not DType.F64
+            else "tl.int32"
+            if kind is DType.BOOL
+            else TYPES[kind]
+        )
         first = literal(identity(running.value.bound.kind), kind)
         first = str(int(first == "True")) if kind is DType.BOOL else first
         wide = "1"
@@ -303,7 +304,11 @@ class _Printer:
         c.line(f"part{number} = tl.{call}(whole{number}, 1)[:, None]")
         c.line(f"old{number} = {state}")
         old = state if factor is None else f"{state} * {factor}"
-        joined = {"sum": f"{old} + part{number}", "max": f"tl.maximum({old}, part{number})", "min": f"tl.minimum({old}, part{number})"}
+        joined = {
+            "sum": f"{old} + part{number}",
+            "max": f"tl.maximum({old}, part{number})",
+            "min": f"tl.minimum({old}, part{number})",
+        }
         c.line(f"{state} = {joined[call]}")
         name = state
         if kind in ("maximum", "minimum") and running.value.dtype.is_float:
@@ -323,7 +328,9 @@ class _Printer:
         text = self.closed(c, update.factor, {n.number for n in (*update.depends, *update.renewed)})
         c.names.clear()
         c.names.update(known)
-        tests = " | ".join(f"(old{e.number} == {literal(identity(e.bound.kind), e.dtype)})" for e in update.depends if e.bound)
+        tests = " | ".join(
+            f"(old{e.number} == {literal(identity(e.bound.kind), e.dtype)})" for e in update.depends if e.bound
+        )
         name = self.fresh("factor")
         c.line(f"{name} = tl.where({tests}, 0.0, {text})")
         return name
@@ -398,10 +405,14 @@ class _Printer:
         guards = " & ".join(g for n, g in c.guards.items() if n in store.axes or n == self.row_name) or "True"
         value = self.value(c, store.value)
         place = f"({' + '.join(reversed(parts)) or '0'})"
-        zero = " + ".join(["0 * row[:, None]", *(f"0 * {c.places[n]}" for n in store.axes if n in c.guards and n != self.row_name)])
-        c.line(f"tl.store(t{store.tensor} + {place} + ({zero}), ({value}).to({TYPES[kind.dtype]}) + tl.zeros_like({zero}).to({TYPES[kind.dtype]}), mask={guards})"
-               if kind.dtype is not DType.BOOL else
-               f"tl.store(t{store.tensor} + {place} + ({zero}), ({value}) & (({zero}) == 0), mask={guards})")
+        zero = " + ".join(
+            ["0 * row[:, None]", *(f"0 * {c.places[n]}" for n in store.axes if n in c.guards and n != self.row_name)]
+        )
+        c.line(
+            f"tl.store(t{store.tensor} + {place} + ({zero}), ({value}).to({TYPES[kind.dtype]}) + tl.zeros_like({zero}).to({TYPES[kind.dtype]}), mask={guards})"
+            if kind.dtype is not DType.BOOL
+            else f"tl.store(t{store.tensor} + {place} + ({zero}), ({value}) & (({zero}) == 0), mask={guards})"
+        )
 
     def shape(self, tensor: int) -> tuple[int, ...]:
         """The sizes of a tensor."""
@@ -437,7 +448,9 @@ class _Printer:
                 inner = atom.numerator  # type: ignore[union-attr]
                 known = span(inner, self.ranges)
                 if known is None or known[0] < 0:
-                    raise RewrightError(f"no Triton for the digit {atom} of an index that may be negative; use target='cpu'")
+                    raise RewrightError(
+                        f"no Triton for the digit {atom} of an index that may be negative; use target='cpu'"
+                    )
                 text = f"(({self.index(c, inner)}) {sign} {atom.divisor})"  # type: ignore[union-attr]
             else:
                 raise RewrightError("no Triton for an index that is computed so; use target='cpu'")
@@ -478,121 +491,3 @@ def _atoms(e: Expression, value: bool) -> list[tuple[Expression, bool]]:
 
 def _power(size: int) -> int:
     return max(16, 1 << (size - 1).bit_length())
-
-
-def is_heavy(kernel: Kernel) -> bool:
-    """Whether a kernel has products of tiles."""
-    return kernel.features is not None or any(s.products for s in kernel.sweeps)
-
-
-def tilings(kernel: Kernel) -> list[Tiles]:
-    """Tiles to try, the one that is used without trying first."""
-    lanes = max(s.lane.size for s in kernel.sweeps) if kernel.sweeps else 1
-    if not is_heavy(kernel):
-        wide = min(4096, max(16, 1 << (lanes - 1).bit_length()))
-        return [Tiles(max(1, 1024 // wide), wide, 4), Tiles(1, wide, 8), Tiles(max(1, 2048 // wide), wide, 4)]
-    return [Tiles(64, 64, 4, 2), Tiles(128, 64, 8, 3), Tiles(128, 128, 8, 2), Tiles(128, 64, 4, 3), Tiles(64, 128, 4, 2), Tiles(64, 32, 4, 3)]
-
-
-_HEAD = '''"""Generated by rewright: fused kernels, one for each pass."""
-
-import triton
-import triton.language as tl
-
-'''
-
-
-def module_text(plan: Plan) -> str:
-    """The module of all kernels of a plan."""
-    return _HEAD + "\n\n".join(_Printer(plan, k).text() for k in plan.kernels)
-
-
-def load_module(text: str, folder: Path | None = None) -> Any:
-    """The module, from a file: Triton reads the source of what it compiles. Raises RewrightError without Triton."""
-    if not torch.cuda.is_available() and "triton" not in sys.modules:
-        os.environ["TRITON_INTERPRET"] = "1"  # Triton reads it when functions are decorated, and has no other switch
-    if importlib.util.find_spec("triton") is None:
-        raise RewrightError("target 'cuda' needs Triton; install rewright[gpu], or use target='cpu'")
-    where = folder or cache_folder()
-    where.mkdir(parents=True, exist_ok=True)
-    name = f"rewright_kernels_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-    path = where / f"{name}.py"
-    if not path.exists():
-        partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_text(text)
-        os.replace(partial, path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def runner(plan: Plan) -> Runner:
-    """A runner of the plan: on a GPU with tuned tiles, without one in Triton's interpreter."""
-    module = load_module(module_text(plan))
-    launches: dict[str, tuple[tuple[int, ...], Launch]] = {}
-    for kernel in plan.kernels:
-        launches[kernel.name] = _Printer(plan, kernel).tensors, _launch(kernel, getattr(module, kernel.name))
-    return Runner(plan, launches)
-
-
-def _launch(kernel: Kernel, function: Any) -> Launch:
-    grid = 1
-    for loop in kernel.grid:
-        grid *= loop.size
-    rows = kernel.rows.size if kernel.rows else 1
-    best: list[Tiles] = []
-
-    def run(tiles: Tiles, tensors: Sequence[torch.Tensor]) -> None:
-        blocks = -(-rows // tiles.rows)
-        upcast = not tensors[0].is_cuda
-        options = {"num_warps": tiles.warps, "num_stages": tiles.stages} if tensors[0].is_cuda else {}
-        function[(blocks, grid)](*tensors, BM=tiles.rows, BN=tiles.lanes, UPCAST=upcast, **options)
-
-    def launch(tensors: Sequence[torch.Tensor]) -> None:
-        if not best:
-            best.append(_fastest(kernel, run, tensors) if tensors[0].is_cuda else interpreted_tiles(kernel))
-        run(best[0], tensors)
-
-    return launch
-
-
-def interpreted_tiles(kernel: Kernel) -> Tiles:
-    """Small tiles, so that a test has several."""
-    return Tiles(16, 16) if is_heavy(kernel) else Tiles(4, 16)
-
-
-def _fastest(kernel: Kernel, run: Any, tensors: Sequence[torch.Tensor]) -> Tiles:
-    """The fastest tiles; those that do not compile or do not fit are passed over."""
-    from triton.testing import do_bench
-
-    found: list[tuple[float, int]] = []
-    choices = tilings(kernel)
-    for number, tiles in enumerate(choices):
-        try:
-            run(tiles, tensors)
-            found.append((float(do_bench(lambda t=tiles: run(t, tensors), warmup=5, rep=20)), number))
-        except Exception as error:  # the compiler's errors have no common class
-            if not tensors[0].is_cuda:
-                raise RewrightError(f"a kernel cannot be launched: {error}") from None
-    if not found:
-        raise RewrightError(f"no tiling of {kernel.name} compiles; use target='cpu'")
-    return choices[min(found)[1]]
-
-
-def compiled(plan: Plan, kernel: Kernel, capability: int, tiles: Tiles | None = None) -> Any:
-    """A kernel compiled for ``sm_<capability>`` without a GPU; must not run under the interpreter."""
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource, compile as build
-
-    printer = _Printer(plan, kernel)
-    module = load_module(module_text(plan))
-    chosen = tiles or tilings(kernel)[0]
-    signature = {f"t{t}": POINTERS[plan.graph.nodes[t].type.dtype] for t in printer.tensors}
-    names = {"BM": chosen.rows, "BN": chosen.lanes, "UPCAST": False}
-    attributes = {(i,): [["tt.divisibility", 16]] for i in range(len(signature))}
-    source = ASTSource(
-        fn=getattr(module, kernel.name), signature={**signature, **dict.fromkeys(names, "constexpr")}, constexprs=names, attrs=attributes
-    )
-    return build(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": chosen.warps, "num_stages": chosen.stages})

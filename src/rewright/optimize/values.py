@@ -76,17 +76,22 @@ def _simpler(table: Table, e: Expression) -> Expression:
     infinite = [v for v in constants if v is not None and isinstance(v, float) and math.isinf(v)]
     result: float | None = None
     if e.op in ("add", "subtract") and len(infinite) == 1:
-        flip = e.op == "subtract" and constants[1] is not None and constants[1] == infinite[0] and constants[0] != constants[1]
+        flip = (
+            e.op == "subtract"
+            and constants[1] is not None
+            and constants[1] == infinite[0]
+            and constants[0] != constants[1]
+        )
         result = -infinite[0] if flip else infinite[0]
-    elif e.op == "exponential" and constants[0] is not None and constants[0] == -math.inf:
+    elif (
+        (e.op == "exponential" and constants[0] is not None and constants[0] == -math.inf)
+        or (e.op == "multiply" and 0.0 in constants)
+        or (e.op == "divide" and constants[0] == 0.0)
+    ):
         result = 0.0
-    elif e.op == "multiply" and 0.0 in constants:
-        result = 0.0
-    elif e.op == "divide" and constants[0] == 0.0:
-        result = 0.0
-    elif e.op in ("multiply", "divide") and infinite and constants[0] is not None:
-        return e
-    elif e.op in ("multiply", "divide") and constants[0] is not None and constants[1] is None:
+    elif (e.op in ("multiply", "divide") and infinite and constants[0] is not None) or (
+        e.op in ("multiply", "divide") and constants[0] is not None and constants[1] is None
+    ):
         return e
     elif e.op in ("maximum", "minimum") and infinite:
         neutral = -math.inf if e.op == "maximum" else math.inf

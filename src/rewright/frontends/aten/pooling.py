@@ -23,7 +23,10 @@ def _each(value: Sizes, count: int) -> list[int]:
 def _pool(c: Context, kind: ReductionKind, x: Value, window: list[int], stride: list[int], padding: list[int]) -> int:
     lead = x.rank - len(window)
     op = ops.ReduceWindow(
-        kind, (1,) * lead + tuple(window), (1,) * lead + tuple(stride), ((0, 0),) * lead + tuple((p, p) for p in padding)
+        kind,
+        (1,) * lead + tuple(window),
+        (1,) * lead + tuple(stride),
+        ((0, 0),) * lead + tuple((p, p) for p in padding),
     )
     return c.b.add(op, x.position)
 
@@ -42,7 +45,9 @@ def _average(count: int) -> Callable[..., int]:
         window, pad = _each(kernel_size, count), _each(padding, count)
         step = _each(stride, count) if stride or isinstance(stride, int) else window
         if ceil_mode or (not count_include_pad and any(pad)):
-            raise UnsupportedOperator("pooling with ceil_mode, or without counting padding, has no lowering; use the default")
+            raise UnsupportedOperator(
+                "pooling with ceil_mode, or without counting padding, has no lowering; use the default"
+            )
         total = _pool(c, "sum", x, window, step, pad)
         size = divisor_override
         if size is None:

@@ -15,8 +15,8 @@ from rewright.frontends.aten import (
     loss,
     mutation,
     normalization,
-    pooling,
     pointwise,
+    pooling,
     reduction,
     vendor,
 )
