@@ -1,4 +1,4 @@
-"""``make bench-optimize``: variants of attention by several compilers on one machine, in one process, on the same inputs."""
+"""``make bench-optimize``: variants of attention by several compilers, in one process, on the same inputs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     length = options.length or (4096 if device == "cuda" else 1024)
     dtype = torch.float16 if device == "cuda" else torch.float32
-    print(
-        f"{device}, S = {length}, {options.heads} heads of {options.width}, {dtype}, {torch.get_num_threads()} threads\n"
-    )
+    threads = torch.get_num_threads()
+    print(f"{device}, S = {length}, {options.heads} heads of {options.width}, {dtype}, {threads} threads\n")
     best: list[float] = []
     print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|", flush=True)
     with torch.no_grad():
@@ -34,9 +33,7 @@ def main() -> None:
             for scale in options.scales:
                 best += _module(options, name, scale, length, dtype, device)
     if best:
-        print(
-            f"\ngeometric mean over the best of eager and torch.compile: {math.exp(statistics.fmean(map(math.log, best))):.2f}"
-        )
+        print(f"\ngeometric mean over the best of eager and torch.compile: {statistics.geometric_mean(best):.2f}")
 
 
 def _options() -> argparse.Namespace:

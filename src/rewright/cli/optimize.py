@@ -33,7 +33,8 @@ def optimize(
 ) -> int:
     """Find fused kernels for a program, and prove that they compute it.
 
-    Exit status: 0 kernels were found and proved (or tested, where that is allowed), 2 none were, 3 usage or input error.
+    Exit status: 0 kernels were found and proved (or tested, where that is allowed), 2 none were, 3 usage or input
+    error.
     """
     from rewright.optimize.api import optimize as run
 

@@ -1,6 +1,7 @@
 """Fused kernels for tensor programs, proved to compute what the program computes.
 
-The name ``rewright.optimize`` means two things, the public function and this package, and Python binds it to the package
+The name ``rewright.optimize`` means two things, the public function and this package, and Python binds it to the
+package
 as soon as anything below is imported. So the package can be called.
 """
 

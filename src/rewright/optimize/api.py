@@ -30,7 +30,8 @@ Allow = Literal["proved", "tested"]
 class Optimized:
     """An optimised program: call it as the original one.
 
-    ``status`` is ``proved``, ``tested`` (used with ``allow="tested"`` only) or ``fallback``, where the original program runs and
+    ``status`` is ``proved``, ``tested`` (used with ``allow="tested"`` only) or ``fallback``, where the original
+    program runs and
     ``reason`` says why.
     """
 
@@ -109,14 +110,16 @@ def optimize(
         program: an ``nn.Module``, a function, or a graph.
         args: example arguments; kernels are for their sizes and dtypes.
         kwargs: more of them by name.
-        target: ``"cpu"`` (C++ with OpenMP), ``"cuda"`` (Triton) or ``"torch"`` (plain torch, the reference); by default by where the
+        target: ``"cpu"`` (C++ with OpenMP), ``"cuda"`` (Triton) or ``"torch"`` (plain torch, the reference); by
+        default by where the
             arguments are.
         allow: with ``"tested"`` a plan that agrees with float64 on small inputs is used even where no proof was found.
         budget: seconds for each proof.
         verify: run the kernels against float64 on small inputs first.
 
     Returns:
-        A callable with the plan, its proof, its code, and the reason where it falls back to the original program. Nothing
+        A callable with the plan, its proof, its code, and the reason where it falls back to the original program.
+        Nothing
         that the program does wrong or that is not supported raises; what an argument of ``optimize`` does does.
     """
     if allow not in ("proved", "tested"):
@@ -133,6 +136,9 @@ def optimize(
         _fill(found, graph, chosen, allow, budget, verify)
     except RewrightError as error:
         found.reason = str(error)
+        found.runner = None
+    except Exception as error:  # a program that runs without us has to run with us
+        found.reason = f"this is a bug of rewright ({type(error).__name__}: {error}); report it"
         found.runner = None
     return found
 

@@ -19,7 +19,8 @@ def backend(
     """What ``torch.compile`` calls with each graph: the kernels, or where there are none, what Inductor makes of it.
 
     ``options`` are those of :func:`rewright.optimize.api.optimize`: ``target``, ``allow``, ``budget``, ``verify``.
-    The reason for that is logged in one line. Backward is Inductor's: graphs that a gradient is asked of are left to it.
+    The reason for that is logged in one line. Backward is Inductor's: graphs that a gradient is asked of are left to
+    it.
     """
     why = _unsupported(module, examples)
     if not why:

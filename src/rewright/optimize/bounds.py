@@ -15,7 +15,7 @@ INF = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The value is at least ``low`` and at most ``high``; an infinite bound may be reached where ``infinite`` is set."""
+    """At least ``low`` and at most ``high``; an infinite bound may be reached where ``infinite`` is set."""
 
     low: float
     high: float

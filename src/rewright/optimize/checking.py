@@ -79,7 +79,7 @@ def compare(got: Array, exact: Array, rounded: Array, kind: DType) -> tuple[floa
         allowed = float(np.mean(rounded != exact)) * 4 + 0.005 if exact.size else 0.0
         return wrong, "" if wrong <= allowed else f"{wrong:.2%} of the elements differ"
     finite = np.isfinite(exact) & np.isfinite(rounded)
-    bad = finite & ~np.isfinite(got)
+    bad = np.asarray(finite & ~np.isfinite(got))
     if bad.any():
         return float("inf"), f"{int(bad.sum())} elements are not finite where float64 is"
     if (np.isnan(exact) & ~np.isnan(got)).any():

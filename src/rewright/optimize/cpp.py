@@ -119,7 +119,8 @@ class _Printer(Values):
             const = "" if tensor in self.written else "const "
             what = "writes" if tensor in self.written else "reads"
             lines.append(
-                f"  {const}{kind}* __restrict t{tensor} = ({const}{kind}*)tensors[{number}];  // {what} {self.title(tensor)}"
+                f"  {const}{kind}* __restrict t{tensor} = ({const}{kind}*)tensors[{number}];"
+                f"  // {what} {self.title(tensor)}"
             )
         grid = 1
         for loop in self.kernel.grid:
@@ -326,7 +327,8 @@ class _Printer(Values):
                 )
                 acc = self.state[number]
                 body.line(
-                    f"tile_product<{self.real}>(rows, {self.features}, cols, {buffers[number]}, {lanes}, {item}, {self.features}, {acc}, {self.features}, true);"
+                    f"tile_product<{self.real}>(rows, {self.features}, cols, {buffers[number]}, {lanes}, {item}, "
+                    f"{self.features}, {acc}, {self.features}, true);"
                 )
         self.scopes.pop()
         self.scopes.here.lines += body.lines
@@ -370,7 +372,8 @@ class _Printer(Values):
         right = self.pack_tile(body, product.right, sweep, (depth.name, depth.size, depth.size), lanes, True)
         name = self.buffer("product", self.block * lanes)
         body.line(
-            f"tile_product<{self.real}>(rows, {lanes}, {depth.size}, {left[product.value.number]}, {depth.size}, {right}, {lanes}, {name}, {lanes}, false);"
+            f"tile_product<{self.real}>(rows, {lanes}, {depth.size}, {left[product.value.number]}, {depth.size}, "
+            f"{right}, {lanes}, {name}, {lanes}, false);"
         )
         return name
 
@@ -435,7 +438,7 @@ class _Printer(Values):
                 loop.line(f"{name}[c] = {self.text(e)};")
                 saved[e.number] = name
             self.scopes.pop()
-            row.line("#pragma omp simd " + clauses if clauses is not None else "")
+            row.line("#pragma omp simd " + clauses)
             row.line("for (long c = 0; c < cols; ++c) {")
             row.lines += loop.lines
             row.line("}")
@@ -493,7 +496,8 @@ class _Printer(Values):
         if running.factors is not None:
             if factor is not None:
                 row.line(
-                    f"if ({factor} != 1) for (long f = 0; f < {self.features}; ++f) {state}[r * {self.features} + f] *= {factor};"
+                    f"if ({factor} != 1) for (long f = 0; f < {self.features}; ++f) "
+                    f"{state}[r * {self.features} + f] *= {factor};"
                 )
             return
         old = f"{state}[r]" if factor is None else f"{state}[r] * {factor}"
@@ -506,7 +510,8 @@ class _Printer(Values):
         if kind in ("maximum", "minimum") and running.value.dtype.is_float:
             bound = literal(identity(kind), running.value.dtype, self.real)
             row.line(
-                f"const {real} safe{number} = new{number} == {bound} ? ({real})0 : new{number};  // nothing yet: any number will do"
+                f"const {real} safe{number} = new{number} == {bound} ? ({real})0 : new{number};"
+                "  // nothing yet: any number will do"
             )
             name = f"safe{number}"
         row.names[number] = name

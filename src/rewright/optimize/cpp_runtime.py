@@ -36,7 +36,8 @@ static inline void put(bfloat_t& to, double x) { put(to, (float)x); }
 static const float INF = std::numeric_limits<float>::infinity();
 static inline float bits_to_float(int32_t b) { float f; memcpy(&f, &b, 4); return f; }
 static inline int32_t float_to_bits(float f) { int32_t b; memcpy(&b, &f, 4); return b; }
-// exp by Cody-Waite reduction and a polynomial of degree 6; relative error below 2e-7, infinities and NaN as they should be.
+// exp by Cody-Waite reduction and a polynomial of degree 6; relative error below 2e-7, infinities and NaN as they
+// should be.
 static inline float exp_(float x) {
   float c = x < -104.f ? -104.f : x;
   c = c > 89.f ? 89.f : c;
@@ -86,7 +87,8 @@ static inline long floor_mod(long a, long b) { return a - b * floor_div(a, b); }
 
 // ---- conditions on the indices of a tile: 1 everywhere, 0 nowhere, -1 here and there -------------------------
 static inline int everywhere_at_least_zero(long low, long high) { return low >= 0 ? 1 : high < 0 ? 0 : -1; }
-static inline int everywhere_zero(long low, long high) { return low == 0 && high == 0 ? 1 : low > 0 || high < 0 ? 0 : -1; }
+static inline int everywhere_zero(long low,
+    long high) { return low == 0 && high == 0 ? 1 : low > 0 || high < 0 ? 0 : -1; }
 static inline int both(int a, int b) { return a == 0 || b == 0 ? 0 : a == 1 && b == 1 ? 1 : -1; }
 static inline int either(int a, int b) { return a == 1 || b == 1 ? 1 : a == 0 && b == 0 ? 0 : -1; }
 static inline int neither(int a) { return a < 0 ? a : 1 - a; }
@@ -107,7 +109,8 @@ static inline int neither(int a) { return a < 0 ? a : 1 - a; }
 #endif
 template <class T> struct Vector { typedef T type __attribute__((vector_size(LANES * 4), aligned(4))); };
 template <class T, int M, int V>
-static inline __attribute__((always_inline)) void block(long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc, bool add) {
+static inline __attribute__((always_inline)) void block(long k, const T* a, long lda, const T* b, long ldb, T* c,
+    long ldc, bool add) {
   typedef typename Vector<T>::type vec;
   constexpr int L = LANES * 4 / sizeof(T);
   vec s[M][V];
@@ -125,23 +128,28 @@ static inline __attribute__((always_inline)) void block(long k, const T* a, long
     for (int j = 0; j < V; ++j) *(vec*)(c + i * ldc + j * L) = s[i][j];
 }
 template <class T, int V>
-static __attribute__((noinline)) void panel(long m, long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc, bool add) {
+static __attribute__((noinline)) void panel(long m, long k, const T* a, long lda, const T* b, long ldb, T* c,
+    long ldc, bool add) {
   long i = 0;
-  for (; i + BLOCK_ROWS <= m; i += BLOCK_ROWS) block<T, BLOCK_ROWS, V>(k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+  for (; i + BLOCK_ROWS <= m; i += BLOCK_ROWS) block<T, BLOCK_ROWS, V>(k, a + i * lda, lda, b, ldb, c + i * ldc,
+      ldc, add);
   for (; i + 2 <= m; i += 2) block<T, 2, V>(k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
   for (; i < m; ++i) block<T, 1, V>(k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
 }
 template <class T>
-static inline void tile_product(long m, long n, long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc, bool add) {
+static inline void tile_product(long m, long n, long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc,
+    bool add) {
   constexpr int L = LANES * 4 / sizeof(T);
   long j = 0;
-  for (; j + BLOCK_VECTORS * L <= n; j += BLOCK_VECTORS * L) panel<T, BLOCK_VECTORS>(m, k, a, lda, b + j, ldb, c + j, ldc, add);
+  for (; j + BLOCK_VECTORS * L <= n; j += BLOCK_VECTORS * L) panel<T, BLOCK_VECTORS>(m, k, a, lda, b + j, ldb,
+      c + j, ldc, add);
   for (; j < n; j += L) panel<T, 1>(m, k, a, lda, b + j, ldb, c + j, ldc, add);
 }
 struct Scratch {  // memory of one thread, freed at the end
   char* data; size_t used;
   explicit Scratch(size_t bytes) : data((char*)std::aligned_alloc(64, (bytes + 8191) / 4096 * 4096)), used(0) {}
   ~Scratch() { std::free(data); }
-  template <class T> T* take(size_t count) { T* p = (T*)(data + used); used += (count * sizeof(T) + 63) / 64 * 64; return p; }
+  template <class T> T* take(size_t count) { T* p = (T*)(data + used); used += (count * sizeof(T) + 63) / 64 * 64;
+      return p; }
 };
 """

@@ -62,9 +62,11 @@ def literal(value: Number, dtype: DType, real: str) -> str:
     """A fixed number."""
     if dtype is DType.BOOL:
         return "true" if value else "false"
-    if not dtype.is_float:
-        return f"{int(value)}L"
     number = float(value)
+    if not dtype.is_float:
+        if math.isinf(number):
+            return f"std::numeric_limits<long>::{'max' if number > 0 else 'lowest'}()"
+        return f"{int(value)}L"
     if math.isinf(number):
         return f"({real})INF" if number > 0 else f"-({real})INF"
     if math.isnan(number):

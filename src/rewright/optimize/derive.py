@@ -1,12 +1,14 @@
 """Online reductions: a reduction whose body depends on another reduction that is not finished yet.
 
-``R = sum over x of f(x, m)`` where m is itself a running reduction over the same x. With a state that holds the sum for the
+``R = sum over x of f(x, m)`` where m is itself a running reduction over the same x. With a state that holds the sum
+for the
 m of now, one pass is enough exactly when
 
     f(x, m') = f(x, m) * g(m, m')        with g independent of x,
 
 because then the state for m' is the state for m times g. The identity also says how two states are merged, by taking
-both to the m of the union. Nothing here knows what is being computed: a body is taken apart into a product of powers and an
+both to the m of the union. Nothing here knows what is being computed: a body is taken apart into a product of powers
+and an
 exponential of a sum, and g is what is left of f(x, m') / f(x, m). Where something that depends on both x and m is left,
 there is no such g by this method, and the reduction needs a pass of its own.
 """
@@ -26,7 +28,8 @@ class Update:
     """How a state follows the states that it depends on.
 
     The state is the reduction of ``body``. ``factor`` is an expression over the old values ``depends`` and the new ones
-    ``renewed`` (placeholders): the state is multiplied by it; None: the state depends on no running value. At the end the
+    ``renewed`` (placeholders): the state is multiplied by it; None: the state depends on no running value. At the end
+    the
     state is multiplied by ``finish``, which does not depend on the lane.
     """
 
@@ -86,7 +89,8 @@ def product_of(table: Table, factors: Collection[Signed]) -> Expression | None:
 def derive(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Update | None:
     """The update of a reduction whose body depends on running values; None where f does not factor.
 
-    ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are applied at
+    ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are
+    applied at
     the end. Only sums follow running values, and only maxima and minima are followed: their states never come back.
     """
     depends = tuple(e for e in running if _contains(body, e))

@@ -103,7 +103,7 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if isinstance(op, ops.DotGeneral):
         return _dot(op, operands[0], operands[1])
     if isinstance(op, ops.TopK):
-        found = torch.topk(operands[0], op.k, dim=-1)
+        found = torch.topk(operands[0], _sizes((op.k,))[0], dim=-1)
         return found.values if op.result == "values" else found.indices.to(TORCH[node.type.dtype])
     if isinstance(op, ops.Sort):
         ordered = torch.sort(operands[0], dim=op.dimension, descending=op.descending, stable=True)

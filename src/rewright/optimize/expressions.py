@@ -30,7 +30,8 @@ class Expression:
     """A value; ``free`` are the loop indices that it depends on.
 
     ``op`` is ``load`` (the arguments are integer indices, ``tensor`` the position of the tensor), ``constant``,
-    ``index`` (an affine index; its arguments are the computed integers that it names), ``reduce``, or the name of a scalar
+    ``index`` (an affine index; its arguments are the computed integers that it names), ``reduce``, or the name of a
+    scalar
     function as in denotations.
     """
 

@@ -15,7 +15,8 @@ from rewright.ops.base import Array, TensorOperator
 def with_mask_inputs(graph: Graph) -> Graph:
     """The graph with every condition that depends on indices alone as an input, named by its elements.
 
-    Two programs of which both have an input of such a name mask the same elements there: sizes are numbers, so that conditions are
+    Two programs of which both have an input of such a name mask the same elements there: sizes are numbers, so that
+    conditions are
     evaluated and their elements are compared, all of them.
     """
     fixed = _fixed(graph)

@@ -1,7 +1,8 @@
 """From a graph to steps: which tensors are stored, which kernels compute them, what is left to a library.
 
 Everything is inlined until something forbids it: a reduction inside of another one that is no product of tiles, an
-accumulator that is too wide, a plain matrix product. What is cut off there becomes a tensor in memory, and the search starts
+accumulator that is too wide, a plain matrix product. What is cut off there becomes a tensor in memory, and the search
+starts
 again with one more such tensor; so there are at most as many rounds as reductions.
 """
 

@@ -1,7 +1,9 @@
 """Proofs about plans: that the program is the plan's graph, and that every running state may follow the others.
 
-The first is asked of the engine of ``refine``, whose certificate the independent checker confirms, and where it has no law
-for it, of the prover of rules. The second is the identity ``f(x, m') = f(x, m) * g(m, m')`` of every update, for all x, m
+The first is asked of the engine of ``refine``, whose certificate the independent checker confirms, and where it has
+no law
+for it, of the prover of rules. The second is the identity ``f(x, m') = f(x, m) * g(m, m')`` of every update, for all
+x, m
 and m'.
 """
 
@@ -45,7 +47,8 @@ class Trust:
 def trust(plan: Plan, seconds: float = 5.0) -> Trust:
     """What can be proved about a plan within a time.
 
-    A short program is proved as a whole; a long one, or one that is too hard so, tensor by tensor: every stored tensor is what the
+    A short program is proved as a whole; a long one, or one that is too hard so, tensor by tensor: every stored
+    tensor is what the
     program makes of the stored tensors that its kernel reads.
     """
     started = time.monotonic()

@@ -5,7 +5,8 @@
 - *size*: how many elements there are.
 - *value*: bounds of the value, which tell whether it can be infinite, zero or negative.
 
-Operators are not known here by name: what matters is what a denotation reads, at which index, and under which fold. Only bounds
+Operators are not known here by name: what matters is what a denotation reads, at which index, and under which fold.
+Only bounds
 know what functions do (``bounds``).
 """
 
@@ -132,10 +133,12 @@ def property_lines(graph: Graph) -> list[str]:
     """The properties of every tensor of a graph as text."""
     lines: list[str] = []
     for position, (node, found) in enumerate(zip(graph.nodes, properties(graph), strict=True)):
-        axes = "; ".join(
-            f"{axis.size}{' broadcast' if axis.broadcast else ''}{' -> ' + ', '.join(sorted(axis.uses)) if axis.uses else ''}"
-            for axis in found.axes
-        )
+        axes = "; ".join(_axis_text(axis) for axis in found.axes)
         bounds = "" if found.bounds == UNKNOWN else f"  in {found.bounds}"
         lines.append(f"  %{position} {node.op.name} [{axes}]{bounds}")
     return lines
+
+
+def _axis_text(axis: Axis) -> str:
+    uses = f" -> {', '.join(sorted(axis.uses))}" if axis.uses else ""
+    return f"{axis.size}{' broadcast' if axis.broadcast else ''}{uses}"

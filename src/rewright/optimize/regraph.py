@@ -1,6 +1,7 @@
 """A plan as a graph again: what its kernels compute, in operators, so that it can be proved to be the program.
 
-Every expression becomes a tensor whose axes are the loops that it depends on. Reductions are written as the kernel computes
+Every expression becomes a tensor whose axes are the loops that it depends on. Reductions are written as the kernel
+computes
 them: the state is the reduction of its own body, and what is applied at the end is applied at the end. Rows, tiles and
 the order of a sum are no part of the graph; that running states may follow each other is proved by itself (``proofs``).
 """

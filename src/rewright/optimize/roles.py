@@ -123,9 +123,8 @@ class _Arranger:
         candidates = {v for v in votes if self.job.sizes[v] > 1} or set(votes)
         if not candidates:
             shared = [e.free for e in self.stream]
-            candidates = set[str]().union(*shared) if shared else set()
-            common = frozenset.intersection(*map(frozenset, shared)) if shared else frozenset[str]()
-            candidates = set(common) or candidates
+            every = set[str]().union(*shared)
+            candidates = {v for v in every if all(v in free for free in shared)} or every
         if not candidates:
             return None
         return max(sorted(candidates), key=lambda v: self.job.sizes[v])

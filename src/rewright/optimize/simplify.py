@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 
 from rewright.ir.types import DType
@@ -10,21 +11,21 @@ from rewright.optimize.expressions import Expression, Number, Table
 from rewright.terms.index import Index
 
 _FOLDED: dict[str, Callable[..., Number]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
     "maximum": max,
     "minimum": min,
-    "negate": lambda a: -a,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "not": lambda a: not a,
-    "compare_EQ": lambda a, b: a == b,
-    "compare_NE": lambda a, b: a != b,
-    "compare_LT": lambda a, b: a < b,
-    "compare_LE": lambda a, b: a <= b,
-    "compare_GT": lambda a, b: a > b,
-    "compare_GE": lambda a, b: a >= b,
+    "negate": operator.neg,
+    "and": operator.and_,
+    "or": operator.or_,
+    "not": operator.not_,
+    "compare_EQ": operator.eq,
+    "compare_NE": operator.ne,
+    "compare_LT": operator.lt,
+    "compare_LE": operator.le,
+    "compare_GT": operator.gt,
+    "compare_GE": operator.ge,
 }
 _COMPARED = {
     "compare_LT": (-1, -1, "at_least_zero"),
@@ -69,6 +70,8 @@ def _folded(table: Table, op: str, arguments: tuple[Expression, ...]) -> Express
         return arguments[1] if values[0] else arguments[2]
     if op == "divide" and arguments[0].dtype.is_float and values[1] != 0:
         return table.constant(values[0] / values[1], arguments[0].dtype)
+    if op == "not" and arguments[0].dtype is not DType.BOOL:
+        return None
     if op not in _FOLDED or any(isinstance(v, float) and math.isnan(v) for v in values):
         return None
     result = _FOLDED[op](*values)

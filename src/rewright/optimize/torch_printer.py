@@ -1,6 +1,7 @@
 """Kernels as plain torch, tile by tile: the reference of what the kernel IR means.
 
-Every loop index is a dimension, in the order grid, rows, lane, depth, features. Tensors are read by index tensors that broadcast. States are updated
+Every loop index is a dimension, in the order grid, rows, lane, depth, features. Tensors are read by index tensors
+that broadcast. States are updated
 and followed exactly as the other printers do; speed is no aim.
 """
 
@@ -100,7 +101,10 @@ class _Printer:
         for t in self.tensors:
             node = self.graph.nodes[t]
             self.line(f"# t{t}: {getattr(node.op, 'label', node.op.name)} {node.type} {node.span}")
-        for number, loop in enumerate([*self.kernel.grid, *([self.kernel.rows] if self.kernel.rows else [])]):
+        loops = list(self.kernel.grid)
+        if self.kernel.rows is not None:
+            loops.append(self.kernel.rows)
+        for number, loop in enumerate(loops):
             self.loop(loop.name, f"torch.arange({loop.size})", loop.size, number)
         if self.kernel.features is not None:
             self.loop(
@@ -271,6 +275,8 @@ def _literal(value: float | int | bool, dtype: DType, real: str) -> str:
     kind = real if dtype.is_float else str(TORCH[dtype])
     if dtype.is_float:
         return f"torch.tensor(float('{float(value)!r}'), dtype={kind})"
+    if isinstance(value, float):  # an infinity is the identity of a maximum or minimum
+        return f"torch.tensor(torch.iinfo({kind}).{'max' if value > 0 else 'min'}, dtype={kind})"
     return f"torch.tensor({bool(value) if dtype is DType.BOOL else int(value)}, dtype={kind})"
 
 

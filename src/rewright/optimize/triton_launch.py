@@ -113,8 +113,7 @@ def interpreted_tiles(kernel: Kernel) -> Tiles:
 
 def _fastest(kernel: Kernel, run: Any, tensors: Sequence[torch.Tensor]) -> Tiles:
     """The fastest tiles; those that do not compile or do not fit are passed over."""
-    from triton.testing import do_bench
-
+    do_bench = importlib.import_module("triton.testing").do_bench
     found: list[tuple[float, int]] = []
     choices = tilings(kernel)
     for number, tiles in enumerate(choices):
@@ -131,24 +130,22 @@ def _fastest(kernel: Kernel, run: Any, tensors: Sequence[torch.Tensor]) -> Tiles
 
 def compiled(plan: Plan, kernel: Kernel, capability: int, tiles: Tiles | None = None) -> Any:
     """A kernel compiled for ``sm_<capability>`` without a GPU; must not run under the interpreter."""
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-    from triton.compiler import compile as build
-
+    target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
+    compiler = importlib.import_module("triton.compiler")
     printer = Printer(plan, kernel)
     module = load_module(module_text(plan))
     chosen = tiles or tilings(kernel)[0]
     signature = {f"t{t}": POINTERS[plan.graph.nodes[t].type.dtype] for t in printer.tensors}
     names = {"BM": chosen.rows, "BN": chosen.lanes, "UPCAST": False}
     attributes = {(i,): [["tt.divisibility", 16]] for i in range(len(signature))}
-    source = ASTSource(
+    source = compiler.ASTSource(
         fn=getattr(module, kernel.name),
         signature={**signature, **dict.fromkeys(names, "constexpr")},
         constexprs=names,
         attrs=attributes,
     )
-    return build(
+    return compiler.compile(
         source,
-        target=GPUTarget("cuda", capability, 32),
+        target=target,
         options={"num_warps": chosen.warps, "num_stages": chosen.stages},
     )

@@ -1,6 +1,7 @@
 """Kernels as Triton: pointer loads, tiles in registers, products on the matrix units.
 
-The text is a Python module. Without a GPU it runs in Triton's interpreter, which is how its values are tested, and it can be compiled for
+The text is a Python module. Without a GPU it runs in Triton's interpreter, which is how its values are tested, and it
+can be compiled for
 a given architecture (``compiled``).
 """
 
@@ -408,11 +409,12 @@ class Printer:
         zero = " + ".join(
             ["0 * row[:, None]", *(f"0 * {c.places[n]}" for n in store.axes if n in c.guards and n != self.row_name)]
         )
-        c.line(
-            f"tl.store(t{store.tensor} + {place} + ({zero}), ({value}).to({TYPES[kind.dtype]}) + tl.zeros_like({zero}).to({TYPES[kind.dtype]}), mask={guards})"
-            if kind.dtype is not DType.BOOL
-            else f"tl.store(t{store.tensor} + {place} + ({zero}), ({value}) & (({zero}) == 0), mask={guards})"
-        )
+        kind_name = TYPES[kind.dtype]
+        if kind.dtype is DType.BOOL:
+            stored = f"({value}) & (({zero}) == 0)"
+        else:
+            stored = f"({value}).to({kind_name}) + tl.zeros_like({zero}).to({kind_name})"
+        c.line(f"tl.store(t{store.tensor} + {place} + ({zero}), {stored}, mask={guards})")
 
     def shape(self, tensor: int) -> tuple[int, ...]:
         """The sizes of a tensor."""

@@ -77,9 +77,12 @@ def literal(value: Number, dtype: DType) -> str:
     """A fixed number."""
     if dtype is DType.BOOL:
         return "True" if value else "False"
-    if not dtype.is_float:
-        return str(int(value))
     number = float(value)
+    if not dtype.is_float:
+        if math.isinf(number):
+            bits = {DType.I64: 63, DType.I32: 31, DType.I16: 15, DType.I8: 7, DType.U8: 8}[dtype]
+            return str(2**bits - 1) if number > 0 else str(0 if dtype is DType.U8 else -(2**bits))
+        return str(int(value))
     return f'float("{number}")' if not math.isfinite(number) else repr(number)
 
 

@@ -1,8 +1,10 @@
 """What a value is known to be: infinities, zeros, and what masks make of them.
 
-A condition on indices that has one value in a whole tile turns the body of a reduction into a simpler one. Where that is the identity of the
+A condition on indices that has one value in a whole tile turns the body of a reduction into a simpler one. Where that
+is the identity of the
 reduction, the tile adds nothing and may be skipped. The arithmetic of infinities is that of the reals with infinities
-added, of which every value that is read is taken to be finite: ``x + -inf`` is -inf, ``exp(-inf)`` is 0, ``0 * x`` is 0.
+added, of which every value that is read is taken to be finite: ``x + -inf`` is -inf, ``exp(-inf)`` is 0, ``0 * x`` is
+0.
 """
 
 from __future__ import annotations
