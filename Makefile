@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-captured bench-rules bench-ir clean
+.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-captured bench-optimize bench-rules bench-ir clean
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -29,6 +29,7 @@ help:
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
+	@echo "make bench-optimize  fused kernels for variants of attention beside other compilers, as a table"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
 	@echo "make clean         removes what the other targets made"
@@ -88,6 +89,9 @@ bench-refine: $(VENV)/.dev
 
 bench-captured: $(VENV)/.dev
 	@$(BIN)/python -m bench.captured $(CAPTURES)
+
+bench-optimize: $(VENV)/.dev
+	@$(BIN)/python -m bench.optimize
 
 bench-rules: $(VENV)/.dev
 	@$(BIN)/python -m bench.rules

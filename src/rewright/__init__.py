@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from rewright.frontends.ranks import ranks as ranks
     from rewright.frontends.torch import capture as capture
     from rewright.frontends.torch import capture_ranks as capture_ranks
+    from rewright.optimize.api import optimize as optimize
     from rewright.refine import refine as refine
 
 __version__ = "0.1.0"
-__all__ = ["capture", "capture_ranks", "load", "ranks", "refine", "save"]
+__all__ = ["capture", "capture_ranks", "load", "optimize", "ranks", "refine", "save"]
 
 _HOMES = {
     "capture": "rewright.frontends.torch",
     "capture_ranks": "rewright.frontends.torch",
     "load": "rewright.frontends.files",
+    "optimize": "rewright.optimize",
     "ranks": "rewright.frontends.ranks",
     "refine": "rewright.refine",
     "save": "rewright.frontends.files",

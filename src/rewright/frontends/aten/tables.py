@@ -16,6 +16,7 @@ from rewright.frontends.aten import (
     mutation,
     normalization,
     pointwise,
+    pooling,
     reduction,
     vendor,
 )
@@ -25,6 +26,7 @@ FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
     "creation": creation.TABLE,
     "indexing": indexing.TABLE,
     "reduction": reduction.TABLE,
+    "pooling": pooling.TABLE,
     "contraction": contraction.TABLE,
     "attention": attention.TABLE,
     "normalization": normalization.TABLE,

@@ -1,0 +1,121 @@
+"""Variants of attention as plain PyTorch: what ``bench.optimize`` measures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cap: float | None = None) -> Tensors:
+    length, width = q.shape[1], k.shape[1]
+    mask = torch.full((length, width), float("-inf"), dtype=q.dtype, device=q.device)
+    mask = torch.triu(mask, diagonal=width - length + 1)
+    q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+    s = (q @ k.transpose(-1, -2)) / math.sqrt(q.shape[-1])
+    if cap is not None:
+        s = torch.tanh(s / cap) * cap
+    s = s + mask
+    p = torch.softmax(s.float(), -1)
+    return s, p, (p.to(v.dtype) @ v).transpose(1, 2).contiguous()
+
+
+def attn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Causal attention."""
+    return _attention(q, k, v)[2]
+
+
+def gemma2(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """With logits capped softly."""
+    return _attention(q, k, v, 50.0)[2]
+
+
+def h2o(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
+    """With the sums of columns."""
+    _, p, out = _attention(q, k, v)
+    return out, p.sum(dim=2)
+
+
+def roco(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
+    """With the sums of columns, and of their squares."""
+    _, p, out = _attention(q, k, v)
+    return out, p.sum(2), (p**2).sum(2)
+
+
+def snapkv(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
+    """With pooled sums of columns."""
+    _, p, out = _attention(q, k, v)
+    return out, F.avg_pool1d(p.sum(2), 5, padding=2, stride=1)
+
+
+def keyformer(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, exp_rand: torch.Tensor) -> Tensors:
+    """With the sums of columns of a second, perturbed softmax."""
+    s, _, out = _attention(q, k, v)
+    return out, torch.softmax((s.float() - torch.log(exp_rand)) / 1.5, -1).sum(2)
+
+
+def corm(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, corm_mask: torch.Tensor) -> Tensors:
+    """With whether a key is above a threshold for any query."""
+    _, p, out = _attention(q, k, v)
+    return out, (p >= corm_mask).any(dim=2)
+
+
+MODULES: dict[str, Callable[..., Any]] = {f.__name__: f for f in (attn, gemma2, h2o, roco, snapkv, keyformer, corm)}
+
+
+def inputs(name: str, length: int, heads: int, width: int, dtype: torch.dtype, device: str, scale: float) -> Tensors:
+    """The inputs of a module, seed 0."""
+    generator = torch.Generator(device=device).manual_seed(0)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, device=device)
+
+    found = [(normal(1, length, heads, width) * scale).to(dtype) for _ in range(3)]
+    if name == "keyformer":
+        found.append(1 + normal(1, heads, length, length).abs())
+    if name == "corm":
+        rows = 1 / torch.arange(1, length + 1, device=device, dtype=torch.float32)
+        found.append(rows[:, None].expand(length, length).contiguous())
+    return tuple(found)
+
+
+def flex(name: str, q: torch.Tensor, heads: int) -> Callable[..., torch.Tensor] | None:
+    """The module by FlexAttention, where that can express it."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    if name not in ("attn", "gemma2"):
+        return None
+
+    def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return i >= j
+
+    def capped(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        return torch.tanh(score / 50.0) * 50.0
+
+    length = q.shape[1]
+    mask = create_block_mask(causal, None, None, length, length, device=q.device)
+    compiled: Any = torch.compile(flex_attention, dynamic=False)
+    change = capped if name == "gemma2" else None
+
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        a, b, c = (t.transpose(1, 2) for t in (q, k, v))
+        return compiled(a, b, c, score_mod=change, block_mask=mask).transpose(1, 2).contiguous()
+
+    return run
+
+
+def fused(name: str) -> Callable[..., torch.Tensor] | None:
+    """The module by scaled_dot_product_attention, where that can express it."""
+    if name != "attn":
+        return None
+
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        a, b, c = (t.transpose(1, 2) for t in (q, k, v))
+        return F.scaled_dot_product_attention(a, b, c, is_causal=True).transpose(1, 2).contiguous()
+
+    return run

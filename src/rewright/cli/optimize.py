@@ -1,0 +1,86 @@
+"""``rewright optimize``: fused kernels for a program, why they are what they are, and their code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+
+from rewright.cli.programs import Source
+from rewright.cli.progress import Progress
+from rewright.ir.errors import RewrightError
+
+if TYPE_CHECKING:
+    from rewright.optimize.api import Optimized
+
+STATUS = {"proved": 0, "tested": 0, "fallback": 2}
+
+
+def optimize(
+    program: Annotated[str, typer.Argument(help="A graph file, or module.py:function.")],
+    target: Annotated[str, typer.Option(metavar="TARGET", help="cpu, cuda or torch.")] = "cpu",
+    allow: Annotated[str, typer.Option(metavar="EVIDENCE", help="proved, or tested.")] = "proved",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print properties, decisions, kernels and proofs.")
+    ] = False,
+    emit: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the generated code there.")] = None,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="Time for each proof.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
+) -> int:
+    """Find fused kernels for a program, and prove that they compute it.
+
+    Exit status: 0 kernels were found and proved (or tested, where that is allowed), 2 none were, 3 usage or input
+    error.
+    """
+    from rewright.optimize.api import optimize as run
+
+    if not budget > 0:
+        raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
+    progress = Progress()
+    graph = Source(progress).sequential(program)
+    with progress.phase("optimize", f"planning {len(graph):,} nodes"):
+        found = run(graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget)
+    files = found.emit(emit) if emit is not None else []
+    if as_json:
+        sys.stdout.write(json.dumps(_document(found, files), indent=2, allow_nan=False) + "\n")
+        return STATUS[found.status]
+    console = Console()
+    for line in (found.explain() if explain else summary(found)).splitlines():
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+    for path in files:
+        console.print(f"wrote {path}", soft_wrap=True, highlight=False, markup=False)
+    return STATUS[found.status]
+
+
+def summary(found: Optimized) -> str:
+    """A few lines: what came out, and how it is known to be right."""
+    if found.plan is None or found.runner is None:
+        return f"fallback: {found.reason}"
+    kernels = len(found.plan.kernels)
+    others = len(found.plan.steps) - kernels
+    lines = [f"{found.status}: {kernels} kernels, {others} operators left to a library; {found.reason}"]
+    if found.checked is not None:
+        lines.append(f"kernels: {found.checked.reason}")
+    return "\n".join(lines)
+
+
+def _document(found: Optimized, files: list[Path]) -> dict[str, object]:
+    plan = found.plan
+    checked = found.checked
+    return {
+        "schema": 1,
+        "status": found.status,
+        "reason": found.reason,
+        "kernels": 0 if plan is None else len(plan.kernels),
+        "library": 0 if plan is None else len(plan.steps) - len(plan.kernels),
+        "decisions": [] if plan is None else list(plan.decisions),
+        "evidence": found.trust.evidence,
+        "identities": list(found.trust.updates),
+        "checked": None if checked is None else {"passed": checked.passed, "reason": checked.reason},
+        "seconds": {k: round(v, 4) for k, v in found.seconds.items()},
+        "files": [str(path) for path in files],
+    }

@@ -1,0 +1,206 @@
+"""``rewright.optimize``: a program, the kernels found for it, and how they are known to be right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from rewright.frontends.torch import capture
+from rewright.frontends.torch.names import bind_arguments, leaves
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.optimize import targets
+from rewright.optimize.checking import Checked, check, small_graph
+from rewright.optimize.execution import Runner
+from rewright.optimize.planning import Plan, Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.proofs import Trust, trust
+from rewright.optimize.report import emitted, explained
+from rewright.optimize.targets import Printed, Target
+
+Allow = Literal["proved", "tested"]
+
+
+@dataclass
+class Optimized:
+    """An optimised program: call it as the original one.
+
+    ``status`` is ``proved``, ``tested`` (used with ``allow="tested"`` only) or ``fallback``, where the original
+    program runs and
+    ``reason`` says why.
+    """
+
+    status: str
+    reason: str
+    graph: Graph | None = None
+    plan: Plan | None = None
+    trust: Trust = field(default_factory=Trust)
+    checked: Checked | None = None
+    printed: Printed | None = None
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    runner: Runner | None = None
+    original: Callable[..., Any] | None = None
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def certificate(self) -> Any:
+        """The certificate that the plan's graph is the program, where the engine of ``refine`` found one."""
+        return self.trust.certificate
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the kernels, or the original program where there are none or a gradient is asked for.
+
+        For a graph the arguments are tensors by input name.
+        """
+        if self.original is None:
+            return self.run(kwargs)
+        if self.runner is None or self._needs_original(args, kwargs):
+            return self.original(*args, **kwargs)
+        inputs = tensors_by_name(self.original, args, kwargs)
+        assert self.graph is not None
+        if not _fits(self.graph, inputs):
+            self.notes.append("other shapes than it was optimised for: the original program ran")
+            return self.original(*args, **kwargs)
+        return structured(self.run(inputs))
+
+    def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The outputs by name, from inputs by name; raises RewrightError where there are no kernels."""
+        if self.runner is None:
+            raise RewrightError(f"there are no kernels for this graph ({self.reason}); call the program itself")
+        with torch.no_grad():
+            return self.runner(inputs)
+
+    def _needs_original(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        if not torch.is_grad_enabled():
+            return False
+        given = [t for v in (*args, *kwargs.values()) for _, t in leaves("", v) if isinstance(t, torch.Tensor)]
+        owned = list(self.original.parameters()) if isinstance(self.original, torch.nn.Module) else []
+        if any(t.requires_grad for t in given) or any(p.requires_grad for p in owned):
+            self.notes.append("a gradient may be asked for, and kernels have none: the original program ran")
+            return True
+        return False
+
+    def explain(self) -> str:
+        """Properties, decisions, kernels and proofs, as text."""
+        return explained(self)
+
+    def emit(self, folder: str | Path) -> list[Path]:
+        """Write the generated code and the explanation; returns the files."""
+        return emitted(self, Path(folder))
+
+
+def optimize(
+    program: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    target: Target | None = None,
+    *,
+    allow: Allow = "proved",
+    budget: float = 5.0,
+    verify: bool = True,
+) -> Optimized:
+    """Fused kernels for a program, proved to compute what the program computes.
+
+    Args:
+        program: an ``nn.Module``, a function, or a graph.
+        args: example arguments; kernels are for their sizes and dtypes.
+        kwargs: more of them by name.
+        target: ``"cpu"`` (C++ with OpenMP), ``"cuda"`` (Triton) or ``"torch"`` (plain torch, the reference); by
+        default by where the
+            arguments are.
+        allow: with ``"tested"`` a plan that agrees with float64 on small inputs is used even where no proof was found.
+        budget: seconds for each proof.
+        verify: run the kernels against float64 on small inputs first.
+
+    Returns:
+        A callable with the plan, its proof, its code, and the reason where it falls back to the original program.
+        Nothing
+        that the program does wrong or that is not supported raises; what an argument of ``optimize`` does does.
+    """
+    if allow not in ("proved", "tested"):
+        raise RewrightError(f"allow={allow!r} is no such thing; use 'proved' or 'tested'")
+    original = None if isinstance(program, Graph) else program
+    chosen = targets.chosen(target, [v for v in (*args, *(kwargs or {}).values()) if isinstance(v, torch.Tensor)])
+    seconds: dict[str, float] = {}
+    found = Optimized("fallback", "", original=original, seconds=seconds)
+    try:
+        started = time.monotonic()
+        captured = program if isinstance(program, Graph) else capture(program, args, kwargs)
+        found.graph = graph = prepared(captured)
+        seconds["capture"] = time.monotonic() - started
+        _fill(found, graph, chosen, allow, budget, verify)
+    except RewrightError as error:
+        found.reason = str(error)
+        found.runner = None
+    except Exception as error:  # a program that runs without us has to run with us
+        found.reason = f"this is a bug of rewright ({type(error).__name__}: {error}); report it"
+        found.runner = None
+    return found
+
+
+def _fill(found: Optimized, graph: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
+    seconds = found.seconds
+    started = time.monotonic()
+    found.plan = plan = Planner(graph).plan()
+    seconds["plan"] = time.monotonic() - started
+    if not plan.kernels:
+        found.reason = "there is nothing to fuse: every operator is a library's"
+        return
+    found.trust = trust(plan, budget)
+    seconds["prove"] = found.trust.seconds
+    if found.trust.evidence != "proved" and allow != "tested":
+        found.reason = f"the plan is not proved ({found.trust.reason}); allow='tested' uses it all the same"
+        return
+    started = time.monotonic()
+    small = small_graph(graph) if verify else None
+    small_plan = Planner(small).plan() if small is not None else None
+    found.printed = targets.printed(target, plan, small_plan)
+    runner, small_runner = targets.runners(target, plan, small_plan, found.printed)
+    seconds["build"] = time.monotonic() - started
+    if small is not None and small_runner is not None:
+        started = time.monotonic()
+        found.checked = check(small, small_runner)
+        seconds["check"] = time.monotonic() - started
+        if not found.checked.passed:
+            found.reason = f"kernels do not agree with float64: {found.checked.reason}"
+            return
+    found.status = found.trust.evidence
+    found.reason = found.trust.reason
+    found.runner = runner
+
+
+def tensors_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The tensors of a call by the names that a capture gives them: parameters, buffers, arguments."""
+    found: dict[str, torch.Tensor] = {}
+    function = program
+    if isinstance(program, torch.nn.Module):
+        found |= dict(program.named_parameters())
+        found |= dict(program.named_buffers())
+        function = program.forward
+    for name, value in bind_arguments(function, args, kwargs).items():
+        found |= {n: leaf for n, leaf in leaves(name, value) if isinstance(leaf, torch.Tensor)}
+    return found
+
+
+def _fits(graph: Graph, inputs: Mapping[str, torch.Tensor]) -> bool:
+    for name, position in graph.inputs.items():
+        value = inputs.get(name)
+        kind = graph.nodes[position].type
+        if value is None or tuple(value.shape) != tuple(kind.shape) or value.dtype != targets.TORCH[kind.dtype]:
+            return False
+    return True
+
+
+def structured(outputs: Mapping[str, torch.Tensor]) -> Any:
+    """Outputs by name as what a program returns: one tensor, a tuple, or a mapping."""
+    names = list(outputs)
+    if names == ["output"]:
+        return outputs["output"]
+    if names == [f"output.{i}" for i in range(len(names))]:
+        return tuple(outputs.values())
+    return dict(outputs)

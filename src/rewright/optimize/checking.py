@@ -1,0 +1,115 @@
+"""Running kernels against float64 on small adversarial inputs before they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from rewright.frontends.ranks import ranks
+from rewright.interp.meetings import match_collectives
+from rewright.interp.program import run
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
+from rewright.ir.types import DType
+from rewright.ops.base import Array
+from rewright.optimize.execution import TORCH
+from rewright.refine.shrink.shrinking import shrink
+
+SCALES = (1.0, 30.0)
+"""Inputs are standard normal times these: with the second one, logits are in the hundreds."""
+SMALL = 1 << 16
+"""Programs of at most this many elements in their largest tensor are tested at their own sizes."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What running against float64 showed."""
+
+    passed: bool
+    error: float
+    """The largest error, in units of the largest value of its output."""
+    reason: str
+
+
+def small_graph(graph: Graph) -> Graph:
+    """The program at small sizes where that is possible, else as it is."""
+    largest = max((int(str(node.type.size())) for node in graph.nodes), default=0)
+    if largest <= SMALL:
+        return graph
+    try:
+        found = shrink(graph, ranks([graph], {"rank": 1}), match_collectives([graph]))
+    except RewrightError:
+        return graph
+    return graph if isinstance(found, Unsupported) else found.sequential
+
+
+def check(graph: Graph, kernels: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]) -> Checked:
+    """Compare kernels with the program in float64, in units of what float32 alone gets wrong."""
+    worst = 0.0
+    for number, scale in enumerate(SCALES):
+        inputs = draw(graph, scale, number)
+        try:
+            exact = run(graph, inputs)
+            rounded = run(graph, inputs, np.float32)
+        except RewrightError as error:
+            return Checked(True, worst, f"not run on numbers: {error}")
+        given = {n: torch.as_tensor(np.ascontiguousarray(v)).to(TORCH[_dtype(graph, n)]) for n, v in inputs.items()}
+        found = kernels(given)
+        for name, expected in exact.items():
+            kind = graph.nodes[graph.outputs[name]].type.dtype
+            mine = found[name]
+            got = (mine.double() if mine.is_floating_point() else mine).cpu().numpy()
+            if scale > 1 and kind.is_integer:
+                continue  # ranks and places of values that float32 cannot tell apart
+            error, why = compare(got, expected, rounded[name], kind)
+            if why:
+                return Checked(False, error, f"{name} on inputs of scale {scale:g}: {why}")
+            worst = max(worst, error)
+    return Checked(True, worst, f"agrees with float64 on inputs of scale {' and '.join(f'{s:g}' for s in SCALES)}")
+
+
+def compare(got: Array, exact: Array, rounded: Array, kind: DType) -> tuple[float, str]:
+    """The relative error, and why it is too large."""
+    if kind is DType.BOOL or not kind.is_float:
+        wrong = float(np.mean(got != exact)) if exact.size else 0.0
+        allowed = float(np.mean(rounded != exact)) * 4 + 0.005 if exact.size else 0.0
+        return wrong, "" if wrong <= allowed else f"{wrong:.2%} of the elements differ"
+    finite = np.isfinite(exact) & np.isfinite(rounded)
+    bad = np.asarray(finite & ~np.isfinite(got))
+    if bad.any():
+        return float("inf"), f"{int(bad.sum())} elements are not finite where float64 is"
+    if (np.isnan(exact) & ~np.isnan(got)).any():
+        return float("inf"), "a number where float64 has none"
+    size = float(np.max(np.abs(exact[finite]), initial=0.0))
+    if size == 0.0:
+        size = 1.0
+    error = float(np.max(np.abs(got - exact)[finite], initial=0.0)) / size
+    own = float(np.max(np.abs(rounded - exact)[finite], initial=0.0)) / size
+    floor = {DType.F16: 2e-3, DType.BF16: 1.6e-2, DType.F32: 2e-5, DType.F64: 1e-10}[kind]
+    allowed = 8 * own + floor
+    return error, "" if error <= allowed else f"error {error:.1e}, where float32 alone has {own:.1e}"
+
+
+def draw(graph: Graph, scale: float, seed: int) -> dict[str, Array]:
+    """Random inputs, rounded to the dtype that they have in the program; integers are zero or one."""
+    generator = np.random.default_rng(seed)
+    found: dict[str, Array] = {}
+    for name, position in graph.inputs.items():
+        kind = graph.nodes[position].type
+        shape = tuple(int(str(s)) for s in kind.shape)
+        if kind.dtype.is_float:
+            values = torch.as_tensor(generator.standard_normal(shape) * scale).to(TORCH[kind.dtype])
+            found[name] = values.double().numpy()
+        elif kind.dtype is DType.BOOL:
+            found[name] = generator.random(shape) < 0.5
+        else:
+            found[name] = generator.integers(0, 2, shape)
+    return found
+
+
+def _dtype(graph: Graph, name: str) -> DType:
+    return graph.nodes[graph.inputs[name]].type.dtype

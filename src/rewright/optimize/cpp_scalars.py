@@ -1,0 +1,232 @@
+"""Scalar expressions and index conditions as C++."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.types import DType
+from rewright.optimize.expressions import Expression, Number, Table, names
+from rewright.optimize.simplify import as_index
+from rewright.terms.index import Index, Quotient, Remainder, Variable
+
+ELEMENT = {
+    DType.F64: "double",
+    DType.F32: "float",
+    DType.BF16: "bfloat_t",
+    DType.F16: "half_t",
+    DType.I64: "int64_t",
+    DType.I32: "int32_t",
+    DType.I16: "int16_t",
+    DType.I8: "int8_t",
+    DType.U8: "uint8_t",
+    DType.BOOL: "bool",
+}
+"""How elements of a dtype lie in memory."""
+
+_INFIX = {"add": "+", "subtract": "-", "multiply": "*"}
+_COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+_CALLS = {
+    "exponential": "exp_",
+    "log": "log_",
+    "tanh": "tanh_",
+    "logistic": "logistic_",
+    "rsqrt": "rsqrt_",
+    "sqrt": "std::sqrt",
+    "sine": "std::sin",
+    "cosine": "std::cos",
+    "abs": "std::abs",
+    "floor": "std::floor",
+    "ceil": "std::ceil",
+    "round_nearest_even": "std::nearbyint",
+    "erf": "std::erf",
+    "exponential_minus_one": "std::expm1",
+    "log_plus_one": "std::log1p",
+    "maximum": "larger",
+    "minimum": "smaller",
+    "sign": "sign_",
+    "power": "std::pow",
+    "is_finite": "std::isfinite",
+}
+COSTLY = frozenset({*_CALLS, "divide"} - {"abs", "maximum", "minimum", "sign"})
+"""Functions that are worth computing once for a lane or a row."""
+
+
+def ctype(dtype: DType, real: str) -> str:
+    """The type in which values of a dtype are computed."""
+    return real if dtype.is_float else "bool" if dtype is DType.BOOL else "long"
+
+
+def literal(value: Number, dtype: DType, real: str) -> str:
+    """A fixed number."""
+    if dtype is DType.BOOL:
+        return "true" if value else "false"
+    number = float(value)
+    if not dtype.is_float:
+        if math.isinf(number):
+            return f"std::numeric_limits<long>::{'max' if number > 0 else 'lowest'}()"
+        return f"{int(value)}L"
+    if math.isinf(number):
+        return f"({real})INF" if number > 0 else f"-({real})INF"
+    if math.isnan(number):
+        return f"std::numeric_limits<{real}>::quiet_NaN()"
+    return f"({real}){number!r}"
+
+
+def function(e: Expression, a: list[str], real: str) -> str:
+    """A scalar function of printed arguments; raises RewrightError where there is none."""
+    op, kind = e.op, e.arguments[0].dtype
+    if op.startswith("convert_"):
+        return _converted(e.dtype, kind, a[0], real)
+    if op.startswith("compare_"):
+        return f"({a[0]} {_COMPARE[op.removeprefix('compare_')]} {a[1]})"
+    if op == "select":
+        return f"({a[0]} ? {a[1]} : {a[2]})"
+    if op in _INFIX:
+        return f"({a[0]} {_INFIX[op]} {a[1]})"
+    if op in ("and", "or", "xor"):
+        return f"({a[0]} {dict(zip(('and', 'or', 'xor'), '&|^', strict=True))[op]} {a[1]})"
+    if op == "not":
+        return f"(!{a[0]})" if kind is DType.BOOL else f"(~{a[0]})"
+    if op == "negate":
+        return f"(-{a[0]})"
+    if op in ("divide", "divide_integer"):
+        return f"({a[0]} / {a[1]})"
+    if op == "remainder":
+        return f"std::fmod({a[0]}, {a[1]})" if kind.is_float else f"({a[0]} % {a[1]})"
+    if op == "clamp":
+        return f"smaller(larger({a[1]}, {a[0]}), {a[2]})"
+    if op in ("at_least_zero", "is_zero"):
+        return f"({a[0]} {'>=' if op == 'at_least_zero' else '=='} 0)"
+    if op in _CALLS:
+        return f"{_CALLS[op]}({', '.join(a)})"
+    raise RewrightError(f"no C++ for the function {op}")
+
+
+def _converted(to: DType, kind: DType, text: str, real: str) -> str:
+    if to.is_float:
+        return text if kind.is_float else f"({real}){text}"
+    if to is DType.BOOL:
+        return f"({text} != 0)"
+    width = {DType.I64: "long", DType.I32: "int32_t", DType.I16: "int16_t", DType.I8: "int8_t", DType.U8: "uint8_t"}[to]
+    return f"(long)({width}){text}" if width != "long" else f"(long){text}"
+
+
+def index_text(index: Index, name: Callable[[str], str]) -> str:
+    """An index expression; ``name`` prints its variables."""
+    parts: list[str] = []
+    for atom, factor in joined_digits(index).terms:
+        if isinstance(atom, Variable):
+            text = name(atom.name)
+        elif isinstance(atom, (Quotient, Remainder)):
+            call = "floor_div" if isinstance(atom, Quotient) else "floor_mod"
+            text = f"{call}({index_text(atom.numerator, name)}, {atom.divisor}L)"
+        else:
+            raise RewrightError("an index that is computed from data has no name")
+        parts.append(text if factor == 1 else f"{factor} * {text}")
+    if index.constant != 0 or not parts:
+        parts.append(str(joined_digits(index).constant))
+    return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
+
+
+def joined_digits(index: Index) -> Index:
+    """The index with ``d * (x div d) + x mod d`` put together again."""
+    for atom, factor in index.terms:
+        if isinstance(atom, Remainder):
+            whole = Quotient(atom.numerator, atom.divisor)
+            for other, weight in index.terms:
+                if other == whole and weight == atom.divisor * factor:
+                    rest = Index(index.constant, tuple(t for t in index.terms if t[0] not in (atom, other)))
+                    return joined_digits(rest + atom.numerator * factor)
+    return index
+
+
+def offset(table: Table, places: tuple[Expression, ...], shape: tuple[int, ...]) -> Index:
+    """The place of an element in row-major memory."""
+    total, stride = Index(0), 1
+    for place, size in zip(reversed(places), reversed(shape), strict=True):
+        index = as_index(place)
+        total = total + (index if index is not None else table.opaque(place)) * stride
+        stride *= size
+    return total
+
+
+Span = tuple[int, int]
+
+
+def span(index: Index, ranges: Mapping[str, Span]) -> Span | None:
+    """The least and the largest value of an index; None where it is computed from data."""
+    if not isinstance(index.constant, int):
+        return None
+    low = high = index.constant
+    for atom, factor in index.terms:
+        if isinstance(atom, Variable):
+            inner = ranges.get(atom.name)
+        elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
+            inner = _digit_span(atom, span(atom.numerator, ranges))
+        else:
+            inner = None
+        if inner is None or not isinstance(factor, int):
+            return None
+        low += min(inner[0] * factor, inner[1] * factor)
+        high += max(inner[0] * factor, inner[1] * factor)
+    return low, high
+
+
+def _digit_span(atom: Quotient | Remainder, inner: Span | None) -> Span | None:
+    assert isinstance(atom.divisor, int)
+    if isinstance(atom, Remainder):
+        return 0, atom.divisor - 1
+    return None if inner is None else (inner[0] // atom.divisor, inner[1] // atom.divisor)
+
+
+def tile_condition(e: Expression, bounds: Mapping[str, tuple[str, str]]) -> str:
+    """Whether a condition on indices holds in a tile: 1, 0 or -1 as C++; ``bounds`` print first and last index."""
+    if e.op == "constant":
+        return "1" if e.value else "0"
+    if e.op in ("and", "or"):
+        call = "both" if e.op == "and" else "either"
+        return f"{call}({tile_condition(e.arguments[0], bounds)}, {tile_condition(e.arguments[1], bounds)})"
+    if e.op == "not":
+        return f"neither({tile_condition(e.arguments[0], bounds)})"
+    if e.op in ("at_least_zero", "is_zero"):
+        index = as_index(e.arguments[0])
+        found = None if index is None else _bounds_text(index, bounds)
+        if found is not None:
+            return f"everywhere_{e.op.removeprefix('is_')}({found[0]}, {found[1]})"
+    return "-1"
+
+
+def _bounds_text(index: Index, bounds: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
+    lows, highs = [str(index.constant)], [str(index.constant)]
+    for atom, factor in index.terms:
+        if not isinstance(factor, int):
+            return None
+        if isinstance(atom, Variable):
+            inner = bounds.get(atom.name)
+        elif isinstance(atom, Quotient):
+            found = _bounds_text(atom.numerator, bounds)
+            inner = None if found is None else tuple(f"floor_div({t}, {atom.divisor}L)" for t in found)
+        else:
+            inner = ("0", f"{atom.divisor - 1}") if isinstance(atom, Remainder) else None
+        if inner is None:
+            return None
+        first, last = inner if factor > 0 else (inner[1], inner[0])
+        lows.append(f"{factor} * {first}")
+        highs.append(f"{factor} * {last}")
+    return f"({' + '.join(lows)})", f"({' + '.join(highs)})"
+
+
+__all__ = [
+    "COSTLY",
+    "ELEMENT",
+    "ctype",
+    "function",
+    "index_text",
+    "literal",
+    "names",
+    "offset",
+    "span",
+    "tile_condition",
+]

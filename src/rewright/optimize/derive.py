@@ -1,0 +1,190 @@
+"""Online reductions: a reduction whose body depends on another reduction that is not finished yet.
+
+``R = sum over x of f(x, m)`` where m is itself a running reduction over the same x. With a state that holds the sum
+for the
+m of now, one pass is enough exactly when
+
+    f(x, m') = f(x, m) * g(m, m')        with g independent of x,
+
+because then the state for m' is the state for m times g. The identity also says how two states are merged, by taking
+both to the m of the union. Nothing here knows what is being computed: a body is taken apart into a product of powers
+and an
+exponential of a sum, and g is what is left of f(x, m') / f(x, m). Where something that depends on both x and m is left,
+there is no such g by this method, and the reduction needs a pass of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from rewright.optimize.expressions import Expression, Table
+
+Signed = tuple[Expression, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """How a state follows the states that it depends on.
+
+    The state is the reduction of ``body``. ``factor`` is an expression over the old values ``depends`` and the new ones
+    ``renewed`` (placeholders): the state is multiplied by it; None: the state depends on no running value. At the end
+    the
+    state is multiplied by ``finish``, which does not depend on the lane.
+    """
+
+    body: Expression
+    depends: tuple[Expression, ...] = ()
+    renewed: tuple[Expression, ...] = ()
+    factor: Expression | None = None
+    finish: Expression | None = None
+
+
+def products(value: Expression, sign: int = 1) -> Iterator[Signed]:
+    """The factors of a value with exponents 1 and -1."""
+    if value.op == "multiply" and value.dtype.is_float:
+        for argument in value.arguments:
+            yield from products(argument, sign)
+    elif value.op == "divide" and value.dtype.is_float:
+        yield from products(value.arguments[0], sign)
+        yield from products(value.arguments[1], -sign)
+    elif value.op.startswith("convert_") and value.dtype.is_float and value.arguments[0].dtype.is_float:
+        yield from products(value.arguments[0], sign)
+    else:
+        yield value, sign
+
+
+def addends(value: Expression, sign: int = 1) -> Iterator[Signed]:
+    """The addends of a value with signs; a quotient or product by something is distributed where it can be."""
+    if value.op == "add":
+        for argument in value.arguments:
+            yield from addends(argument, sign)
+    elif value.op == "subtract":
+        yield from addends(value.arguments[0], sign)
+        yield from addends(value.arguments[1], -sign)
+    elif value.op == "negate":
+        yield from addends(value.arguments[0], -sign)
+    elif value.op.startswith("convert_") and value.dtype.is_float and value.arguments[0].dtype.is_float:
+        yield from addends(value.arguments[0], sign)
+    else:
+        yield value, sign
+
+
+def product_of(table: Table, factors: Collection[Signed]) -> Expression | None:
+    """The product of factors with exponents 1 and -1; None for the empty product."""
+    top: Expression | None = None
+    bottom: Expression | None = None
+    for factor, sign in factors:
+        if sign > 0:
+            top = factor if top is None else table.apply("multiply", top, factor)
+        else:
+            bottom = factor if bottom is None else table.apply("multiply", bottom, factor)
+    if bottom is None:
+        return top
+    if top is None:
+        top = table.constant(1.0, bottom.dtype)
+    return table.apply("divide", top, bottom)
+
+
+def derive(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Update | None:
+    """The update of a reduction whose body depends on running values; None where f does not factor.
+
+    ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are
+    applied at
+    the end. Only sums follow running values, and only maxima and minima are followed: their states never come back.
+    """
+    depends = tuple(e for e in running if _contains(body, e))
+    if kind != "sum":
+        return None if depends else Update(body)
+    rest, finish = _invariant(table, body, lane)
+    depends = tuple(e for e in running if _contains(rest, e))
+    if not depends:
+        return Update(rest, finish=finish)
+    if any(e.bound is None or e.bound.kind not in ("maximum", "minimum") for e in depends):
+        return None
+    parts: list[Signed] = []
+    for factor, sign in products(rest):
+        if not any(_contains(factor, e) for e in depends):
+            continue
+        if factor.op != "exponential":
+            return None
+        found = _moving(table, factor.arguments[0], lane, depends)
+        if found is None:
+            return None
+        parts += [(e, sign * s) for e, s in found]
+    renewed = tuple(table.load(-2 - e.number, (), e.dtype) for e in depends)
+    new = {e.number: r for e, r in zip(depends, renewed, strict=True)}
+    ratio: list[Signed] = []
+    for factor, sign in parts:
+        ratio += _ratio(table, factor, sign, new)
+    return Update(rest, depends, renewed, product_of(table, ratio), finish)
+
+
+def _invariant(table: Table, body: Expression, lane: str) -> tuple[Expression, Expression | None]:
+    """A product without the factors that do not depend on the lane, and those; an exponential stays where it is."""
+    inside: list[Signed] = []
+    outside: list[Signed] = []
+    for factor, sign in products(body):
+        (inside if lane in factor.free or factor.op == "exponential" else outside).append((factor, sign))
+    rest = product_of(table, inside)
+    if rest is None or not outside or all(sign < 0 for _, sign in inside):
+        return body, None
+    return rest, product_of(table, outside)
+
+
+def _moving(table: Table, exponent: Expression, lane: str, depends: Collection[Expression]) -> list[Signed] | None:
+    """The factors exp(t) of exp(exponent) that depend on running values; None where one depends on the lane too."""
+    scale: list[Signed] = []
+    inner = exponent
+    while inner.op in ("multiply", "divide"):
+        left, right = inner.arguments
+        if _constant_in(right, lane, depends):
+            scale.append((right, 1 if inner.op == "multiply" else -1))
+            inner = left
+        elif inner.op == "multiply" and _constant_in(left, lane, depends):
+            scale.append((left, 1))
+            inner = right
+        else:
+            break
+    found: list[Signed] = []
+    for term, sign in addends(inner):
+        if not any(_contains(term, e) for e in depends):
+            continue
+        if lane in term.free:
+            return None
+        whole = product_of(table, [(term, 1), *scale])
+        assert whole is not None
+        found.append((table.plain("exponential", (whole,)), sign))
+    return found
+
+
+def _constant_in(value: Expression, lane: str, depends: Collection[Expression]) -> bool:
+    return lane not in value.free and not any(_contains(value, e) for e in depends)
+
+
+def _ratio(table: Table, factor: Expression, sign: int, new: dict[int, Expression]) -> list[Signed]:
+    """The factor at the new values over that at the old ones, as one exponential where it is one."""
+    moved = table.replace(factor, lambda e: new.get(e.number))
+    if factor.op == "exponential":
+        # One exponential of a difference: two of them may overflow where their quotient does not.
+        first, second = (moved, factor) if sign > 0 else (factor, moved)
+        gap = table.plain("subtract", (first.arguments[0], second.arguments[0]))
+        return [(table.plain("exponential", (gap,)), 1)]
+    return [(moved, sign), (factor, -sign)]
+
+
+def _contains(value: Expression, part: Expression) -> bool:
+    """Whether an expression occurs in another one."""
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        e = stack.pop()
+        if e is part:
+            return True
+        if e.number not in seen and e.number > part.number:
+            seen.add(e.number)
+            stack.extend(e.arguments)
+    return False
+
+
+contains = _contains

@@ -1,0 +1,181 @@
+"""Running a plan on torch tensors: kernels through their function pointers, the rest through torch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Node
+from rewright.ir.types import DType
+from rewright.ops.base import TensorOperator
+from rewright.optimize.planning import KernelStep, Plan, Step, base_of, reads_of, writes
+
+TORCH = {
+    DType.F64: torch.float64,
+    DType.F32: torch.float32,
+    DType.BF16: torch.bfloat16,
+    DType.F16: torch.float16,
+    DType.I64: torch.int64,
+    DType.I32: torch.int32,
+    DType.I16: torch.int16,
+    DType.I8: torch.int8,
+    DType.U8: torch.uint8,
+    DType.BOOL: torch.bool,
+}
+"""torch's name of every dtype."""
+
+Launch = Callable[[Sequence[torch.Tensor]], None]
+"""A kernel on its tensors, in the order of its source."""
+
+
+class Runner:
+    """One plan with its compiled kernels; call it with tensors by input name."""
+
+    def __init__(self, plan: Plan, launches: Mapping[str, tuple[tuple[int, ...], Launch]]) -> None:
+        self.plan, self.launches = plan, launches
+        self.constants = {p: _constant(node) for p, node in enumerate(plan.graph.nodes) if _is_table(node)}
+        self.last = _last_uses(plan)
+
+    def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The outputs by name; raises RewrightError for a missing input or one of another type."""
+        graph = self.plan.graph
+        values = dict(self.constants)
+        device: torch.device | None = None
+        for name, position in graph.inputs.items():
+            values[position] = _given(name, inputs, graph.nodes[position])
+            device = values[position].device
+        for number, step in enumerate(self.plan.steps):
+            self._run(step, values, device or torch.device("cpu"))
+            for position in self.last.get(number, ()):
+                values.pop(position, None)
+        return {name: self.view(position, values) for name, position in graph.outputs.items()}
+
+    def _run(self, step: Step, values: dict[int, torch.Tensor], device: torch.device) -> None:
+        if isinstance(step, KernelStep):
+            tensors, launch = self.launches[step.kernel.name]
+            written = writes(step)
+            for position in written:
+                kind = self.plan.graph.nodes[position].type
+                values[position] = torch.empty(_sizes(kind.shape), dtype=TORCH[kind.dtype], device=device)
+            launch([values[t] for t in tensors])
+            return
+        node = self.plan.graph.nodes[step.position]
+        operands = [self.view(p, values) for p in node.operands]
+        values[step.position] = library(node, operands).contiguous()
+
+    def view(self, position: int, values: dict[int, torch.Tensor]) -> torch.Tensor:
+        """A stored tensor, or a view of one."""
+        if position in values:
+            return values[position]
+        node = self.plan.graph.nodes[position]
+        return library(node, [self.view(p, values) for p in node.operands])
+
+
+def native(function: Any, threads: Callable[[], int]) -> Launch:
+    """A function of a shared library as a launch."""
+    function.restype = None
+
+    def launch(tensors: Sequence[torch.Tensor]) -> None:
+        pointers = (ctypes.c_void_p * len(tensors))(*[t.data_ptr() for t in tensors])
+        function(pointers, ctypes.c_long(threads()))
+
+    return launch
+
+
+def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
+    """An operator by torch, or where torch has no call for it by the operator's own execution on numpy arrays."""
+    op = node.op
+    if isinstance(op, ops.Transpose):
+        return operands[0].permute(op.permutation)
+    if isinstance(op, ops.Reshape):
+        return operands[0].reshape(_sizes(op.shape))
+    if isinstance(op, ops.BroadcastInDim):
+        return _broadcast(op, operands[0])
+    if isinstance(op, ops.Slice):
+        low, high = _sizes(op.start), _sizes(op.limit)
+        return operands[0][tuple(slice(a, b, s) for a, b, s in zip(low, high, op.stride, strict=True))]
+    if isinstance(op, ops.DotGeneral):
+        return _dot(op, operands[0], operands[1])
+    if isinstance(op, ops.TopK):
+        found = torch.topk(operands[0], _sizes((op.k,))[0], dim=-1)
+        return found.values if op.result == "values" else found.indices.to(TORCH[node.type.dtype])
+    if isinstance(op, ops.Sort):
+        ordered = torch.sort(operands[0], dim=op.dimension, descending=op.descending, stable=True)
+        return ordered.values if op.result == "values" else ordered.indices.to(TORCH[node.type.dtype])
+    return _by_numpy(node, operands)
+
+
+def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
+    if not isinstance(node.op, TensorOperator):
+        raise RewrightError(f"{node.op.name} at {node.span} has no execution; leave it out of the program")
+    arrays = [(t.double() if t.is_floating_point() else t).detach().cpu().numpy() for t in operands]
+    result = np.ascontiguousarray(node.op.execute(arrays))
+    device = operands[0].device if operands else torch.device("cpu")
+    return torch.as_tensor(result).to(device=device, dtype=TORCH[node.type.dtype])
+
+
+def _broadcast(op: ops.BroadcastInDim, x: torch.Tensor) -> torch.Tensor:
+    shape = [1] * len(op.shape)
+    for axis, place in enumerate(op.dimensions):
+        shape[place] = x.shape[axis]
+    return x.reshape(shape).expand(_sizes(op.shape))
+
+
+def _dot(op: ops.DotGeneral, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    left = [next(letters) for _ in range(x.ndim)]
+    right = [next(letters) for _ in range(y.ndim)]
+    pairs = [*zip(op.lhs_batch, op.rhs_batch, strict=True), *zip(op.lhs_contracting, op.rhs_contracting, strict=True)]
+    for a, b in pairs:
+        right[b] = left[a]
+    lhs_free, rhs_free = op.free_axes(x.ndim, y.ndim)
+    out = [left[a] for a in op.lhs_batch] + [left[a] for a in lhs_free] + [right[b] for b in rhs_free]
+    if not x.is_floating_point():
+        found = torch.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x.double(), y.double())
+        return found.to(x.dtype)
+    return torch.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y)
+
+
+def _given(name: str, inputs: Mapping[str, torch.Tensor], node: Node) -> torch.Tensor:
+    if name not in inputs:
+        raise RewrightError(f"input {name!r} has no value; give a tensor of type {node.type} under that name")
+    value = inputs[name]
+    if tuple(value.shape) != _sizes(node.type.shape) or value.dtype != TORCH[node.type.dtype]:
+        raise RewrightError(
+            f"input {name!r} must be a tensor of type {node.type} and is {value.dtype} of shape {list(value.shape)}; "
+            "optimize the program for these sizes"
+        )
+    return value.detach().contiguous()
+
+
+def _sizes(shape: Sequence[object]) -> tuple[int, ...]:
+    return tuple(cast("int", size) for size in shape)
+
+
+def _is_table(node: Node) -> bool:
+    return isinstance(node.op, ops.Constant) and len(node.op.values) != 1
+
+
+def _constant(node: Node) -> torch.Tensor:
+    assert isinstance(node.op, ops.Constant)
+    return torch.tensor(node.op.values, dtype=TORCH[node.type.dtype]).reshape(_sizes(node.type.shape))
+
+
+def _last_uses(plan: Plan) -> dict[int, list[int]]:
+    """For every step the stored tensors that nothing needs after it."""
+    pinned = {base_of(plan, p) for p in plan.graph.outputs.values()} | set(plan.graph.outputs.values())
+    last: dict[int, int] = {}
+    for number, step in enumerate(plan.steps):
+        for position in (*reads_of(plan, step), *writes(step)):
+            last[position] = number
+    found: dict[int, list[int]] = {}
+    for position, number in last.items():
+        if position not in pinned and not _is_table(plan.graph.nodes[position]):
+            found.setdefault(number, []).append(position)
+    return found

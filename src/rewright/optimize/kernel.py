@@ -1,0 +1,93 @@
+"""The kernel IR: loops over tiles, running reductions, tile products and stores; every printer reads this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rewright.optimize.derive import Update
+from rewright.optimize.expressions import Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop index with its size."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A reduction that is a matrix product of tiles: ``value[row, lane] = sum over depth of left * right``.
+
+    ``left`` does not depend on the lane and ``right`` not on the row.
+    """
+
+    value: Expression
+    left: Expression
+    right: Expression
+    depth: Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A reduction over the lane with its state, one number per row, or one per row and feature.
+
+    ``update`` says how the state follows the other states that it depends on. With ``factors``, the body is
+    ``weight[row, lane] * item[lane, feature]``, and the sum is a matrix product of tiles.
+    """
+
+    value: Expression
+    body: Expression
+    update: Update
+    factors: tuple[Expression, Expression] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A tensor of the graph that a kernel writes, with the loops that are its axes."""
+
+    tensor: int
+    axes: tuple[str, ...]
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A condition on indices under which a tile adds nothing: where ``condition`` is ``absent`` in the whole tile."""
+
+    condition: Expression
+    absent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One pass over the tiles of a lane: products first, then reductions in order, then stores along the lane."""
+
+    lane: Loop
+    products: tuple[Product, ...]
+    running: tuple[Running, ...]
+    stores: tuple[Store, ...]
+    skips: tuple[Skip, ...] = ()
+    uniform: tuple[Expression, ...] = ()
+    """Conditions that may be the same in a whole tile, so that the body may be specialised."""
+    absorbing: bool = False
+    """Whether the sweep may stop once every state has reached a value that nothing changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A fused kernel: for every index of ``grid`` and every row, the sweeps in order and then the final stores."""
+
+    name: str
+    grid: tuple[Loop, ...]
+    rows: Loop | None
+    features: Loop | None
+    sweeps: tuple[Sweep, ...]
+    finals: tuple[Store, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        """Everything that the kernel writes."""
+        return (*(s for sweep in self.sweeps for s in sweep.stores), *self.finals)

@@ -1,0 +1,145 @@
+"""Stored tensors that one pass can compute together: they share reductions, rows and grid."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from rewright.optimize.expressions import walk
+from rewright.optimize.kernel import Kernel, Store
+from rewright.optimize.reading import Reader, variable_index
+from rewright.optimize.roles import Cut, Job, arrange
+from rewright.terms.index import Index
+
+
+def merged(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[int]]) -> list[Kernel]:
+    """One kernel for each group of jobs that fit together; groups are grown from the job with the most work."""
+    waiting = sorted(jobs, key=lambda job: -len(list(walk(*(s.value for s in job.stores)))))
+    order = _Order(reads, jobs)
+    kernels: list[Kernel] = []
+    while waiting:
+        host = waiting.pop(0)
+        kernel = arrange(reader.table, host, f"kernel{len(kernels)}")
+        rest: list[Job] = []
+        for guest in waiting:
+            both = _together(reader, host, guest, kernel, order)
+            if both is None:
+                rest.append(guest)
+            else:
+                host, kernel = both
+                order.join(host)
+        waiting = rest
+        kernels.append(
+            Kernel(f"kernel{len(kernels)}", kernel.grid, kernel.rows, kernel.features, kernel.sweeps, kernel.finals)
+        )
+    return kernels
+
+
+class _Order:
+    """Which stored tensor is computed from which others; the stores of one kernel count as one."""
+
+    def __init__(self, reads: Mapping[int, Collection[int]], jobs: Sequence[Job]) -> None:
+        self.reads = {tensor: frozenset(found) for tensor, found in reads.items()}
+        for job in jobs:
+            self.join(job)
+
+    def join(self, job: Job) -> None:
+        """Note what a job reads, for all that it stores."""
+        found = loaded(job)
+        for store in job.stores:
+            self.reads[store.tensor] = found
+
+    def needs(self, job: Job, targets: frozenset[int]) -> bool:
+        """Whether a job reads one of the targets, or something that is computed from one."""
+        seen: set[int] = set()
+        stack = list(loaded(job))
+        while stack:
+            p = stack.pop()
+            if p in targets:
+                return True
+            if p not in seen:
+                seen.add(p)
+                stack.extend(self.reads.get(p, ()))
+        return False
+
+
+def loaded(job: Job) -> frozenset[int]:
+    """The tensors that a job reads."""
+    return frozenset(e.tensor for e in walk(*(s.value for s in job.stores)) if e.op == "load")
+
+
+def _together(reader: Reader, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
+    """The two jobs as one, where loops can be matched and neither job needs what the other one stores."""
+    mine, other = (frozenset(s.tensor for s in j.stores) for j in (host, guest))
+    if order.needs(host, other) or order.needs(guest, mine):
+        return None
+    for names in _matches(reader, host, guest):
+        renamed = {old: variable_index(new) for old, new in names.items()}
+        stores = tuple(
+            Store(s.tensor, tuple(names[a] for a in s.axes), reader.renamed(s.value, renamed)) for s in guest.stores
+        )
+        job = Job((*host.stores, *stores), host.sizes)
+        try:
+            found = arrange(reader.table, job, kernel.name)
+        except Cut:
+            continue
+        same = (found.rows, found.grid, found.features) == (kernel.rows, kernel.grid, kernel.features)
+        if same and len(found.sweeps) <= len(kernel.sweeps) + guest_is_map(kernel):
+            return job, found
+    return None
+
+
+def guest_is_map(kernel: Kernel) -> bool:
+    """Whether a kernel has no sweep that stores along the lane, so that one more costs a reading and no more."""
+    return not any(s.stores for s in kernel.sweeps)
+
+
+def _matches(reader: Reader, host: Job, guest: Job) -> list[dict[str, str]]:
+    """Ways to read the guest's loops as the host's: those under which a common reduction or load is the same."""
+    seen: list[dict[str, str]] = []
+    mine, other = _anchors(reader, host), _anchors(reader, guest)
+    for anchor, places in other.items():
+        for theirs in places:
+            for ours in mine.get(anchor, ()):
+                names = _unified(guest, host, theirs, ours)
+                if names is not None and names not in seen:
+                    seen.append(names)
+    return seen[:8]
+
+
+def _anchors(reader: Reader, job: Job) -> dict[object, list[tuple[Index, ...]]]:
+    found: dict[object, list[tuple[Index, ...]]] = {}
+    for e in walk(*(s.value for s in job.stores)):
+        if e in reader.origin:
+            position, places = reader.origin[e]
+            found.setdefault(("node", position), []).append(places)
+    for store in job.stores:
+        places = tuple(variable_index(a) for a in store.axes)
+        found.setdefault(("node", store.tensor), []).append(places)
+    for e in walk(*(s.value for s in job.stores)):
+        if e.op == "load" and all(a.op in ("index", "constant") for a in e.arguments):
+            places = tuple(a.index if a.index is not None else Index(int(a.value)) for a in e.arguments)
+            found.setdefault(("load", e.tensor), []).append(places)
+    return found
+
+
+def _unified(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index, ...]) -> dict[str, str] | None:
+    names: dict[str, str] = {}
+    for a, b in zip(theirs, ours, strict=True):
+        left, right = a.as_variable(), b.as_variable()
+        if left is None or right is None:
+            if a == b:
+                continue
+            return None
+        if left.name in guest.sizes:
+            if guest.sizes[left.name] != host.sizes.get(right.name) or names.get(left.name, right.name) != right.name:
+                return None
+            names[left.name] = right.name
+    used = set(names.values())
+    for name, size in guest.sizes.items():
+        if name not in names:
+            free = [n for n, s in host.sizes.items() if s == size and n not in used and size == 1]
+            if not free:
+                return None
+            names[name] = free[0]
+            used.add(free[0])
+    return names if len(set(names.values())) == len(names) else None

@@ -1,0 +1,116 @@
+"""The order of work inside a tile: which reductions need which others of the same sweep, and what is kept between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.kernel import Kernel, Running, Store, Sweep
+from rewright.optimize.values import absorbed, index_conditions, under
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a tile computes in one variant: a body for every reduction and every store along the lane."""
+
+    bodies: tuple[tuple[Running, Expression], ...]
+    stores: tuple[tuple[Store, Expression], ...]
+
+    def changed(self, change: Callable[[Expression], Expression]) -> Work:
+        """The work with every expression changed."""
+        return Work(
+            tuple((r, e if r.factors is not None else change(e)) for r, e in self.bodies),
+            tuple((s, change(e)) for s, e in self.stores),
+        )
+
+    def values(self) -> list[Expression]:
+        """All expressions."""
+        return [e for _, e in self.bodies] + [e for _, e in self.stores]
+
+
+@dataclass(frozen=True)
+class Variants:
+    """Conditions on indices of a sweep, when a tile is skipped, and what it computes where they are known."""
+
+    conditions: tuple[Expression, ...]
+    skip: tuple[tuple[int, bool], ...]
+    """A tile adds nothing where the condition with this number has this value everywhere."""
+    special: tuple[tuple[tuple[int, bool], Work], ...]
+    """Where one condition has a value everywhere."""
+    plain: tuple[tuple[tuple[int, bool], ...], Work] | None
+    """Where all conditions have the values that mask nothing."""
+    mixed: Work
+
+
+def work(sweep: Sweep) -> Work:
+    """What a tile computes where nothing is known about it."""
+    return Work(tuple((r, r.body) for r in sweep.running), tuple((s, s.value) for s in sweep.stores))
+
+
+def variants(table: Table, sweep: Sweep) -> Variants:
+    """The variants of a sweep, from what its conditions on indices make of the bodies."""
+    whole = work(sweep)
+    conditions = tuple(c for c in index_conditions(whole.values()) if sweep.lane.name in c.free)[:4]
+    skip: list[tuple[int, bool]] = []
+    special: list[tuple[tuple[int, bool], Work]] = []
+    unmasked: list[tuple[int, bool]] = []
+    for number, condition in enumerate(conditions):
+        for value in (True, False):
+            known = {condition: value}
+            if not sweep.stores and all(absorbed(table, _kind(r), body, known) for r, body in whole.bodies):
+                skip.append((number, value))
+                unmasked.append((number, not value))
+                break
+        else:
+            for value in (True, False):
+                special.append(((number, value), _under(table, whole, {condition: value})))
+    if special and (skip or len(conditions) > 1):
+        special = []  # one condition at a time, so that code does not multiply
+    plain = None
+    if unmasked and len(unmasked) == len(conditions):
+        plain = (tuple(unmasked), _under(table, whole, {conditions[n]: v for n, v in unmasked}))
+    return Variants(conditions, tuple(skip), tuple(special), plain, whole)
+
+
+def _kind(running: Running) -> str:
+    assert running.value.bound is not None
+    return running.value.bound.kind
+
+
+def _under(table: Table, whole: Work, known: Mapping[Expression, bool]) -> Work:
+    return Work(
+        tuple((r, under(table, e, known)) for r, e in whole.bodies),
+        tuple((s, under(table, e, known)) for s, e in whole.stores),
+    )
+
+
+def phases(sweep: Sweep, kernel: Kernel) -> list[list[Running]]:
+    """Reductions of a sweep, those first that need no others of it."""
+    place: dict[int, int] = {}
+    found: list[list[Running]] = []
+    for running in sweep.running:
+        mine = 1 + max((place[e.number] for e in running.update.depends), default=-1)
+        place[running.value.number] = mine
+        while len(found) <= mine:
+            found.append([])
+        found[mine].append(running)
+    return found or [[]]
+
+
+def kept(earlier: Sequence[Expression], later: Sequence[Expression], worth: Mapping[int, bool]) -> list[Expression]:
+    """The largest parts of later values that earlier ones compute anyway and that are worth a place in memory."""
+    available = {e.number for e in walk(*earlier)}
+    found: dict[int, Expression] = {}
+    seen: set[int] = set()
+    stack = list(later)
+    while stack:
+        e = stack.pop()
+        if e.number in seen:
+            continue
+        seen.add(e.number)
+        if e.number in available and worth.get(e.number, False):
+            found[e.number] = e
+        elif e.op != "reduce":
+            stack.extend(e.arguments)
+    return list(found.values())

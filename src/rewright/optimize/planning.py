@@ -1,0 +1,371 @@
+"""From a graph to steps: which tensors are stored, which kernels compute them, what is left to a library.
+
+Everything is inlined until something forbids it: a reduction inside of another one that is no product of tiles, an
+accumulator that is too wide, a plain matrix product. What is cut off there becomes a tensor in memory, and the search
+starts
+again with one more such tensor; so there are at most as many rounds as reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.kernel import Kernel, Store
+from rewright.optimize.merging import merged
+from rewright.optimize.reading import NotScalar, Places, Reader
+from rewright.optimize.roles import Cut, Job, arrange, reductions
+
+LAYOUT = (ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Slice)
+CHEAP = (*LAYOUT, ops.Elementwise, ops.Concatenate, ops.Pad, ops.Reverse)
+
+
+@dataclass(frozen=True)
+class LibraryStep:
+    """A node that a library computes."""
+
+    position: int
+    why: str
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """A fused kernel."""
+
+    kernel: Kernel
+
+
+Step = LibraryStep | KernelStep
+
+THIN = 8
+"""A tensor is thin where it has so many times fewer elements than what it is computed from."""
+
+
+@dataclass
+class Plan:
+    """Steps in an order in which they can run, and what was decided on the way."""
+
+    graph: Graph
+    table: Table
+    memory: frozenset[int]
+    steps: tuple[Step, ...]
+    decisions: list[str] = field(default_factory=list[str])
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The fused kernels."""
+        return [s.kernel for s in self.steps if isinstance(s, KernelStep)]
+
+
+class Planner:
+    """The search for a plan of one graph whose sizes are numbers."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.library: dict[int, str] = {}
+        self.cuts: set[int] = set()
+        self.hard: dict[int, set[int]] = {}
+        """For the job of a tensor, the stored tensors that it has to read rather than compute again."""
+        self.decisions: list[str] = []
+        self.live = sorted(graph.live())
+        self.users = graph.users()
+
+    def plan(self) -> Plan:
+        """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
+        self._opaque()
+        self._shared()
+        while True:
+            table = Table()
+            memory = self._memory()
+            origin: dict[Expression, tuple[int, Places]] = {}
+            try:
+                jobs = [self._job(table, memory, origin, p) for p in sorted(memory) if self._is_computed(p)]
+            except _Again:
+                continue
+            reads = {p: {self.base(o) for o in self.graph.nodes[p].operands} for p in self.library}
+            kernels = merged(Reader(self.graph, table, memory, origin), jobs, reads)
+            return Plan(self.graph, table, memory, self._ordered(kernels), self.decisions)
+
+    # --- what is stored
+
+    def _memory(self) -> frozenset[int]:
+        graph = self.graph
+        found = set(graph.inputs.values()) | self.cuts
+        self.needed: set[int] = set()
+        """Operands of libraries: they are stored, and nothing computes them again."""
+        found |= set(graph.outputs.values())
+        for position in self.library:
+            found.add(position)
+            self.needed |= {self.base(p) for p in graph.nodes[position].operands}
+        found |= self.needed
+        found |= {p for p in self.live if _many_values(graph.nodes[p].op)}
+        return frozenset(found)
+
+    def base(self, position: int) -> int:
+        """The tensor that a chain of layout operators is a view of."""
+        stored = self.cuts | set(self.graph.outputs.values())
+        while isinstance(self.graph.nodes[position].op, LAYOUT) and position not in stored:
+            position = self.graph.nodes[position].operands[0]
+        return position
+
+    def _is_computed(self, position: int) -> bool:
+        op = self.graph.nodes[position].op
+        return position not in self.library and not isinstance(op, ops.Input) and not _many_values(op)
+
+    def _opaque(self) -> None:
+        """Operators without a scalar denotation are a library's."""
+        for position in self.live:
+            node = self.graph.nodes[position]
+            if isinstance(
+                node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
+            ):
+                self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
+            elif isinstance(node.op, ops.DotGeneral) and len(node.op.lhs_contracting) != 1:
+                self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
+
+    def _shared(self) -> None:
+        """A tensor that several readers would compute again from larger ones is stored."""
+        for position in self.live:
+            node = self.graph.nodes[position]
+            if not isinstance(node.op, ops.Elementwise) or len(self.users[position]) < 2:
+                continue
+            size = _elements(self.graph, position)
+            leaves = self._leaves(position)
+            if size > 1 and leaves and sum(_elements(self.graph, p) for p in leaves) > size and len(leaves) > 1:
+                readers = {r for u in self.users[position] for r in self._consumers(u)}
+                if len(readers) > 1:
+                    self.cuts.add(position)
+
+    def _consumers(self, position: int) -> set[int]:
+        """The matrix products and outputs that a tensor flows into without being reduced otherwise."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        stack = [position]
+        outputs = set(self.graph.outputs.values())
+        while stack:
+            p = stack.pop()
+            if p in seen:
+                continue
+            seen.add(p)
+            if p in outputs or p in self.cuts or isinstance(self.graph.nodes[p].op, ops.DotGeneral):
+                found.add(p)
+            else:
+                stack.extend(self.users[p])
+        return found
+
+    def _leaves(self, position: int) -> set[int]:
+        found: set[int] = set()
+        seen: set[int] = set()
+        stack = list(self.graph.nodes[position].operands)
+        while stack:
+            p = stack.pop()
+            if p in seen:
+                continue
+            seen.add(p)
+            op = self.graph.nodes[p].op
+            if isinstance(op, ops.Input) or p in self.cuts or p in self.library or _many_values(op):
+                found.add(p)
+            elif isinstance(op, ops.DotGeneral):
+                found |= {self.base(o) for o in self.graph.nodes[p].operands}
+            else:
+                stack.extend(self.graph.nodes[p].operands)
+        return found
+
+    # --- kernels
+
+    def _job(
+        self, table: Table, memory: frozenset[int], origin: dict[Expression, tuple[int, Places]], position: int
+    ) -> Job:
+        """The job of one stored tensor, cut until its roles fit; raises _Again where something new is stored."""
+        shape = self.graph.nodes[position].type.shape
+        sizes = {f"o{axis}": size for axis, size in enumerate(shape) if isinstance(size, int)}
+        names = tuple(f"o{axis}" for axis in range(len(shape)))
+        while True:
+            reader = Reader(self.graph, table, memory - self._transparent(position, memory), origin)
+            try:
+                value = reader.root(position, names)
+            except NotScalar as error:
+                self.library[position] = str(error)
+                raise _Again from None
+            try:
+                job = Job((Store(position, names, value),), sizes)
+                arrange(table, job, "probe")
+            except Cut as cut:
+                self._cut(reader, position, cut, value)
+            else:
+                return job
+
+    def _transparent(self, root: int, memory: frozenset[int]) -> frozenset[int]:
+        """Stored tensors that a job computes anew: reductions, and elementwise tensors that it reads first."""
+        hard = self.hard.get(root, set())
+        found: set[int] = set()
+        seen: set[tuple[int, bool]] = set()
+        stack = [(p, True) for p in self.graph.nodes[root].operands]
+        while stack:
+            p, first = stack.pop()
+            if (p, first) in seen:
+                continue
+            seen.add((p, first))
+            if p in memory:
+                op = self.graph.nodes[p].op
+                if p in hard or not self._is_computed(p) or p in self.needed:
+                    continue
+                if isinstance(op, ops.Reduce):
+                    found.add(p)
+                elif first and isinstance(op, CHEAP):
+                    found.add(p)
+                    first = False
+                else:
+                    continue
+            stack.extend((q, first) for q in self.graph.nodes[p].operands)
+        return frozenset(found)
+
+    def _cut(self, reader: Reader, root: int, cut: Cut, value: Expression) -> None:
+        """Store what does not fit, for this job or for all; raises _Again where the tensors in memory change."""
+        thin = None if cut.library else self._thin(reader, cut, value)
+        if thin is not None:
+            self.cuts.add(thin)
+            self.hard.setdefault(root, set()).add(thin)
+            self.decisions.append(
+                f"{self.graph.nodes[thin].op.name} at {self.graph.nodes[thin].span} is stored: it is thin"
+            )
+            raise _Again
+        fresh = again = False
+        for e in cut.values:
+            origin = reader.origin.get(e)
+            if origin is None or origin[0] == root:
+                continue
+            position = origin[0]
+            node = self.graph.nodes[position]
+            if cut.library and isinstance(node.op, ops.DotGeneral):
+                self._leave(position, str(cut))
+                again = True
+                continue
+            if position in self.hard.get(root, ()):
+                continue
+            self.hard.setdefault(root, set()).add(position)
+            fresh = True
+            if position not in reader.memory and position not in self.cuts:
+                self.cuts.add(position)
+                self.decisions.append(f"{node.op.name} at {node.span} is stored: {cut}")
+                again = again or position not in self.graph.outputs.values()
+        if not fresh and not again:
+            self._give_up(reader, root, value, cut)
+            again = True
+        if again:
+            raise _Again
+
+    def _thin(self, reader: Reader, cut: Cut, value: Expression) -> int | None:
+        """What an outer reduction reads, where that is far smaller than what it is computed from."""
+        for outer in reductions(value):
+            if outer not in reader.origin or not any(e is x for e in cut.values for x in walk(outer.arguments[0])):
+                continue
+            node = self.graph.nodes[reader.origin[outer][0]]
+            if not isinstance(node.op, ops.Reduce):
+                continue
+            operand = self.base(node.operands[0])
+            leaves = sum(_elements(self.graph, p) for p in self._leaves(operand))
+            if operand not in reader.memory and THIN * _elements(self.graph, operand) <= leaves:
+                return operand
+        return None
+
+    def _leave(self, position: int, why: str) -> None:
+        """Leave a node to a library."""
+        node = self.graph.nodes[position]
+        if position not in self.library:
+            self.library[position] = f"{node.op.name} at {node.span}: {why}"
+            self.decisions.append(f"{node.op.name} at {node.span} is left to the library: {why}")
+
+    def _give_up(self, reader: Reader, root: int, value: Expression, cut: Cut) -> None:
+        """Store the largest reduction inside, or leave the node to a library."""
+        self._hardest(reader, root, value, str(cut))
+
+    def _hardest(self, reader: Reader, root: int, value: Expression, why: str) -> None:
+        for e in reductions(value):
+            position = reader.origin.get(e, (root, ()))[0]
+            if position != root and position not in self.hard.get(root, ()):
+                self.hard.setdefault(root, set()).add(position)
+                self.cuts.add(position)
+                self.decisions.append(f"{self.graph.nodes[position].op.name} is stored: {why}")
+                return
+        if isinstance(self.graph.nodes[root].op, ops.Input) or root in self.library:
+            raise RewrightError(f"no plan for {self.graph.nodes[root].op.name} at {self.graph.nodes[root].span}: {why}")
+        self._leave(root, why)
+
+    # --- order
+
+    def _ordered(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+        """Steps such that everything is written before it is read."""
+        steps: list[Step] = [LibraryStep(p, why) for p, why in sorted(self.library.items())]
+        steps += [KernelStep(k) for k in kernels]
+        ready = {
+            p
+            for p in self._memory()
+            if isinstance(self.graph.nodes[p].op, ops.Input) or _many_values(self.graph.nodes[p].op)
+        }
+        done: list[Step] = []
+        while steps:
+            now = [s for s in steps if set(self.reads(s)) <= ready]
+            assert now, "a cycle among kernels"
+            for step in now:
+                done.append(step)
+                ready |= set(writes(step))
+                steps.remove(step)
+        return tuple(done)
+
+    def reads(self, step: Step) -> set[int]:
+        """Tensors in memory that a step reads."""
+        if isinstance(step, LibraryStep):
+            return {self.base(p) for p in self.graph.nodes[step.position].operands}
+        return loads(step.kernel) - set(writes(step))
+
+
+def base_of(plan: Plan, position: int) -> int:
+    """The stored tensor that a tensor is, or is a view of."""
+    while position not in plan.memory and plan.graph.nodes[position].operands:
+        position = plan.graph.nodes[position].operands[0]
+    return position
+
+
+def reads_of(plan: Plan, step: Step) -> set[int]:
+    """The stored tensors that a step of a plan reads."""
+    if isinstance(step, LibraryStep):
+        return {base_of(plan, p) for p in plan.graph.nodes[step.position].operands}
+    return loads(step.kernel) - set(writes(step))
+
+
+class _Again(Exception):
+    """Something new is stored; plan again."""
+
+
+def writes(step: Step) -> tuple[int, ...]:
+    """The tensors that a step writes."""
+    return (step.position,) if isinstance(step, LibraryStep) else tuple(s.tensor for s in step.kernel.stores)
+
+
+def loads(kernel: Kernel) -> set[int]:
+    """The tensors that a kernel reads."""
+    return {e.tensor for e in walk(*roots(kernel)) if e.op == "load" and e.tensor >= 0}
+
+
+def roots(kernel: Kernel) -> list[Expression]:
+    """The expressions that a kernel stores."""
+    return [s.value for s in kernel.stores]
+
+
+def _many_values(op: object) -> bool:
+    return isinstance(op, ops.Constant) and len(op.values) != 1
+
+
+def _elements(graph: Graph, position: int) -> int:
+    size = graph.nodes[position].type.size()
+    return size if isinstance(size, int) else 0
+
+
+def total_elements(graph: Graph, positions: Iterable[int]) -> int:
+    """Elements of tensors together."""
+    return sum(_elements(graph, p) for p in positions)

@@ -1,0 +1,243 @@
+"""Proofs about plans: that the program is the plan's graph, and that every running state may follow the others.
+
+The first is asked of the engine of ``refine``, whose certificate the independent checker confirms, and where it has
+no law
+for it, of the prover of rules. The second is the identity ``f(x, m') = f(x, m) * g(m, m')`` of every update, for all
+x, m
+and m'.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.types import DType, TensorType
+from rewright.optimize.derive import Update, contains
+from rewright.optimize.expressions import Expression
+from rewright.optimize.kernel import Running
+from rewright.optimize.masks import with_mask_inputs
+from rewright.optimize.planning import Plan
+from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
+from rewright.refine.engine import answer
+from rewright.terms.normal.assumptions import Claim
+from rewright.terms.normal.prove import prove
+
+
+@dataclass
+class Trust:
+    """How a plan is known to be right."""
+
+    evidence: str = "tested"
+    """``proved`` by the checker or the prover, or only ``tested``."""
+    reason: str = ""
+    certificate: Any = None
+    graph: Graph | None = None
+    """The plan as a graph, which the certificate is about."""
+    updates: list[str] = field(default_factory=list[str])
+    """The identities of the running states, in words."""
+    seconds: float = 0.0
+
+
+def trust(plan: Plan, seconds: float = 5.0) -> Trust:
+    """What can be proved about a plan within a time.
+
+    A short program is proved as a whole; a long one, or one that is too hard so, tensor by tensor: every stored
+    tensor is what the
+    program makes of the stored tensors that its kernel reads.
+    """
+    started = time.monotonic()
+    found = Trust()
+    try:
+        if len(plan.graph.nodes) <= WHOLE:
+            _whole(plan, found, seconds)
+        if found.evidence != "proved":
+            _by_tensors(plan, found, seconds, started)
+    except NoGraph as error:
+        found.reason = str(error)
+    found.seconds = time.monotonic() - started
+    return found
+
+
+WHOLE = 80
+"""Programs of at most this many nodes are proved as a whole first."""
+
+
+def _whole(plan: Plan, found: Trust, seconds: float) -> None:
+    """The program as one claim."""
+    found.graph = regraph(plan)
+    written = regraph(plan, as_computed=False)
+    whole = prove(Claim(plan.graph, found.graph), seconds).status == "proved"
+    why = _certified(plan.graph, written, found, seconds)
+    if whole or found.certificate is not None:
+        found.evidence = "proved"
+        found.reason = "the program and the plan have one normal form"
+        if found.certificate is not None:
+            found.reason = "the checker confirmed the certificate"
+        _identities(plan, found, seconds, whole)
+    else:
+        found.reason = why
+
+
+def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> None:
+    """One claim for each stored tensor; equal claims are proved once."""
+    known: dict[tuple[object, ...], bool] = {}
+    for kernel in plan.kernels:
+        for store in kernel.stores:
+            plain = store_graphs(plan, kernel, store, as_computed=False)
+            left, right = (with_mask_inputs(g) for g in plain)
+            order = {name: number for number, name in enumerate([*left.inputs, *right.inputs])}
+            key = (_shape_of(left, order), _shape_of(right, order))
+            if key not in known:
+                if time.monotonic() - started > 4 * seconds:
+                    found.reason = f"the budget of {4 * seconds:g} s is used up"
+                    return
+                sides = _claim([left, right])
+                why = _certified(sides.left, sides.right, found, seconds)
+                outcome = None if found.certificate is not None else prove(sides, seconds)
+                if outcome is not None and outcome.status != "proved":
+                    key = (*key, plain[0].nodes)  # with these conditions, and not for all
+                    outcome = prove(_claim(list(plain)), seconds)
+                known[key] = outcome is None or outcome.status == "proved"
+                if not known[key] and outcome is not None:
+                    node = plan.graph.nodes[store.tensor]
+                    found.reason = f"{node.op.name} at {node.span} is not proved: {outcome.reason}; {why}"
+            found.certificate = None  # of one tensor, and not of the program
+            if not known[key]:
+                return
+    found.evidence, found.reason = (
+        "proved",
+        "every stored tensor is what the program makes of the stored tensors that it reads",
+    )
+    _identities(plan, found, seconds, whole=False)
+
+
+def _shape_of(graph: Graph, order: Mapping[str, int]) -> tuple[object, ...]:
+    """A graph up to the names of its inputs, which are numbered by ``order`` in both sides alike."""
+    return tuple(
+        ((node.type, order[node.op.label]), ()) if isinstance(node.op, ops.Input) else (node.op, node.operands)
+        for node in graph.nodes
+    )
+
+
+def _certified(graph: Graph, written: Graph, found: Trust, seconds: float) -> str:
+    """Ask the engine of ``refine`` for a certificate that its checker confirms; returns why there is none."""
+    try:
+        relations = {"*": "Replicate()"} if graph.inputs else None
+        verdict = answer(graph, [written], relations, None, seconds, suggest=False, audit=True)
+    except RewrightError as error:
+        return str(error)
+    if verdict.status == "proved" and verdict.evidence.name == "PROVED":
+        found.certificate, found.graph = verdict.certificate, written
+    return verdict.reason
+
+
+def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
+    """The identities that a kernel relies on besides: of running states, and of factors that leave a sum."""
+    for kernel in plan.kernels:
+        for running in (r for sweep in kernel.sweeps for r in sweep.running):
+            claims: list[tuple[str, Claim]] = []
+            if running.update.factor is not None:
+                kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
+                claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update)))
+            if running.update.finish is not None and not whole:
+                claims.append(("a factor leaves a sum", finish_claim(running)))
+            for what, claim in claims:
+                outcome = prove(claim, seconds)
+                if outcome.status != "proved":
+                    found.evidence, found.reason = "tested", f"{what}: not proved, {outcome.reason}"
+                    return
+                found.updates.append(f"{kernel.name}: {what}")
+
+
+def finish_claim(running: Running) -> Claim:
+    """``body = state's body * finish`` over scalars: sums are linear, and the finish does not depend on the lane."""
+    update = running.update
+    assert update.finish is not None
+    sides: list[Graph] = []
+    for whole in (True, False):
+        writer = _Scalars(Update(update.body), products_only=True)
+        body = writer.value(running.value.arguments[0] if whole else update.body, False)
+        if not whole:
+            body = writer.builder.add(ops.Multiply(), body, writer.value(update.finish, False))
+        writer.builder.output("0", body)
+        sides.append(writer.builder.build())
+    return _claim(sides)
+
+
+def update_claim(update: Update) -> Claim:
+    """``f(x, m') = f(x, m) * g(m, m')`` over scalars: everything that does not depend on m is a variable."""
+    assert update.factor is not None
+    sides: list[Graph] = []
+    for moved in (True, False):
+        writer = _Scalars(update)
+        body = writer.value(update.body, moved)
+        if not moved:
+            body = writer.builder.add(ops.Multiply(), body, writer.value(update.factor, False))
+        writer.builder.output("0", body)
+        sides.append(writer.builder.build())
+    return _claim(sides)
+
+
+def _claim(sides: list[Graph]) -> Claim:
+    names = {**_inputs(sides[0]), **_inputs(sides[1])}
+    return Claim(_with_inputs(sides[0], names), _with_inputs(sides[1], names))
+
+
+class _Scalars:
+    def __init__(self, update: Update, products_only: bool = False) -> None:
+        self.update, self.products_only = update, products_only
+        self.builder = GraphBuilder("update")
+        self.known: dict[str, int] = {}
+
+    def variable(self, name: str, dtype: DType) -> int:
+        """A free scalar."""
+        if name not in self.known:
+            self.known[name] = self.builder.input(name, ops.Input(name, TensorType((), dtype)))
+        return self.known[name]
+
+    def value(self, e: Expression, moved: bool) -> int:
+        """An expression; parts without running values are variables."""
+        for old, new in zip(self.update.depends, self.update.renewed, strict=True):
+            if e is old:
+                return self.variable(f"{'new' if moved else 'm'}{old.number}", e.dtype)
+            if e is new:
+                return self.variable(f"new{old.number}", e.dtype)
+        if e.op == "constant":
+            return self.builder.add(ops.Constant(TensorType((), e.dtype), (e.value,)))
+        if e.op in ("load", "reduce", "index") or not e.arguments:
+            return self.variable(f"x{e.number}", e.dtype)
+        if self.products_only:
+            if e.op not in ("multiply", "divide") and not e.op.startswith("convert_"):
+                return self.variable(f"x{e.number}", e.dtype)
+        elif not any(contains(e, x) for x in (*self.update.depends, *self.update.renewed)):
+            return self.variable(f"x{e.number}", e.dtype)
+        return self.builder.add(operator_of(e), *(self.value(a, moved) for a in e.arguments))
+
+
+def _inputs(graph: Graph) -> dict[str, TensorType]:
+    return {name: graph.nodes[position].type for name, position in graph.inputs.items()}
+
+
+def _with_inputs(graph: Graph, names: Mapping[str, TensorType]) -> Graph:
+    """The graph with inputs that it does not read."""
+    missing = [n for n in names if n not in graph.inputs]
+    if not missing:
+        return graph
+    builder = GraphBuilder(graph.name)
+    places: list[int] = []
+    for node in graph.nodes:
+        if isinstance(node.op, ops.Input):
+            places.append(builder.input(node.op.label, node.op))
+        else:
+            places.append(builder.add(node.op, *(places[p] for p in node.operands)))
+    for name in missing:
+        builder.input(name, ops.Input(name, names[name]))
+    for name, position in graph.outputs.items():
+        builder.output(name, places[position])
+    return builder.build()

@@ -1,0 +1,194 @@
+"""From graphs to expressions: denotations are composed until tensors in memory are met."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
+from rewright.ir.types import DType
+from rewright.ops.base import TensorOperator
+from rewright.optimize.expressions import Bound, Expression, Table, walk
+from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
+from rewright.terms.scalar import (
+    AllOf,
+    Apply,
+    AtLeastZero,
+    Choose,
+    Condition,
+    Fixed,
+    Fold,
+    Number,
+    Read,
+    Scalar,
+)
+from rewright.terms.scalar import Table as Fixeds
+
+Places = tuple[Index, ...]
+
+
+class NotScalar(RewrightError):
+    """An operator whose elements are no expression; it is left to a library."""
+
+
+class Reader:
+    """Expressions for elements of one graph; ``memory`` are the positions of tensors that are stored."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        table: Table,
+        memory: Collection[int],
+        origin: dict[Expression, tuple[int, Places]] | None = None,
+    ) -> None:
+        self.graph, self.table, self.memory = graph, table, frozenset(memory)
+        self.origin = {} if origin is None else origin
+        """For a reduction the node that it is, and at which index."""
+        self._known: dict[tuple[int, Places], Expression] = {}
+        self._fresh = 0
+
+    def root(self, position: int, names: tuple[str, ...]) -> Expression:
+        """The element of a tensor at named loop indices; the tensor itself is computed, though it is stored."""
+        return self._computed(position, tuple(variable_index(name) for name in names))
+
+    def value(self, position: int, places: Places) -> Expression:
+        """The element of a tensor at an index."""
+        node = self.graph.nodes[position]
+        if position in self.memory:
+            return self.table.load(position, tuple(self.table.index(i) for i in places), node.type.dtype)
+        key = (position, places)
+        if key not in self._known:
+            self._known[key] = self._computed(position, places)
+        return self._known[key]
+
+    def _computed(self, position: int, places: Places) -> Expression:
+        node = self.graph.nodes[position]
+        if not isinstance(node.op, TensorOperator):
+            raise NotScalar(f"{node.op.name} at {node.span} has no denotation")
+        types = [self.graph.nodes[operand].type for operand in node.operands]
+        scalar = node.op.denote(types)
+        if isinstance(scalar, Unsupported):
+            raise NotScalar(f"{node.op.name} at {node.span}: {scalar.why}")
+        environment = {Variable(f"i{axis}"): place for axis, place in enumerate(places)}
+        found = _Conversion(self, node.operands, environment, node.type.dtype).scalar(scalar)
+        if found.op == "reduce":
+            self.origin.setdefault(found, (position, places))
+        return found
+
+    def renamed(self, value: Expression, places: Mapping[str, Index]) -> Expression:
+        """The expression with loop indices replaced; reductions in it are still known as the nodes that they are."""
+        keys = frozenset(places)
+        for e in list(walk(value)):
+            if e in self.origin and e.free & keys:
+                position, old = self.origin[e]
+                moved = tuple(self.table.moved(i, places, lambda x: self.table.substitute(x, places)) for i in old)
+                self.origin.setdefault(self.table.substitute(e, places), (position, moved))
+        return self.table.substitute(value, places)
+
+    def temporary(self) -> str:
+        """A name for an index that nothing else uses."""
+        self._fresh += 1
+        return f"?{self._fresh}"
+
+
+def variable_index(name: str) -> Index:
+    """The index that is one loop index."""
+    return Index(0, ((Variable(name), 1),))
+
+
+class _Conversion:
+    """One denotation with operands and index filled in."""
+
+    def __init__(
+        self, reader: Reader, operands: tuple[int, ...], places: Mapping[Variable, Index], dtype: DType
+    ) -> None:
+        self.reader, self.table, self.operands = reader, reader.table, operands
+        self.places, self.dtype = dict(places), dtype
+
+    def scalar(self, value: Scalar) -> Expression:
+        table = self.table
+        if isinstance(value, Read):
+            return self.reader.value(self.operands[value.operand], tuple(self.index(i) for i in value.index))
+        if isinstance(value, Apply):
+            if value.function == "otherwise":
+                raise NotScalar("a value that may be absent")
+            arguments = [self.scalar(a) for a in value.arguments]
+            return table.apply(value.function, *arguments)
+        if isinstance(value, Number):
+            return table.index(self.index(value.index))
+        if isinstance(value, Choose):
+            condition = self.condition(value.condition)
+            if condition.op == "constant":
+                return self.scalar(value.on_true if condition.value else value.on_false)
+            return table.apply("select", condition, self.scalar(value.on_true), self.scalar(value.on_false))
+        if isinstance(value, Fold):
+            return self.fold(value)
+        if isinstance(value, Fixed):
+            return table.constant(value.value, DType.BOOL if isinstance(value.value, bool) else self.dtype)
+        if isinstance(value, Fixeds):
+            raise NotScalar("a table of constants")
+        raise NotScalar("a value that may be absent")
+
+    def fold(self, value: Fold) -> Expression:
+        if value.kind == "last" or not isinstance(value.size, int):
+            raise NotScalar(f"a fold of kind {value.kind} over {value.size}")
+        name = self.reader.temporary()
+        places = {**self.places, value.binder: variable_index(name)}
+        inner = _Conversion(self.reader, self.operands, places, self.dtype)
+        body = inner.scalar(value.body)
+        if value.size == 1:
+            return self.reader.renamed(body, {name: Index(0)})
+        final = f"r{level(body, name)}_{value.size}"
+        renamed = self.reader.renamed(body, {name: variable_index(final)})
+        return self.table.reduce(Bound(value.kind, final, value.size), renamed)
+
+    def condition(self, condition: Condition) -> Expression:
+        if isinstance(condition, AllOf):
+            parts = [self.condition(c) for c in condition.conditions]
+            total = parts[0]
+            for part in parts[1:]:
+                total = self.table.apply("and", total, part)
+            return total
+        index = self.index(condition.index)
+        size = index.as_size()
+        least = isinstance(condition, AtLeastZero)
+        if isinstance(size, int):
+            return self.table.constant(size >= 0 if least else size == 0, DType.BOOL)
+        return self.table.plain("at_least_zero" if least else "is_zero", (self.table.index(index),))
+
+    def index(self, index: Index) -> Index:
+        total = Index(index.constant)
+        for atom, factor in index.terms:
+            if isinstance(atom, Variable):
+                part = self.places.get(atom, collect(0, [(atom, 1)]))
+            elif isinstance(atom, Element):
+                part = self.table.opaque(self.scalar(atom.value))
+            else:
+                inner = self.index(atom.numerator)
+                part = quotient(inner, atom.divisor) if isinstance(atom, Quotient) else remainder(inner, atom.divisor)
+            total = total + part * factor
+        return total
+
+
+def level(value: Expression, name: str) -> int:
+    """One more than the highest level of a reduction over something that depends on the index.
+
+    Reductions over the same values get the same name for their index, whatever else is in their bodies.
+    """
+    known: dict[int, int] = {}
+
+    def visit(e: Expression) -> int:
+        if name not in e.free:
+            return 0
+        if e.number not in known:
+            inner = max((visit(a) for a in e.arguments), default=0)
+            if e.bound is not None:
+                inner = max(inner, 1 + int(e.bound.index[1:].split("_")[0]))
+            known[e.number] = inner
+        return known[e.number]
+
+    return visit(value)
+
+
+__all__ = ["NotScalar", "Reader", "level", "variable_index"]

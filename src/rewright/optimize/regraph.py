@@ -1,0 +1,428 @@
+"""A plan as a graph again: what its kernels compute, in operators, so that it can be proved to be the program.
+
+Every expression becomes a tensor whose axes are the loops that it depends on. Reductions are written as the kernel
+computes
+them: the state is the reduction of its own body, and what is applied at the end is applied at the end. Rows, tiles and
+the order of a sum are no part of the graph; that running states may follow each other is proved by itself (``proofs``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.types import DType, TensorType
+from rewright.optimize.cpp_scalars import span
+from rewright.optimize.derive import product_of, products
+from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.kernel import Kernel, Running, Store
+from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
+from rewright.optimize.simplify import as_index
+from rewright.terms.index import Index, Quotient, Remainder, Variable
+
+Axes = tuple[str, ...]
+Value = tuple[int, Axes]
+"""A node, and the loops that its axes are."""
+
+
+class NoGraph(RewrightError):
+    """A plan that has no form as a graph; it can be tested and not proved."""
+
+
+def regraph(plan: Plan, as_computed: bool = True) -> Graph:
+    """The graph of a plan; raises NoGraph where an index has no layout operator.
+
+    With ``as_computed=False`` factors that a kernel applies at the end stay inside their sums.
+    """
+    return _Writer(plan, as_computed).graph()
+
+
+def store_graphs(plan: Plan, kernel: Kernel, store: Store, as_computed: bool = True) -> tuple[Graph, Graph]:
+    """One stored tensor in terms of the stored tensors that its kernel reads: by the program, and by the plan."""
+    read = sorted({e.tensor for e in walk(store.value) if e.op == "load" and e.tensor >= 0})
+    return _between(plan.graph, read, store.tensor), _Writer(plan, as_computed).one(kernel, store, read)
+
+
+def _between(graph: Graph, read: list[int], target: int) -> Graph:
+    """What a graph computes from some of its tensors, as a program of them."""
+    builder = GraphBuilder(graph.name)
+    places = {p: builder.input(f"t{p}", ops.Input(f"t{p}", graph.nodes[p].type)) for p in read if p != target}
+    stack = [target]
+    while stack:
+        position = stack[-1]
+        node = graph.nodes[position]
+        waiting = [p for p in node.operands if p not in places]
+        if position in places:
+            stack.pop()
+        elif waiting:
+            stack += waiting
+        else:
+            if isinstance(node.op, ops.Input):
+                places[position] = builder.input(f"t{position}", ops.Input(f"t{position}", node.type))
+            else:
+                places[position] = builder.add(node.op, *(places[p] for p in node.operands), span=node.span)
+            stack.pop()
+    builder.output("0", places[target])
+    return builder.build()
+
+
+class _Writer:
+    def __init__(self, plan: Plan, as_computed: bool) -> None:
+        self.as_computed = as_computed
+        self.plan, self.source, self.table = plan, plan.graph, plan.table
+        self.builder = GraphBuilder(plan.graph.name)
+        self.memory: dict[int, int] = {}
+        self.sizes: dict[str, int] = {}
+        self.known: dict[int, Value] = {}
+        self.running: dict[int, Running] = {}
+
+    def graph(self) -> Graph:
+        """All steps in order."""
+        for name, position in self.source.inputs.items():
+            self.memory[position] = self.builder.input(name, self.source.nodes[position].op)
+        for position in self.plan.memory:
+            if isinstance(self.source.nodes[position].op, ops.Constant):
+                self.memory[position] = self.builder.add(self.source.nodes[position].op)
+        for step in self.plan.steps:
+            if isinstance(step, KernelStep):
+                self.kernel(step.kernel)
+            else:
+                self.library(step)
+        for name, position in self.source.outputs.items():
+            self.builder.output(name, self.copied(position))
+        return self.builder.build()
+
+    def one(self, kernel: Kernel, store: Store, read: list[int]) -> Graph:
+        """One store of a kernel over the tensors that it reads."""
+        for p in read:
+            self.memory[p] = self.builder.input(f"t{p}", ops.Input(f"t{p}", self.source.nodes[p].type))
+        self.kernel(replace(kernel, sweeps=tuple(replace(s, stores=()) for s in kernel.sweeps), finals=(store,)))
+        self.builder.output("0", self.memory[store.tensor])
+        return self.builder.build()
+
+    def library(self, step: LibraryStep) -> None:
+        """A node as it is."""
+        node = self.source.nodes[step.position]
+        operands = [self.copied(p) for p in node.operands]
+        self.memory[step.position] = self.builder.add(node.op, *operands, span=node.span)
+
+    def copied(self, position: int) -> int:
+        """A stored tensor, or a view of one."""
+        if position not in self.memory:
+            node = self.source.nodes[position]
+            assert isinstance(node.op, LAYOUT), node.op
+            self.memory[position] = self.builder.add(node.op, *(self.copied(p) for p in node.operands), span=node.span)
+        return self.memory[position]
+
+    # --- kernels
+
+    def kernel(self, kernel: Kernel) -> None:
+        """Everything that a kernel stores."""
+        self.known.clear()
+        self.sizes = {loop.name: loop.size for loop in kernel.grid}
+        for loop in (kernel.rows, kernel.features):
+            if loop is not None:
+                self.sizes[loop.name] = loop.size
+        self.running = {r.value.number: r for sweep in kernel.sweeps for r in sweep.running}
+        for sweep in kernel.sweeps:
+            self.sizes[sweep.lane.name] = sweep.lane.size
+            for product in sweep.products:
+                self.sizes[product.depth.name] = product.depth.size
+        for store in kernel.stores:
+            node = self.source.nodes[store.tensor]
+            self.builder.span = node.span
+            found = self.converted(self.value(store.value), node.type.dtype)
+            missing = [a for a in store.axes if a not in found[1]]
+            if missing:
+                found = self.spread(found, tuple(store.axes))
+            self.memory[store.tensor] = self.ordered(found, store.axes)
+
+    def converted(self, value: Value, dtype: DType) -> Value:
+        """The value in the dtype of the tensor that it becomes."""
+        if self.builder.type(value[0]).dtype is dtype:
+            return value
+        return self.builder.add(ops.Convert(dtype), value[0]), value[1]
+
+    def ordered(self, value: Value, axes: Axes) -> int:
+        """The tensor with axes in an order."""
+        position, mine = value
+        permutation = tuple(mine.index(a) for a in axes)
+        if permutation == tuple(range(len(mine))):
+            return position
+        return self.builder.add(ops.Transpose(permutation), position)
+
+    def spread(self, value: Value, axes: Axes) -> Value:
+        """The value broadcast to axes, of which it has some."""
+        position, mine = value
+        if mine == axes:
+            return value
+        shape = tuple(self.sizes[a] for a in axes)
+        order = [a for a in axes if a in mine]
+        position = self.ordered(value, tuple(order))
+        if tuple(order) == axes:
+            return position, axes
+        return self.builder.add(ops.BroadcastInDim(shape, tuple(axes.index(a) for a in order)), position), axes
+
+    def value(self, e: Expression) -> Value:
+        """The tensor of an expression."""
+        if e.number not in self.known:
+            self.known[e.number] = self.made(e)
+        return self.known[e.number]
+
+    def made(self, e: Expression) -> Value:
+        """A new tensor."""
+        if e.op == "constant":
+            return self.builder.add(ops.Constant(TensorType((), e.dtype), (e.value,))), ()
+        if e.op == "index" and e.index is not None:
+            return self.index(e.index, e.dtype)
+        if e.op == "load":
+            return self.load(e)
+        if e.op == "reduce":
+            return self.reduction(e)
+        if e.op in ("at_least_zero", "is_zero"):
+            return self.condition(e)
+        values = [self.value(a) for a in e.arguments]
+        axes = self.joint(values)
+        return self.builder.add(operator_of(e), *(self.spread(v, axes)[0] for v in values)), axes
+
+    def condition(self, e: Expression) -> Value:
+        """A condition on an index as a comparison of what is added in it with what is subtracted."""
+        index = as_index(e.arguments[0])
+        dtype = e.arguments[0].dtype
+        assert index is not None and isinstance(index.constant, int)
+        plus = Index(max(index.constant, 0), tuple(t for t in index.terms if not isinstance(t[1], int) or t[1] > 0))
+        minus = plus - index
+        sides = [self.index(plus, dtype), self.index(minus, dtype)]
+        axes = self.joint(sides)
+        compare = ops.Compare("GE" if e.op == "at_least_zero" else "EQ")
+        return self.builder.add(compare, *(self.spread(s, axes)[0] for s in sides)), axes
+
+    def joint(self, values: list[Value]) -> Axes:
+        """The axes that values have together, in order of first occurrence in the longest."""
+        longest = max(values, key=lambda v: len(v[1]))[1]
+        return tuple(dict.fromkeys([*longest, *(a for v in values for a in v[1])]))
+
+    def index(self, index: Index, dtype: DType) -> Value:
+        """An index as a tensor."""
+        parts: list[Value] = []
+        for atom, factor in index.terms:
+            if not isinstance(atom, Variable) or not isinstance(factor, int):
+                raise NoGraph(f"the index {index} has no form in operators")
+            if atom.name.startswith("@"):
+                iota, axes = self.converted(self.value(self.table.named(atom.name)), dtype)
+            else:
+                axes = (atom.name,)
+                iota = self.builder.add(ops.Iota(TensorType((self.sizes[atom.name],), dtype), 0))
+            if factor != 1:
+                scale = self.builder.add(ops.Constant(self.builder.type(iota), (factor,)))
+                iota = self.builder.add(ops.Multiply(), iota, scale)
+            parts.append((iota, axes))
+        if index.constant != 0 or not parts:
+            assert isinstance(index.constant, int)
+            parts.append((self.builder.add(ops.Constant(TensorType((), dtype), (index.constant,))), ()))
+        total = parts[0]
+        for part in parts[1:]:
+            axes = self.joint([total, part])
+            total = self.builder.add(ops.Add(), self.spread(total, axes)[0], self.spread(part, axes)[0]), axes
+        return total
+
+    def load(self, e: Expression) -> Value:
+        """A stored tensor at indices, by layout operators."""
+        if not all(self.is_layout(e, axis) for axis in range(len(e.arguments))):
+            return self.looked_up(e)
+        position = self.copied(e.tensor)
+        axes: list[str] = []
+        for place in e.arguments:
+            index = as_index(place)
+            assert index is not None
+            position, names = self.along(position, len(axes), index)
+            axes += names
+        kept = [(a, self.sizes[a]) for a in axes if a]
+        if len(kept) != len(axes):
+            position = self.builder.add(ops.Reshape(tuple(size for _, size in kept)), position)
+        return position, tuple(a for a, _ in kept)
+
+    def is_layout(self, e: Expression, axis: int) -> bool:
+        """Whether layout operators can read an axis at its index: a loop of its own, perhaps from an offset."""
+        index = as_index(e.arguments[axis])
+        size = self.source.nodes[e.tensor].type.shape[axis]
+        if index is None or not isinstance(index.constant, int) or not isinstance(size, int):
+            return False
+        if not index.terms:
+            return True
+        if self.digits(index, size) is not None:
+            others = [a for n, a in enumerate(e.arguments) if n != axis]
+            return not any(e.arguments[axis].free & a.free for a in others)
+        others = [a for n, a in enumerate(e.arguments) if n != axis]
+        if len(index.terms) != 1 or index.terms[0][1] != 1 or any(e.arguments[axis].free & a.free for a in others):
+            return False
+        atom = index.terms[0][0]
+        inner = atom.numerator.as_variable() if isinstance(atom, (Quotient, Remainder)) else None
+        if (
+            inner is None
+            or inner.name.startswith("@")
+            or index.constant != 0
+            or not isinstance(atom, (Quotient, Remainder))
+        ):
+            return False
+        times = atom.divisor
+        if not isinstance(times, int) or self.sizes[inner.name] % times:
+            return False
+        return size == (self.sizes[inner.name] // times if isinstance(atom, Quotient) else times)
+
+    def digits(self, index: Index, size: int) -> list[str] | None:
+        """The loops of an index that is a number in mixed radix, most significant first."""
+        found: list[tuple[int, str]] = []
+        for atom, factor in index.terms:
+            if not isinstance(atom, Variable) or atom.name.startswith("@") or not isinstance(factor, int) or factor < 1:
+                return None
+            found.append((factor, atom.name))
+        found.sort(reverse=True)
+        step = 1
+        for factor, name in reversed(found):
+            if factor != step:
+                return None
+            step *= self.sizes[name]
+        assert isinstance(index.constant, int)
+        return [name for _, name in found] if index.constant >= 0 and index.constant + step <= size else None
+
+    def looked_up(self, e: Expression) -> Value:
+        """A stored tensor at computed indices, by a gather; indices that are not used are brought into range."""
+        kind = self.source.nodes[e.tensor].type
+        values = [
+            self.converted(self.clamped(a, self.value(a), size), DType.I64)
+            for a, size in zip(e.arguments, kind.shape, strict=True)
+        ]
+        axes = self.joint(values)
+        last = len(axes)
+        shape = (*(self.sizes[a] for a in axes), 1)
+        parts = [self.builder.add(ops.Reshape(shape), self.spread(v, axes)[0]) for v in values]
+        indices = parts[0] if len(parts) == 1 else self.builder.add(ops.Concatenate(last), *parts)
+        rank = len(values)
+        every = tuple(range(rank))
+        op = ops.Gather((), every, (), (), every, last, (1,) * rank)
+        return self.builder.add(op, self.copied(e.tensor), indices), axes
+
+    def clamped(self, e: Expression, value: Value, size: object) -> Value:
+        """The index, brought into range where it may leave it: there the value is read and not used."""
+        index = as_index(e)
+        ranges = {name: (0, count - 1) for name, count in self.sizes.items()}
+        found = None if index is None else span(index, ranges)
+        if found is None or not isinstance(size, int) or (found[0] >= 0 and found[1] < size):
+            return value
+        kind = self.builder.type(value[0])
+        low = self.builder.add(ops.Constant(kind, (0,)))
+        high = self.builder.add(ops.Constant(kind, (size - 1,)))
+        return self.builder.add(ops.Clamp(), low, value[0], high), value[1]
+
+    def along(self, position: int, axis: int, index: Index) -> tuple[int, list[str]]:
+        """One axis of a stored tensor at an index: the loops that it becomes; an empty name is an axis of size one."""
+        shape = self.builder.type(position).shape
+        size = index.as_size()
+        if isinstance(size, int):
+            return self.window(position, axis, size, 1), [""]
+        width = shape[axis]
+        assert isinstance(width, int) and isinstance(index.constant, int)
+        names = self.digits(index, width)
+        if names is not None:
+            sizes = [self.sizes[n] for n in names]
+            position = self.window(position, axis, index.constant, math.prod(sizes))
+            if len(names) > 1:
+                shape = self.builder.type(position).shape
+                position = self.builder.add(ops.Reshape((*shape[:axis], *sizes, *shape[axis + 1 :])), position)
+            return position, names
+        atom = index.terms[0][0]
+        assert isinstance(atom, (Quotient, Remainder))
+        inner = atom.numerator.as_variable()
+        assert inner is not None
+        return self.repeated(position, axis, atom, inner.name), [inner.name]
+
+    def window(self, position: int, axis: int, start: int, width: int) -> int:
+        """A slice along one axis."""
+        shape = self.builder.type(position).shape
+        if shape[axis] == width:
+            return position
+        low = tuple(start if a == axis else 0 for a in range(len(shape)))
+        high = tuple(start + width if a == axis else s for a, s in enumerate(shape))
+        return self.builder.add(ops.Slice(low, high, (1,) * len(shape)), position)
+
+    def repeated(self, position: int, axis: int, atom: Quotient | Remainder, loop: str) -> int:
+        """An axis of which every element, or which as a whole, is repeated."""
+        shape = self.builder.type(position).shape
+        size, times = self.sizes[loop], atom.divisor
+        assert isinstance(times, int)
+        quotient = isinstance(atom, Quotient)
+        if size % times or shape[axis] != (size // times if quotient else times):
+            raise NoGraph(f"a digit of a loop of size {size} has no layout operator")
+        more = times if quotient else size // times
+        wide = (*shape[: axis + quotient], more, *shape[axis + quotient :])
+        kept = tuple(a + (a > axis or (a == axis and not quotient)) for a in range(len(shape)))
+        spread = self.builder.add(ops.BroadcastInDim(wide, kept), position)
+        return self.builder.add(ops.Reshape((*shape[:axis], size, *shape[axis + 1 :])), spread)
+
+    def reduction(self, e: Expression) -> Value:
+        """A reduction as the kernel computes it."""
+        assert e.bound is not None
+        running = self.running.get(e.number) if self.as_computed else None
+        self.sizes[e.bound.index] = e.bound.size
+        body = e.arguments[0] if running is None else running.body
+        total = self.contracted(body, e) if e.bound.kind == "sum" else None
+        if total is None:
+            position, axes = self.value(body)
+            if e.bound.index not in axes:
+                position, axes = self.spread((position, axes), (*axes, e.bound.index))
+            place = axes.index(e.bound.index)
+            total = self.builder.add(ops.Reduce(e.bound.kind, (place,)), position), (*axes[:place], *axes[place + 1 :])  # type: ignore[arg-type]
+        if running is not None and running.update.finish is not None:
+            return self.finished(total, running.update.finish)
+        return total
+
+    def finished(self, total: Value, finish: Expression) -> Value:
+        """The state with what is applied at the end."""
+        op: ops.TensorOperator = ops.Multiply()
+        if finish.op == "divide" and finish.arguments[0].op == "constant" and finish.arguments[0].value == 1:
+            op, finish = ops.Divide(), finish.arguments[1]
+        end = self.value(finish)
+        axes = self.joint([total, end])
+        return self.builder.add(op, self.spread(total, axes)[0], self.spread(end, axes)[0]), axes
+
+    def contracted(self, body: Expression, e: Expression) -> Value | None:
+        """A sum of products as a matrix product, where its two sides have loops of their own."""
+        assert e.bound is not None
+        factors = list(products(body))
+        first = factors[0][0].free
+        groups = [f for f in factors if f[0].free <= first], [f for f in factors if not f[0].free <= first]
+        sides = [product_of(self.table, g) for g in groups]
+        if sides[0] is None or sides[1] is None:
+            return None
+        left, right = self.value(sides[0]), self.value(sides[1])
+        if e.bound.index not in left[1] or e.bound.index not in right[1]:
+            return None
+        if not set(left[1]) - set(right[1]) or not set(right[1]) - set(left[1]):
+            return None
+        dtype = self.builder.type(left[0]).dtype
+        right = self.converted(right, dtype)
+        batch = [a for a in left[1] if a in right[1] and a != e.bound.index]
+        op = ops.DotGeneral(
+            tuple(left[1].index(a) for a in batch),
+            tuple(right[1].index(a) for a in batch),
+            (left[1].index(e.bound.index),),
+            (right[1].index(e.bound.index),),
+        )
+        rest = [a for v in (left, right) for a in v[1] if a not in batch and a != e.bound.index]
+        return self.builder.add(op, left[0], right[0]), (*batch, *rest)
+
+
+def operator_of(e: Expression) -> ops.TensorOperator:
+    if e.op.startswith("convert_"):
+        return ops.Convert(DType(e.op.removeprefix("convert_")))
+    if e.op.startswith("compare_"):
+        return ops.Compare(e.op.removeprefix("compare_"))  # type: ignore[arg-type]
+    name = {"divide_integer": "divide", "power_integer": "power"}.get(e.op, e.op)
+    found = ops.REGISTRY.get(name)
+    if found is None or not issubclass(found, ops.Elementwise):
+        raise NoGraph(f"the function {e.op} is no operator")
+    return found()

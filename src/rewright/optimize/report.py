@@ -1,0 +1,121 @@
+"""The explanation of a plan, and its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rewright.optimize.expressions import Expression
+from rewright.optimize.kernel import Kernel, Running, Sweep
+from rewright.optimize.phases import variants
+from rewright.optimize.planning import KernelStep, LibraryStep, Plan
+from rewright.optimize.properties import property_lines
+
+if TYPE_CHECKING:
+    from rewright.optimize.api import Optimized
+
+
+def explained(found: Optimized) -> str:
+    """All that is known of an optimised program, as text."""
+    lines = [f"status: {found.status}", f"reason: {found.reason}" if found.reason else ""]
+    if found.graph is not None:
+        lines += ["", "properties", *property_lines(found.graph)]
+    if found.plan is not None:
+        lines += [
+            "",
+            "decisions",
+            *(f"  {d}" for d in found.plan.decisions or ["nothing had to be stored or left to a library"]),
+        ]
+        lines += ["", "steps"]
+        for step in found.plan.steps:
+            lines += [f"  library: {step.why}"] if isinstance(step, LibraryStep) else kernel_lines(found.plan, step)
+    lines += ["", "trust", f"  program = plan: {found.trust.evidence}, {found.trust.reason}"]
+    lines += [f"  {u}" for u in found.trust.updates]
+    if found.checked is not None:
+        lines.append(f"  kernels: {found.checked.reason}, largest relative error {found.checked.error:.1e}")
+    lines += ["", "seconds: " + ", ".join(f"{k} {v:.2f}" for k, v in found.seconds.items())]
+    return "\n".join(line for line in lines)
+
+
+def kernel_lines(plan: Plan, step: KernelStep) -> list[str]:
+    """What a kernel does, in words."""
+    kernel = step.kernel
+    grid = " x ".join(str(loop.size) for loop in kernel.grid) or "1"
+    rows = "" if kernel.rows is None else f", {kernel.rows.size} rows"
+    features = "" if kernel.features is None else f", {kernel.features.size} features"
+    lines = [f"  {kernel.name}: grid {grid}{rows}{features}"]
+    for number, sweep in enumerate(kernel.sweeps):
+        lines.append(f"    pass {number + 1} over {sweep.lane.size}:")
+        for product in sweep.products:
+            lines.append(f"      product of tiles over {product.depth.size}, computed again and not stored")
+        lines += [f"      {running_text(r)}" for r in sweep.running]
+        lines += [f"      stores {plan.graph.nodes[s.tensor].type} along the lane" for s in sweep.stores]
+        lines += [f"      {line}" for line in skip_lines(plan, sweep)]
+    lines += [
+        f"    stores {plan.graph.nodes[s.tensor].type} of {plan.graph.nodes[s.tensor].span}" for s in kernel.finals
+    ]
+    return lines
+
+
+def running_text(running: Running) -> str:
+    """What a reduction does."""
+    assert running.value.bound is not None
+    text = f"running {running.value.bound.kind}"
+    if running.factors is not None:
+        text += " of a product of tiles"
+    if running.update.depends:
+        kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
+        text += f", follows the running {kinds} by a factor that does not depend on the element"
+    if running.update.finish is not None:
+        text += ", a factor that does not depend on the element is applied at the end"
+    return text
+
+
+def skip_lines(plan: Plan, sweep: Sweep) -> list[str]:
+    """Which tiles are skipped or simpler."""
+    found = variants(plan.table, sweep)
+    lines: list[str] = []
+    for number, value in found.skip:
+        lines.append(
+            f"tiles where {condition_text(found.conditions[number])} is {str(value).lower()} everywhere are skipped"
+        )
+    if found.plain is not None:
+        lines.append("tiles where it is so nowhere carry no mask")
+    for (number, value), _ in found.special:
+        lines.append(
+            f"tiles where {condition_text(found.conditions[number])} is {str(value).lower()} have code of their own"
+        )
+    if any(r.value.bound and r.value.bound.kind in ("or", "and") for r in sweep.running):
+        lines.append("the pass stops where every state has the value that nothing changes")
+    return lines
+
+
+def condition_text(e: Expression) -> str:
+    """A condition on indices."""
+    if e.op in ("and", "or"):
+        return f"({condition_text(e.arguments[0])} {e.op} {condition_text(e.arguments[1])})"
+    if e.op == "not":
+        return f"not {condition_text(e.arguments[0])}"
+    if e.op in ("at_least_zero", "is_zero"):
+        return f"{e.arguments[0].index} {'>=' if e.op == 'at_least_zero' else '='} 0"
+    return str(e.value) if e.op == "constant" else e.op
+
+
+def emitted(found: Optimized, folder: Path) -> list[Path]:
+    """Write code and explanation."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"explanation.txt": found.explain() + "\n", **(found.printed.files if found.printed is not None else {})}
+    paths: list[Path] = []
+    for name, text in files.items():
+        path = folder / name
+        path.write_text(text)
+        paths.append(path)
+    if found.certificate is not None:
+        found.certificate.save(folder / "certificate.json.gz")
+        paths.append(folder / "certificate.json.gz")
+    return paths
+
+
+def kernel_names(kernels: list[Kernel]) -> list[str]:
+    """The names of kernels."""
+    return [k.name for k in kernels]

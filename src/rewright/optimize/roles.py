@@ -1,0 +1,253 @@
+"""Which loop does what in a kernel: grid, rows, lanes, features; and what has to be cut off where no roles fit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from rewright.optimize.derive import Update, derive, product_of, products
+from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.kernel import Kernel, Loop, Product, Running, Store, Sweep
+
+FEATURE_LIMIT = 512
+"""The widest accumulator that a kernel keeps for a row."""
+SMALL = 64
+"""Reductions of this many elements may be computed anew for every row."""
+
+
+class Cut(Exception):
+    """No roles fit; the reductions that are to be computed by kernels of their own, and why."""
+
+    def __init__(self, why: str, values: Iterable[Expression], library: bool = False) -> None:
+        super().__init__(why)
+        self.values = tuple(values)
+        self.library = library
+        """Whether they are plain matrix products, which a library computes best."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The stores of one kernel, as expressions over the loops ``sizes``."""
+
+    stores: tuple[Store, ...]
+    sizes: Mapping[str, int]
+
+
+def reductions(*values: Expression) -> list[Expression]:
+    """All reductions in expressions, inner ones first."""
+    return [e for e in walk(*values) if e.bound is not None]
+
+
+def arrange(table: Table, job: Job, name: str) -> Kernel:
+    """The kernel of a job; raises Cut with what has to be computed before."""
+    return _Arranger(table, job).kernel(name)
+
+
+class _Arranger:
+    def __init__(self, table: Table, job: Job) -> None:
+        self.table, self.job = table, job
+        self.outer = frozenset(job.sizes)
+        values = [s.value for s in job.stores]
+        found = reductions(*values)
+        self.stream = [e for e in found if e.free <= self.outer]
+        self.lanes = {e.bound.index for e in self.stream if e.bound}
+        self.inner = [e for e in found if not e.free <= self.outer and e.free <= self.outer | self.lanes]
+
+    def kernel(self, name: str) -> Kernel:
+        self.check_plain()
+        if not self.stream:
+            return self.map_kernel(name)
+        rows = self.choose_rows()
+        products = [self.tile_product(e, rows) for e in self.inner]
+        features, lane_out = self.other_loops(rows)
+        special = {rows, features, lane_out}
+        grid = tuple(Loop(n, s) for n, s in self.job.sizes.items() if n not in special)
+        self.check_free(rows, features)
+        sweeps = self.sweeps(rows, features, products)
+        finals = tuple(s for s in self.job.stores if lane_out is None or lane_out not in s.axes)
+        along = tuple(s for s in self.job.stores if lane_out is not None and lane_out in s.axes)
+        if along:
+            assert lane_out is not None
+            sweeps.append(Sweep(Loop(lane_out, self.job.sizes[lane_out]), (), (), along))
+        return Kernel(name, grid, self.loop(rows), self.loop(features), tuple(sweeps), finals)
+
+    def loop(self, name: str | None) -> Loop | None:
+        """A loop by name."""
+        return None if name is None else Loop(name, self.job.sizes[name])
+
+    # --- what is left to others
+
+    def check_plain(self) -> None:
+        """A matrix product of stored tensors, with nothing to fuse into it, is a library's."""
+        plain = [e for e in self.stream if self.is_plain_product(e)]
+        if plain:
+            raise Cut("a matrix product of stored tensors", plain, library=True)
+
+    def is_plain_product(self, e: Expression) -> bool:
+        """Whether a reduction is a sum of products with an index of its own on either side, and nothing else inside."""
+        assert e.bound is not None
+        if e.bound.kind != "sum" or e.bound.size <= 4 or any(b.bound for b in walk(e.arguments[0])):
+            return False
+        factors = [f for f, sign in products(e.arguments[0]) if e.bound.index in f.free and sign > 0]
+        if len(factors) < 2:
+            return False
+        own = [f.free - {e.bound.index} for f in factors]
+        sides = [v for v in e.free if self.job.sizes.get(v, 1) > 1 and not all(v in o for o in own)]
+        lefts = [v for v in sides if v in own[0]]
+        return bool(lefts) and len(lefts) < len(sides)
+
+    # --- loops
+
+    def map_kernel(self, name: str) -> Kernel:
+        """No reductions: rows and lanes are the last two loops of the first store."""
+        axes = self.job.stores[0].axes
+        lane = axes[-1] if axes else None
+        rows = axes[-2] if len(axes) > 1 else None
+        grid = tuple(Loop(n, s) for n, s in self.job.sizes.items() if n not in (lane, rows))
+        if lane is None:
+            return Kernel(name, grid, None, None, (), self.job.stores)
+        sweep = Sweep(Loop(lane, self.job.sizes[lane]), (), (), self.job.stores)
+        return Kernel(name, grid, self.loop(rows), None, (sweep,), ())
+
+    def choose_rows(self) -> str | None:
+        """The loop that is tiled: one that an operand of a matrix product does not have, else the largest."""
+        votes: dict[str, int] = {}
+        for e in self.inner:
+            bound = e.bound
+            assert bound is not None
+            factors = [f for f, _ in products(e.arguments[0]) if bound.index in f.free]
+            for factor in factors:
+                if factor.free & self.lanes:
+                    for v in (e.free - factor.free) & self.outer:
+                        votes[v] = votes.get(v, 0) + 1
+        candidates = {v for v in votes if self.job.sizes[v] > 1} or set(votes)
+        if not candidates:
+            shared = [e.free for e in self.stream]
+            every = set[str]().union(*shared)
+            candidates = {v for v in every if all(v in free for free in shared)} or every
+        if not candidates:
+            return None
+        return max(sorted(candidates), key=lambda v: self.job.sizes[v])
+
+    def other_loops(self, rows: str | None) -> tuple[str | None, str | None]:
+        """The feature loop and the lane that is stored along, if there are such."""
+        every = frozenset[str]().union(*(e.free for e in self.stream))
+        featured = [v for v in sorted(every - {rows}) if self.is_feature(v, rows)]
+        along = sorted(self.outer - every, key=lambda v: self.job.sizes[v])
+        axes = self.job.stores[0].axes
+        along = [v for v in along if self.job.sizes[v] > 1] or [v for v in axes[-1:] if v in along]
+        if len(along) > 1:
+            raise Cut("a statistic that several loops share", self.stream)
+        if len(featured) > 1:
+            raise Cut("accumulators over several loops", [e for e in self.stream if e.free & set(featured)])
+        if featured and self.job.sizes[featured[0]] > FEATURE_LIMIT:
+            wide = [e for e in self.stream if featured[0] in e.free]
+            raise Cut("an accumulator that is too wide", wide, library=True)
+        return (featured[0] if featured else None), (along[0] if along else None)
+
+    def is_feature(self, v: str, rows: str | None) -> bool:
+        """Whether a loop occurs in a factor of sums only, beside another factor that varies with the row."""
+        if self.job.sizes[v] == 1 or any(v in e.free for e in self.inner):
+            return False
+        if all(v in e.free for e in self.stream):
+            return False
+        return all(self.split(e, v) is not None for e in self.stream if v in e.free)
+
+    def split(
+        self, e: Expression, feature: str, body: Expression | None = None
+    ) -> tuple[Expression, Expression] | None:
+        """Weight and item of a sum of products."""
+        assert e.bound is not None
+        body = e.arguments[0] if body is None else body
+        if e.bound.kind != "sum":
+            return None
+        factors = list(products(body))
+        items = [f for f in factors if feature in f[0].free]
+        weights = [f for f in factors if feature not in f[0].free]
+        if not items or any(reductions(f) for f, _ in items):
+            return None
+        weight, item = product_of(self.table, weights), product_of(self.table, items)
+        if weight is None or item is None:
+            return None
+        return weight, item
+
+    def check_free(self, rows: str | None, features: str | None) -> None:
+        """A reduction that rows do not share with is cut off where it is worth it."""
+        if rows is None or self.job.sizes[rows] == 1:
+            return
+        again = [e for e in self.stream if rows not in e.free and e.bound and e.bound.size > SMALL]
+        if again:
+            raise Cut("a reduction that all rows share", again)
+
+    def tile_product(self, e: Expression, rows: str | None) -> Product:
+        """An inner reduction as a product of tiles; raises Cut where it is none."""
+        bound = e.bound
+        assert bound is not None
+        lanes = e.free & self.lanes
+        if bound.kind == "sum" and len(lanes) == 1 and rows in e.free and not reductions(e.arguments[0]):
+            (lane,) = lanes
+            factors = list(products(e.arguments[0]))
+            right = [f for f in factors if lane in f[0].free]
+            left = [f for f in factors if lane not in f[0].free]
+            if not any(rows in f.free for f, _ in right):
+                first, second = product_of(self.table, left), product_of(self.table, right)
+                if first is not None and second is not None and bound.index in second.free:
+                    return Product(e, first, second, Loop(bound.index, bound.size))
+        raise Cut("a reduction inside of another one", [e])
+
+    # --- sweeps
+
+    def sweeps(self, rows: str | None, features: str | None, found: Collection[Product]) -> list[Sweep]:
+        """Reductions in as few passes as their dependencies allow."""
+        passes: list[tuple[Loop, list[Running]]] = []
+        place: dict[int, int] = {}
+        for e in self.stream:
+            assert e.bound is not None
+            lane = Loop(e.bound.index, e.bound.size)
+            earliest = 0
+            for other in self.stream:
+                if other.number in place and _uses(e, other):
+                    earliest = max(earliest, place[other.number])
+            chosen = self.insert(passes, earliest, lane, e, features)
+            place[e.number] = chosen
+        return [
+            Sweep(lane, tuple(p for p in found if lane.name in p.value.free and _needs(running, p)), tuple(running), ())
+            for lane, running in passes
+        ]
+
+    def insert(
+        self,
+        passes: list[tuple[Loop, list[Running]]],
+        earliest: int,
+        lane: Loop,
+        e: Expression,
+        features: str | None,
+    ) -> int:
+        """Put a reduction into the earliest pass that it fits into."""
+        assert e.bound is not None
+        body = e.arguments[0]
+        for number in range(earliest, len(passes)):
+            if passes[number][0] != lane:
+                continue
+            here = [r.value for r in passes[number][1]]
+            update = derive(self.table, e.bound.kind, body, lane.name, here)
+            if update is not None:
+                passes[number][1].append(self.running(e, update, features))
+                return number
+        update = derive(self.table, e.bound.kind, body, lane.name, ())
+        assert update is not None
+        passes.append((lane, [self.running(e, update, features)]))
+        return len(passes) - 1
+
+    def running(self, e: Expression, update: Update, features: str | None) -> Running:
+        """A reduction with its state; a sum over features as a product of tiles."""
+        factors = self.split(e, features, update.body) if features is not None and features in e.free else None
+        return Running(e, update.body, update, factors)
+
+
+def _uses(value: Expression, part: Expression) -> bool:
+    return any(e is part for e in walk(value))
+
+
+def _needs(running: Collection[Running], product: Product) -> bool:
+    return any(_uses(r.body, product.value) for r in running)

@@ -1,0 +1,80 @@
+"""Where kernels run: what prints them, builds them, and launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+
+from rewright.ir.errors import RewrightError
+from rewright.optimize import building, cpp
+from rewright.optimize.execution import TORCH, Runner, native
+from rewright.optimize.planning import Plan
+
+Target = Literal["cpu", "cuda", "torch"]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Generated code: files by name, and what the kernels of the plan are called in it."""
+
+    target: Target
+    files: Mapping[str, str]
+    sources: tuple[cpp.Source, ...] = ()
+    small: tuple[cpp.Source, ...] = ()
+
+
+def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
+    """The target that was asked for, or the one where the tensors are; raises RewrightError for another word."""
+    if target is None:
+        return "cuda" if any(t.is_cuda for t in tensors) else "cpu"
+    if target not in get_args(Target):
+        raise RewrightError(f"target {target!r} is none of {', '.join(get_args(Target))}; use one of these")
+    return target
+
+
+def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
+    """The code of all kernels, and of those of the small plan that they are tested with."""
+    if target == "torch":
+        from rewright.optimize import torch_printer
+
+        return Printed("torch", {"kernels.py": torch_printer.module_text(plan)})
+    if target == "cuda":
+        from rewright.optimize import triton_launch
+
+        return Printed("cuda", {"kernels.py": triton_launch.module_text(plan)})
+    sources = tuple(cpp.print_kernel(plan.graph, plan.table, k) for k in plan.kernels)
+    tests: tuple[cpp.Source, ...] = ()
+    if small is not None:
+        tiny = cpp.Tiling(6, 16)
+        tests = tuple(cpp.print_kernel(small.graph, small.table, k, tiny, prefix="small_") for k in small.kernels)
+    return Printed("cpu", {"kernels.cpp": cpp.translation_unit(sources)}, sources, tests)
+
+
+def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None]:
+    """Runners of the plan and of the small one."""
+    if target == "torch":
+        from rewright.optimize import torch_printer
+
+        return torch_printer.runner(plan), None if small is None else torch_printer.runner(small)
+    if target == "cuda":
+        from rewright.optimize import triton_launch
+
+        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small)
+    library = building.build(cpp.translation_unit([*code.sources, *code.small]))
+    first = {
+        k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))
+        for k, s in zip(plan.kernels, code.sources, strict=True)
+    }
+    if small is None:
+        return Runner(plan, first), None
+    second = {
+        k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))
+        for k, s in zip(small.kernels, code.small, strict=True)
+    }
+    return Runner(plan, first), Runner(small, second)
+
+
+__all__ = ["TORCH", "Printed", "Target", "chosen", "printed", "runners"]

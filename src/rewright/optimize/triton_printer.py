@@ -1,0 +1,495 @@
+"""Kernels as Triton: pointer loads, tiles in registers, products on the matrix units.
+
+The text is a Python module. Without a GPU it runs in Triton's interpreter, which is how its values are tested, and it
+can be compiled for
+a given architecture (``compiled``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.types import DType
+from rewright.optimize.cpp_scalars import offset, span
+from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
+from rewright.optimize.phases import Variants, phases, variants
+from rewright.optimize.planning import Plan
+from rewright.optimize.triton_scalars import TYPES, everywhere, function, literal
+from rewright.optimize.values import identity
+from rewright.terms.index import Index, Quotient, Variable
+
+DEPTH = 256
+"""Products over more elements than this go in steps."""
+
+
+@dataclass
+class Context:
+    """Where code is printed: indices as tiles, values that have names, and the guard of loads."""
+
+    lines: list[str]
+    indent: int
+    places: dict[str, str]
+    """Loop indices as broadcastable tiles."""
+    guards: dict[str, str]
+    """For a loop that may run over its end, the condition that it does not."""
+    names: dict[int, str] = field(default_factory=dict[int, str])
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        self.lines.append("    " * self.indent + text)
+
+    def inner(self, more: int = 0) -> Context:
+        """A copy whose values are forgotten at its end."""
+        return Context(self.lines, self.indent + more, dict(self.places), dict(self.guards), dict(self.names))
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Sizes of tiles of a kernel, powers of two."""
+
+    rows: int
+    lanes: int
+    warps: int = 4
+    stages: int = 2
+
+
+class Printer:
+    def __init__(self, plan: Plan, kernel: Kernel) -> None:
+        self.plan, self.graph, self.table, self.kernel = plan, plan.graph, plan.table, kernel
+        stored = [s.tensor for s in kernel.stores]
+        read = {e.tensor for s in kernel.stores for e in walk(s.value) if e.op == "load" and e.tensor >= 0}
+        self.tensors = tuple(dict.fromkeys([*sorted(read), *stored]))
+        self.rows = kernel.rows.size if kernel.rows else 1
+        self.row_name = kernel.rows.name if kernel.rows else "row0"
+        self.state: dict[int, str] = {}
+        self.done: list[Running] = []
+        self.count = 0
+        self.ranges = {loop.name: (0, loop.size - 1) for loop in kernel.grid}
+        self.ranges[self.row_name] = (0, self.rows - 1)
+
+    def text(self) -> str:
+        """The jitted function."""
+        arguments = ", ".join(f"t{t}" for t in self.tensors)
+        lines = [
+            "@triton.jit",
+            f"def {self.kernel.name}({arguments}, BM: tl.constexpr, BN: tl.constexpr, UPCAST: tl.constexpr):",
+        ]
+        for t in self.tensors:
+            node = self.graph.nodes[t]
+            lines.append(f"    # t{t}: {getattr(node.op, 'label', node.op.name)} {node.type} {node.span}")
+        c = Context(lines, 1, {}, {})
+        huge = any(math.prod(self.shape(t)) >= 1 << 31 for t in self.tensors)
+        wide = ".to(tl.int64)" if huge else ""
+        c.line(f"rest = tl.program_id(1){wide}")
+        for loop in reversed(self.kernel.grid):
+            c.line(f"{loop.name} = rest % {loop.size}")
+            c.line(f"rest = rest // {loop.size}")
+            c.places[loop.name] = loop.name
+        c.line(f"first = tl.program_id(0){wide} * BM")
+        c.line("row = first + tl.arange(0, BM)")
+        c.line(f"{self.row_name} = row[:, None]")
+        c.places[self.row_name] = self.row_name
+        c.line(f"row_in = {self.row_name} < {self.rows}")
+        c.guards[self.row_name] = "row_in"
+        if self.kernel.features is not None:
+            f = self.kernel.features
+            self.ranges[f.name] = (0, f.size - 1)
+            c.line(f"{f.name}_ = tl.arange(0, {_power(f.size)})")
+        for sweep in self.kernel.sweeps:
+            self.sweep(c, sweep)
+        self.finals(c)
+        return "\n".join(lines) + "\n"
+
+    def fresh(self, stem: str) -> str:
+        """A new name."""
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    # --- sweeps
+
+    def sweep(self, c: Context, sweep: Sweep) -> None:
+        """The loop over tiles of a lane."""
+        lane = sweep.lane
+        self.ranges[lane.name] = (0, lane.size - 1)
+        for product in sweep.products:
+            self.ranges[product.depth.name] = (0, product.depth.size - 1)
+        for running in sweep.running:
+            self.start(c, running)
+        lefts = {p.value.number: self.left(c, p) for p in sweep.products if p.depth.size <= DEPTH}
+        self.finish_states(c)
+        found = variants(self.table, sweep)
+        low, high, tests = self.limits(c, sweep, found)
+        c.line(f"for begin in range({low}, {high}, BN):")
+        body = c.inner(1)
+        body.line("lane = begin + tl.arange(0, BN)")
+        body.line(f"{lane.name} = lane[None, :]")
+        body.places[lane.name] = lane.name
+        body.line(f"lane_in = {lane.name} < {lane.size}")
+        body.guards[lane.name] = "lane_in"
+        if tests:
+            body.line(f"if not ({' | '.join(f'({t})' for t in tests)}):")
+            body = body.inner(1)
+        if _settles(sweep):
+            states = " & ".join(f"(tl.min({self.state[r.value.number]}) == 1)" for r in sweep.running)
+            body.line(f"if not ({states}):  # stops once nothing changes any more")
+            body = body.inner(1)
+        self.tile(body, sweep, lefts)
+        self.done += sweep.running
+
+    def limits(self, c: Context, sweep: Sweep, found: Variants) -> tuple[str, str, list[str]]:
+        """First and last tile, and conditions that skip others."""
+        bounds = {loop.name: (loop.name, loop.name) for loop in self.kernel.grid}
+        bounds[self.row_name] = ("first", f"tl.minimum(first + BM - 1, {self.rows - 1})")
+        bounds[sweep.lane.name] = ("begin", "(begin + BN - 1)")
+        low, high, tests = "0", str(sweep.lane.size), list[str]()
+        for number, value in found.skip:
+            for atom, flag in _atoms(found.conditions[number], value):
+                limit = self.limit(atom, flag, sweep, bounds)
+                if limit is None:
+                    tests += everywhere(atom, flag, bounds)
+                elif limit[0] == "high":
+                    name = self.fresh("last")
+                    c.line(f"{name} = tl.minimum({high}, tl.maximum({limit[1]}, 0))")
+                    high = name
+                else:
+                    name = self.fresh("start")
+                    c.line(f"{name} = tl.maximum({low}, ({limit[1]}) // BN * BN)")
+                    low = name
+        return low, high, tests
+
+    def limit(
+        self, atom: Expression, value: bool, sweep: Sweep, bounds: Mapping[str, tuple[str, str]]
+    ) -> tuple[str, str] | None:
+        """A condition that holds for all tiles from one on, or up to one, as the end of the loop."""
+        if atom.op != "at_least_zero":
+            return None
+        index = atom.arguments[0].index
+        assert index is not None
+        if not value:  # index < 0 everywhere: -index - 1 >= 0
+            index = index * -1 - 1
+        own = [f for a, f in index.terms if isinstance(a, Variable) and a.name == sweep.lane.name]
+        rest = Index(index.constant, tuple(t for t in index.terms if t[0] != Variable(sweep.lane.name)))
+        if len(own) != 1 or own[0] not in (1, -1) or (rest.terms == () and not isinstance(rest.constant, int)):
+            return None
+        parts = [str(rest.constant)]
+        for a, factor in rest.terms:
+            if not isinstance(a, Variable) or a.name not in bounds or not isinstance(factor, int):
+                return None
+            parts.append(f"{factor} * {bounds[a.name][0 if factor > 0 else 1]}")
+        least = " + ".join(parts)  # the least value of what is added to the lane
+        return ("high", f"-({least})") if own[0] == 1 else ("low", f"tl.maximum({least} + 1, 0)")
+
+    def start(self, c: Context, running: Running) -> None:
+        """The state before the first tile."""
+        assert running.value.bound is not None
+        name = self.state[running.value.number] = self.fresh("state")
+        kind = running.value.dtype
+        dtype = (
+            "tl.float32"
+            if kind.is_float and kind is not DType.F64
+            else "tl.int32"
+            if kind is DType.BOOL
+            else TYPES[kind]
+        )
+        first = literal(identity(running.value.bound.kind), kind)
+        first = str(int(first == "True")) if kind is DType.BOOL else first
+        wide = "1"
+        if running.factors is not None:
+            assert self.kernel.features is not None
+            wide = str(_power(self.kernel.features.size))
+        c.line(f"{name} = tl.full([BM, {wide}], {first}, {dtype})")
+
+    def finish_states(self, c: Context) -> None:
+        """Names for reductions that are finished."""
+        for running in self.done:
+            if running.factors is None and running.value.number not in c.names:
+                c.names[running.value.number] = self.finished(c, running)
+
+    def finished(self, c: Context, running: Running) -> str:
+        """A finished reduction."""
+        text = self.state[running.value.number]
+        if running.value.dtype is DType.BOOL:
+            text = f"({text} != 0)"
+        if running.update.finish is not None:
+            text = f"({text} * {self.value(c, running.update.finish)})"
+        name = self.fresh("v")
+        c.line(f"{name} = {text}")
+        return name
+
+    def left(self, c: Context, product: Product) -> str:
+        """The left operand of a product for a block of rows."""
+        inner = c.inner()
+        depth = product.depth
+        self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[None, :]", "across")
+        return self.operand(inner, product.left)
+
+    def add_depth(self, c: Context, name: str, size: int, tile: str, way: str) -> None:
+        """Put the index of a product in scope, along one way of a tile; each way has a variable of its own."""
+        text = f"{name}_{way}"
+        c.line(f"{text} = {tile}")
+        c.places[name] = text
+        c.line(f"{text}_in = {text} < {size}")
+        c.guards[name] = f"{text}_in"
+
+    def operand(self, c: Context, e: Expression) -> str:
+        """An operand of a product in the dtype that the matrix units take."""
+        text = self.value(c, e)
+        kind = e.dtype
+        name = self.fresh("operand")
+        guards = [g for n, g in c.guards.items() if n in e.free and n not in (self.row_name,)]
+        if guards and e.op != "load":
+            text = f"tl.where({' & '.join(guards)}, {text}, 0.0)"
+        narrow = kind in (DType.F16, DType.BF16)
+        c.line(f"{name} = ({text}).to({TYPES[kind] if narrow else 'tl.float32'})")
+        if narrow:
+            c.line(f"if UPCAST:\n{'    ' * (c.indent + 1)}{name} = {name}.to(tl.float32)")
+        return name
+
+    # --- one tile
+
+    def tile(self, c: Context, sweep: Sweep, lefts: Mapping[int, str]) -> None:
+        """Products, phases, sums over features."""
+        for product in sweep.products:
+            c.names[product.value.number] = self.product(c, sweep, product, lefts)
+        for phase in phases(sweep, self.kernel):
+            for running in phase:
+                self.renew(c, sweep, running)
+        for store in sweep.stores:
+            self.put(c, store)
+
+    def product(self, c: Context, sweep: Sweep, product: Product, lefts: Mapping[int, str]) -> str:
+        """A product of tiles, in steps where it is deep."""
+        name, depth = self.fresh("product"), product.depth
+        inner = c.inner()
+        if product.value.number in lefts:
+            self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[:, None]", "down")
+            right = self.operand(inner, product.right)
+            c.line(f'{name} = tl.dot({lefts[product.value.number]}, {right}, input_precision="ieee")')
+            return name
+        c.line(f"{name} = tl.zeros([BM, BN], tl.float32)")
+        c.line(f"for deep in range(0, {depth.size}, 64):")
+        loop = c.inner(1)
+        first, second = loop.inner(), loop.inner()
+        self.add_depth(first, depth.name, depth.size, "deep + tl.arange(0, 64)[None, :]", "across")
+        left = self.operand(first, product.left)
+        self.add_depth(second, depth.name, depth.size, "deep + tl.arange(0, 64)[:, None]", "down")
+        right = self.operand(second, product.right)
+        loop.line(f'{name} = tl.dot({left}, {right}, {name}, input_precision="ieee")')
+        return name
+
+    def renew(self, c: Context, sweep: Sweep, running: Running) -> None:
+        """The new state after a tile."""
+        number = running.value.number
+        assert running.value.bound is not None
+        state, kind = self.state[number], running.value.bound.kind
+        factor = self.factor(c, running)
+        if running.factors is not None:
+            self.accumulate(c, sweep, running, factor)
+            return
+        body = self.value(c, running.body)
+        flag = running.value.dtype is DType.BOOL
+        first = literal(identity(kind), running.value.dtype)
+        shape = "" if {self.row_name, sweep.lane.name} <= running.body.free else " + tl.zeros([BM, BN], tl.float32)"
+        if flag:
+            body, first, shape = f"({body}).to(tl.int32)", str(int(first == "True")), ""
+        if not flag and not running.value.dtype.is_float:
+            shape = ""
+        c.line(f"whole{number} = tl.where(row_in & lane_in, {body}{shape}, {first})")
+        call = {"sum": "sum", "maximum": "max", "minimum": "min", "or": "max", "and": "min"}.get(kind)
+        if call is None:
+            raise RewrightError(f"no Triton for a reduction of kind {kind}; use target='cpu'")
+        c.line(f"part{number} = tl.{call}(whole{number}, 1)[:, None]")
+        c.line(f"old{number} = {state}")
+        old = state if factor is None else f"{state} * {factor}"
+        joined = {
+            "sum": f"{old} + part{number}",
+            "max": f"tl.maximum({old}, part{number})",
+            "min": f"tl.minimum({old}, part{number})",
+        }
+        c.line(f"{state} = {joined[call]}")
+        name = state
+        if kind in ("maximum", "minimum") and running.value.dtype.is_float:
+            name = f"safe{number}"
+            c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
+        c.names[number] = name
+
+    def factor(self, c: Context, running: Running) -> str | None:
+        """What the state is multiplied with when the states that it follows have changed."""
+        update = running.update
+        if update.factor is None:
+            return None
+        known = dict(c.names)
+        for e, new in zip(update.depends, update.renewed, strict=True):
+            c.names[new.number] = f"safe{e.number}"
+            c.names[e.number] = f"old{e.number}"
+        text = self.closed(c, update.factor, {n.number for n in (*update.depends, *update.renewed)})
+        c.names.clear()
+        c.names.update(known)
+        tests = " | ".join(
+            f"(old{e.number} == {literal(identity(e.bound.kind), e.dtype)})" for e in update.depends if e.bound
+        )
+        name = self.fresh("factor")
+        c.line(f"{name} = tl.where({tests}, 0.0, {text})")
+        return name
+
+    def closed(self, c: Context, e: Expression, named: set[int]) -> str:
+        """An expression over named values as one text."""
+        if e.number in named:
+            return c.names[e.number]
+        if not any(x.number in named for x in walk(e)):
+            return self.value(c, e)
+        return function(e, [self.closed(c, a, named) for a in e.arguments])
+
+    def accumulate(self, c: Context, sweep: Sweep, running: Running, factor: str | None) -> None:
+        """A sum over features as a product on the matrix units."""
+        assert running.factors is not None and self.kernel.features is not None
+        weight, item = running.factors
+        state = self.state[running.value.number]
+        feature = self.kernel.features
+        inner = c.inner()
+        inner.line(f"{feature.name} = {feature.name}_[None, :]")
+        inner.places[feature.name] = feature.name
+        inner.line(f"{feature.name}_in = {feature.name} < {feature.size}")
+        inner.guards[feature.name] = f"{feature.name}_in"
+        inner.names = {r.value.number: c.names[r.value.number] for r in self.done if r.value.number in c.names}
+        self.add_depth(inner, sweep.lane.name, sweep.lane.size, "lane[:, None]", "down")
+        items = self.operand(inner, item)
+        bounded = weight.op == "exponential" and bool(running.update.depends)
+        narrow = item.dtype if item.dtype is DType.BF16 or (bounded and item.dtype is DType.F16) else DType.F32
+        value = self.value(c, weight)
+        if not {self.row_name, sweep.lane.name} <= weight.free:
+            value = f"({value} + tl.zeros([BM, BN], tl.float32))"
+        name = self.fresh("weight")
+        c.line(f"{name} = tl.where(lane_in, {value}, 0.0)")
+        if narrow is not DType.F32:
+            c.line(f"{name} = {name}.to({items}.dtype)")
+        else:
+            c.line(f"{items} = {items}.to(tl.float32)")
+        if factor is not None:
+            c.line(f"{state} = {state} * {factor}")
+        c.line(f'{state} = tl.dot({name}, {items}, {state}, input_precision="ieee")')
+
+    # --- the end
+
+    def finals(self, c: Context) -> None:
+        """What is stored once for a row."""
+        if not self.kernel.finals:
+            return
+        self.finish_states(c)
+        feature = self.kernel.features
+        for store in self.kernel.finals:
+            if feature is None or feature.name not in store.axes:
+                self.put(c, store)
+        if feature is not None:
+            c.line(f"{feature.name} = {feature.name}_[None, :]")
+            c.places[feature.name] = feature.name
+            c.line(f"feature_in = {feature.name} < {feature.size}")
+            c.guards[feature.name] = "feature_in"
+            for running in self.done:
+                if running.factors is not None:
+                    c.names[running.value.number] = self.finished(c, running)
+            for store in self.kernel.finals:
+                if feature.name in store.axes:
+                    self.put(c, store)
+
+    def put(self, c: Context, store: Store) -> None:
+        """Write a tile of a tensor."""
+        kind = self.graph.nodes[store.tensor].type
+        parts, stride = list[str](), 1
+        for axis, size in zip(reversed(store.axes), reversed(self.shape(store.tensor)), strict=True):
+            parts.append(f"{stride} * {c.places[axis]}" if size > 1 or axis in c.guards else "0")
+            stride *= size
+        guards = " & ".join(g for n, g in c.guards.items() if n in store.axes or n == self.row_name) or "True"
+        value = self.value(c, store.value)
+        place = f"({' + '.join(reversed(parts)) or '0'})"
+        zero = " + ".join(
+            ["0 * row[:, None]", *(f"0 * {c.places[n]}" for n in store.axes if n in c.guards and n != self.row_name)]
+        )
+        kind_name = TYPES[kind.dtype]
+        if kind.dtype is DType.BOOL:
+            stored = f"({value}) & (({zero}) == 0)"
+        else:
+            stored = f"({value}).to({kind_name}) + tl.zeros_like({zero}).to({kind_name})"
+        c.line(f"tl.store(t{store.tensor} + {place} + ({zero}), {stored}, mask={guards})")
+
+    def shape(self, tensor: int) -> tuple[int, ...]:
+        """The sizes of a tensor."""
+        return tuple(s for s in self.graph.nodes[tensor].type.shape if isinstance(s, int))
+
+    # --- expressions
+
+    def value(self, c: Context, e: Expression) -> str:
+        """An expression as a tile."""
+        if e.op == "constant":
+            return literal(e.value, e.dtype)
+        if e.number in c.names:
+            return c.names[e.number]
+        if e.op == "index" and e.index is not None:
+            text = self.index(c, e.index)
+        elif e.op == "load":
+            text = self.load(c, e)
+        else:
+            text = function(e, [self.value(c, a) for a in e.arguments])
+        name = self.fresh("v")
+        c.line(f"{name} = {text}")
+        c.names[e.number] = name
+        return name
+
+    def index(self, c: Context, index: Index) -> str:
+        """An index as a tile."""
+        parts: list[str] = []
+        for atom, factor in index.terms:
+            if isinstance(atom, Variable):
+                text = self.value(c, self.table.named(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
+            elif hasattr(atom, "numerator"):
+                sign = "//" if isinstance(atom, Quotient) else "%"
+                inner = atom.numerator  # type: ignore[union-attr]
+                known = span(inner, self.ranges)
+                if known is None or known[0] < 0:
+                    raise RewrightError(
+                        f"no Triton for the digit {atom} of an index that may be negative; use target='cpu'"
+                    )
+                text = f"(({self.index(c, inner)}) {sign} {atom.divisor})"  # type: ignore[union-attr]
+            else:
+                raise RewrightError("no Triton for an index that is computed so; use target='cpu'")
+            parts.append(text if factor == 1 else f"{factor} * {text}")
+        if index.constant != 0 or not parts:
+            parts.append(str(index.constant))
+        return f"({' + '.join(parts)})"
+
+    def load(self, c: Context, e: Expression) -> str:
+        """Elements of a tensor; what is out of range is not read."""
+        shape = self.shape(e.tensor)
+        place = self.index(c, offset(self.table, e.arguments, shape))
+        guards = [g for n, g in c.guards.items() if n in e.free]
+        for argument, size in zip(e.arguments, shape, strict=True):
+            if argument.op == "constant":
+                continue
+            found = span(argument.index, self.ranges) if argument.index is not None else None
+            if found is None or found[0] < 0 or found[1] >= size:
+                text = self.value(c, argument)
+                guards.append(f"({text} >= 0) & ({text} < {size})")
+        text = f"tl.load(t{e.tensor} + {place}" + (f", mask={' & '.join(guards)}, other=0)" if guards else ")")
+        return f"{text}.to(tl.float32)" if e.dtype in (DType.F16, DType.BF16) else text
+
+
+def _settles(sweep: Sweep) -> bool:
+    kinds = {r.value.bound.kind for r in sweep.running if r.value.bound}
+    return bool(kinds) and kinds <= {"or"} and not sweep.stores
+
+
+def _atoms(e: Expression, value: bool) -> list[tuple[Expression, bool]]:
+    """Conditions of which each is enough for a condition to have a value."""
+    if e.op == "not":
+        return _atoms(e.arguments[0], not value)
+    if (e.op == "or" and value) or (e.op == "and" and not value):
+        return [a for argument in e.arguments for a in _atoms(argument, value)]
+    return [(e, value)]
+
+
+def _power(size: int) -> int:
+    return max(16, 1 << (size - 1).bit_length())

@@ -1,0 +1,135 @@
+"""Scalar functions of tiles, and conditions on the indices of a whole tile, as Triton."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.types import DType
+from rewright.optimize.expressions import Expression, Number
+from rewright.optimize.simplify import as_index
+from rewright.terms.index import Variable
+
+TYPES = {
+    DType.F64: "tl.float64",
+    DType.F32: "tl.float32",
+    DType.BF16: "tl.bfloat16",
+    DType.F16: "tl.float16",
+    DType.I64: "tl.int64",
+    DType.I32: "tl.int32",
+    DType.I16: "tl.int16",
+    DType.I8: "tl.int8",
+    DType.U8: "tl.uint8",
+    DType.BOOL: "tl.int1",
+}
+POINTERS = {
+    DType.F64: "*fp64",
+    DType.F32: "*fp32",
+    DType.BF16: "*bf16",
+    DType.F16: "*fp16",
+    DType.I64: "*i64",
+    DType.I32: "*i32",
+    DType.I16: "*i16",
+    DType.I8: "*i8",
+    DType.U8: "*u8",
+    DType.BOOL: "*i1",
+}
+"""Types of pointers in signatures, for compiling ahead of time."""
+
+_CALLS = {
+    "exponential": "tl.exp({0})",
+    "log": "tl.log({0})",
+    "sqrt": "tl.sqrt({0})",
+    "rsqrt": "(1.0 / tl.sqrt({0}))",
+    "tanh": "(1.0 - 2.0 / (tl.exp2(2.8853900817779268 * {0}) + 1.0))",
+    "logistic": "(1.0 / (1.0 + tl.exp(-{0})))",
+    "sine": "tl.sin({0})",
+    "cosine": "tl.cos({0})",
+    "abs": "tl.abs({0})",
+    "floor": "tl.floor({0})",
+    "ceil": "tl.ceil({0})",
+    "erf": "tl.erf({0})",
+    "maximum": "tl.maximum({0}, {1})",
+    "minimum": "tl.minimum({0}, {1})",
+    "negate": "(-{0})",
+    "add": "({0} + {1})",
+    "subtract": "({0} - {1})",
+    "multiply": "({0} * {1})",
+    "divide": "({0} / {1})",
+    "divide_integer": "({0} // {1})",
+    "remainder": "({0} % {1})",
+    "and": "({0} & {1})",
+    "or": "({0} | {1})",
+    "xor": "({0} ^ {1})",
+    "select": "tl.where({0}, {1}, {2})",
+    "clamp": "tl.minimum(tl.maximum({1}, {0}), {2})",
+    "at_least_zero": "({0} >= 0)",
+    "is_zero": "({0} == 0)",
+    "exponential_minus_one": "(tl.exp({0}) - 1.0)",
+    "log_plus_one": "tl.log(1.0 + {0})",
+    "sign": "tl.where({0} > 0, 1.0, tl.where({0} < 0, -1.0, 0.0))",
+}
+_COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+
+
+def literal(value: Number, dtype: DType) -> str:
+    """A fixed number."""
+    if dtype is DType.BOOL:
+        return "True" if value else "False"
+    number = float(value)
+    if not dtype.is_float:
+        if math.isinf(number):
+            bits = {DType.I64: 63, DType.I32: 31, DType.I16: 15, DType.I8: 7, DType.U8: 8}[dtype]
+            return str(2**bits - 1) if number > 0 else str(0 if dtype is DType.U8 else -(2**bits))
+        return str(int(value))
+    return f'float("{number}")' if not math.isfinite(number) else repr(number)
+
+
+def function(e: Expression, a: list[str]) -> str:
+    """A scalar function of printed tiles; raises RewrightError where Triton has none."""
+    kind = e.arguments[0].dtype
+    if e.op.startswith("convert_"):
+        if e.dtype.is_float:
+            return a[0] if kind.is_float else f"({a[0]}).to(tl.float32)"
+        return f"({a[0]} != 0)" if e.dtype is DType.BOOL else f"({a[0]}).to({TYPES[e.dtype]})"
+    if e.op.startswith("compare_"):
+        return f"({a[0]} {_COMPARE[e.op.removeprefix('compare_')]} {a[1]})"
+    if e.op == "not":
+        return f"({a[0]} == 0)" if kind is DType.BOOL else f"(~{a[0]})"
+    if e.op not in _CALLS:
+        raise RewrightError(f"no Triton for the function {e.op}; use target='cpu'")
+    return _CALLS[e.op].format(*a)
+
+
+Bounds = Mapping[str, tuple[str, str]]
+
+
+def everywhere(e: Expression, value: bool, bounds: Bounds) -> list[str]:
+    """Scalar conditions of which each is enough for a condition to have a value in the whole tile."""
+    if e.op == "not":
+        return everywhere(e.arguments[0], not value, bounds)
+    if e.op in ("and", "or"):
+        first, second = (everywhere(a, value, bounds) for a in e.arguments)
+        if (e.op == "or") == value:
+            return first + second
+        return [f"({x}) & ({y})" for x in first for y in second]
+    if e.op == "at_least_zero":
+        found = _ends(e, bounds)
+        if found is not None:
+            return [f"{found[0]} >= 0" if value else f"{found[1]} < 0"]
+    return []
+
+
+def _ends(e: Expression, bounds: Bounds) -> tuple[str, str] | None:
+    index = as_index(e.arguments[0])
+    if index is None:
+        return None
+    low, high = [str(index.constant)], [str(index.constant)]
+    for atom, factor in index.terms:
+        if not isinstance(atom, Variable) or not isinstance(factor, int) or atom.name not in bounds:
+            return None
+        first, last = bounds[atom.name] if factor > 0 else bounds[atom.name][::-1]
+        low.append(f"{factor} * {first}")
+        high.append(f"{factor} * {last}")
+    return f"({' + '.join(low)})", f"({' + '.join(high)})"

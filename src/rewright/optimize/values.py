@@ -1,0 +1,107 @@
+"""What a value is known to be: infinities, zeros, and what masks make of them.
+
+A condition on indices that has one value in a whole tile turns the body of a reduction into a simpler one. Where that
+is the identity of the
+reduction, the tile adds nothing and may be skipped. The arithmetic of infinities is that of the reals with infinities
+added, of which every value that is read is taken to be finite: ``x + -inf`` is -inf, ``exp(-inf)`` is 0, ``0 * x`` is
+0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from rewright.ir.types import DType
+from rewright.optimize.expressions import Expression, Table, walk
+
+
+def index_conditions(values: Iterable[Expression]) -> list[Expression]:
+    """The largest conditions in expressions that depend on indices alone, and on more than one value."""
+    found: dict[int, Expression] = {}
+
+    def visit(e: Expression) -> None:
+        if e.number in seen:
+            return
+        seen.add(e.number)
+        if e.dtype is DType.BOOL and e.free and _of_indices(e):
+            found[e.number] = e
+            return
+        for a in e.arguments:
+            visit(a)
+
+    seen: set[int] = set()
+    for value in values:
+        visit(value)
+    return list(found.values())
+
+
+def _of_indices(e: Expression) -> bool:
+    return all(
+        x.op in ("at_least_zero", "is_zero", "and", "or", "not", "index", "constant") or x.op.startswith("convert_")
+        for x in walk(e)
+    )
+
+
+def under(table: Table, value: Expression, known: Mapping[Expression, bool]) -> Expression:
+    """The expression where conditions have known values, simplified; values that are read are taken to be finite."""
+    done: dict[int, Expression] = {}
+
+    def visit(e: Expression) -> Expression:
+        if e.number not in done:
+            if e in known:
+                done[e.number] = table.constant(known[e], DType.BOOL)
+            elif e.op == "reduce":
+                done[e.number] = e
+            else:
+                done[e.number] = _simpler(table, table.rebuilt(e, visit, lambda i: i))
+        return done[e.number]
+
+    return visit(value)
+
+
+def identity(kind: str) -> float | bool:
+    """The value that a reduction does not change by."""
+    return {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf, "product": 1.0, "or": False, "and": True}[kind]
+
+
+def absorbed(table: Table, kind: str, body: Expression, known: Mapping[Expression, bool]) -> bool:
+    """Whether a body adds nothing to a reduction where conditions have these values."""
+    found = under(table, body, known)
+    return found.op == "constant" and found.value == identity(kind)
+
+
+def _simpler(table: Table, e: Expression) -> Expression:
+    if not e.dtype.is_float or not e.arguments:
+        return e
+    constants = [a.value if a.op == "constant" else None for a in e.arguments]
+    infinite = [v for v in constants if v is not None and isinstance(v, float) and math.isinf(v)]
+    result: float | None = None
+    if e.op in ("add", "subtract") and len(infinite) == 1:
+        flip = (
+            e.op == "subtract"
+            and constants[1] is not None
+            and constants[1] == infinite[0]
+            and constants[0] != constants[1]
+        )
+        result = -infinite[0] if flip else infinite[0]
+    elif (
+        (e.op == "exponential" and constants[0] is not None and constants[0] == -math.inf)
+        or (e.op == "multiply" and 0.0 in constants)
+        or (e.op == "divide" and constants[0] == 0.0)
+    ):
+        result = 0.0
+    elif (e.op in ("multiply", "divide") and infinite and constants[0] is not None) or (
+        e.op in ("multiply", "divide") and constants[0] is not None and constants[1] is None
+    ):
+        return e
+    elif e.op in ("maximum", "minimum") and infinite:
+        neutral = -math.inf if e.op == "maximum" else math.inf
+        if infinite[0] == neutral:
+            return next(a for a, v in zip(e.arguments, constants, strict=True) if v != neutral)
+        result = infinite[0]
+    elif e.op == "tanh" and infinite:
+        result = math.copysign(1.0, infinite[0])
+    elif e.op == "logistic" and infinite:
+        result = 1.0 if infinite[0] > 0 else 0.0
+    return e if result is None else table.constant(result, e.dtype)

@@ -1,0 +1,168 @@
+"""Small programs to optimise, each with its arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+Program = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
+
+
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Standard normal numbers, always the same."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights and result of attention with an additive mask."""
+    mask = mask.to(q.dtype) if isinstance(mask, torch.Tensor) else mask
+    weights = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + mask, -1)
+    return weights, weights @ v
+
+
+def places(rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Row and column numbers."""
+    return torch.arange(rows)[:, None], torch.arange(columns)[None]
+
+
+def causal() -> Program:
+    """Causal attention of ragged length with the sums of its columns."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        i, j = places(q.shape[-2], k.shape[-2])
+        weights, out = attention(q, k, v, torch.where(j <= i, 0.0, float("-inf")))
+        return out, weights.sum(-2)
+
+    return program, tuple(normal(1, 2, 37, 16, seed=s) for s in range(3))
+
+
+def window() -> Program:
+    """Attention to the last few keys."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        return attention(q, k, v, torch.where((j <= i) & (j > i - 7), 0.0, float("-inf")))[1]
+
+    return program, tuple(normal(1, 2, 53, 16, seed=s) for s in range(3))
+
+
+def grouped() -> Program:
+    """Grouped keys and values, more keys than queries."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    return program, (normal(1, 4, 19, 32), normal(1, 2, 41, 32, seed=1), normal(1, 2, 41, 32, seed=2))
+
+
+def decode() -> Program:
+    """One query."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return attention(q, k, v, 0.0)[1]
+
+    return program, (normal(2, 3, 1, 16), normal(2, 3, 45, 16, seed=1), normal(2, 3, 45, 16, seed=2))
+
+
+def alibi() -> Program:
+    """Causal attention with a bias that grows with the distance."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slopes: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        bias = (slopes[:, None, None] * (j - i)).masked_fill(j > i, float("-inf"))
+        return attention(q, k, v, bias)[1]
+
+    return program, (*(normal(1, 2, 29, 16, seed=s) for s in range(3)), torch.tensor([0.5, 0.25]))
+
+
+def residual_norm() -> Program:
+    """RMS norm of a sum, which is returned too."""
+
+    def program(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        h = x + y
+        return h, F.rms_norm(h, (w.shape[0],), w)
+
+    return program, (normal(13, 50), normal(13, 50, seed=1), normal(50, seed=2))
+
+
+def norm_product() -> Program:
+    """Layer norm and the matrix product after it."""
+
+    def program(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (w.shape[0],), w, b) @ m
+
+    return program, (normal(21, 32), normal(32, seed=1), normal(32, seed=2), normal(32, 40, seed=3))
+
+
+def gated() -> Program:
+    """SwiGLU."""
+
+    def program(x: torch.Tensor, g: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+        return F.silu(x @ g) * (x @ u)
+
+    return program, (normal(9, 16), normal(16, 24, seed=1), normal(16, 24, seed=2))
+
+
+def loss() -> Program:
+    """Cross entropy over a product with a large vocabulary."""
+
+    def program(h: torch.Tensor, w: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(h @ w.t(), labels)
+
+    return program, (normal(11, 16), normal(97, 16, seed=1), torch.arange(11) * 7)
+
+
+def gating() -> Program:
+    """The two largest probabilities, normalised."""
+
+    def program(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values, chosen = torch.topk(torch.softmax(x @ w, -1), 2)
+        return values / values.sum(-1, keepdim=True), chosen
+
+    return program, (normal(17, 16), normal(16, 8, seed=1))
+
+
+def rotary() -> Program:
+    """Rotary positions: halves of the features change places."""
+
+    def program(q: torch.Tensor, c: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        half = q.shape[-1] // 2
+        return q * c + torch.cat((-q[..., half:], q[..., :half]), -1) * s
+
+    return program, (normal(2, 7, 16), normal(7, 16, seed=1), normal(7, 16, seed=2))
+
+
+def threshold() -> Program:
+    """Whether a weight of a column is ever above its row's threshold."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, least: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        weights, _ = attention(q, k, k, torch.where(j <= i, 0.0, float("-inf")))
+        return (weights >= least[:, None]).any(-2)
+
+    return program, (normal(1, 1, 40, 16), normal(1, 1, 40, 16, seed=1), 1 / (torch.arange(40) + 1.0))
+
+
+PROGRAMS: dict[str, Callable[[], Program]] = {
+    f.__name__: f
+    for f in (
+        causal,
+        window,
+        grouped,
+        decode,
+        alibi,
+        residual_norm,
+        norm_product,
+        gated,
+        loss,
+        gating,
+        rotary,
+        threshold,
+    )
+}

@@ -1,0 +1,68 @@
+"""Programs of many kinds: planned, proved, run against float64, and equal to what PyTorch computes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import rewright as rw
+from tests.optimize.programs import PROGRAMS, normal
+
+
+def tensors(value: object) -> list[torch.Tensor]:
+    return list(value) if isinstance(value, tuple) else [value]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_kernels_compute_what_the_program_computes(name: str, target: str) -> None:
+    program, args = PROGRAMS[name]()
+
+    found = rw.optimize(program, args, target=target)
+
+    assert found.status == "proved", found.reason
+    assert found.checked is not None and found.checked.passed
+    for mine, expected in zip(tensors(found(*args)), tensors(program(*args)), strict=True):
+        torch.testing.assert_close(mine, expected, rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_dtypes_are_computed_in_float32(dtype: torch.dtype) -> None:
+    program, _ = PROGRAMS["causal"]()
+    args = tuple(normal(1, 2, 37, 16, seed=s, dtype=dtype) for s in range(3))
+    exact = program(*(a.double() for a in args))
+
+    found = rw.optimize(program, args)
+
+    for mine, eager, expected in zip(found(*args), program(*args), exact, strict=True):
+        own = (eager.double() - expected).abs().max()
+        assert (mine.double() - expected).abs().max() <= own + 1e-3
+
+
+def test_one_pass_holds_attention_and_two_have_the_columns() -> None:
+    program, args = PROGRAMS["causal"]()
+
+    plan = rw.optimize(program, args, target="torch").plan
+
+    assert plan is not None
+    assert [len(kernel.sweeps) for kernel in plan.kernels] == [1, 1]
+    assert all(sweep.products for kernel in plan.kernels for sweep in kernel.sweeps)  # no matrix of weights in memory
+
+
+def test_a_loss_needs_no_logits_in_memory() -> None:
+    program, args = PROGRAMS["loss"]()
+
+    plan = rw.optimize(program, args, target="torch").plan
+
+    assert plan is not None
+    stored = [plan.graph.nodes[s.tensor].type for kernel in plan.kernels for s in kernel.stores]
+    assert max(t.rank for t in stored) == 1
+
+
+def test_the_norm_of_a_sum_is_one_kernel_that_stores_both() -> None:
+    program, args = PROGRAMS["residual_norm"]()
+
+    plan = rw.optimize(program, args, target="torch").plan
+
+    assert plan is not None
+    assert len(plan.steps) == 1 and len(plan.kernels[0].stores) == 2

@@ -1,0 +1,60 @@
+"""Triton: values in the interpreter, and code for GPUs that are not there. Both need a process of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("triton", reason="Triton is the extra [gpu]")
+
+VALUES = """
+import sys, torch, rewright as rw
+from tests.optimize.programs import PROGRAMS
+for name in sys.argv[1:]:
+    program, args = PROGRAMS[name]()
+    found = rw.optimize(program, args, target="cuda")
+    assert found.status == "proved", (name, found.reason)
+    mine, expected = found(*args), program(*args)
+    for a, b in zip(mine if isinstance(mine, tuple) else [mine], expected if isinstance(expected, tuple) else [expected]):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=2e-5)
+"""
+CODE = """
+import sys, torch, triton, rewright as rw
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.triton_launch import compiled
+from rewright.optimize.triton_printer import Tiles
+from tests.optimize.programs import PROGRAMS
+program, _ = PROGRAMS["causal"]()
+args = tuple(torch.empty(1, 2, 256, 64, dtype=torch.float16, device="meta") for _ in range(3))
+plan = Planner(prepared(rw.capture(program, args))).plan()
+for kernel in plan.kernels:
+    made = compiled(plan, kernel, int(sys.argv[1]), Tiles(64, 64, 4, 2))
+    assert made.metadata.shared <= 232448, made.metadata.shared
+    assert any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma")), kernel.name
+"""
+
+
+def run(text: str, *arguments: str, interpret: bool) -> None:
+    environment = {**os.environ, "TRITON_INTERPRET": "1" if interpret else "0"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", text, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("names", [("causal", "grouped"), ("residual_norm", "loss", "rotary"), ("threshold", "decode")])
+def test_values_in_the_interpreter(names: tuple[str, ...]) -> None:
+    run(VALUES, *names, interpret=True)
+
+
+@pytest.mark.parametrize("capability", ["80", "90", "100"])
+def test_kernels_compile_and_use_the_matrix_units(capability: str) -> None:
+    run(CODE, capability, interpret=False)

@@ -1,0 +1,122 @@
+"""What is proved, what is refused, and what falls back with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import rewright as rw
+from rewright.ir.errors import RewrightError
+from rewright.optimize.checking import check
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.proofs import trust
+from rewright.optimize.targets import runners
+from rewright.proof.checker import audit
+from tests.optimize.programs import PROGRAMS, normal
+
+
+def test_the_certificate_is_about_the_program_and_the_plan() -> None:
+    program, args = PROGRAMS["residual_norm"]()
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.certificate is not None and found.graph is not None and found.trust.graph is not None
+    audit(found.certificate, found.graph, rw.ranks([found.trust.graph], {"rank": 1}))
+
+
+def test_a_plan_that_computes_something_else_is_not_proved() -> None:
+    program, args = PROGRAMS["residual_norm"]()
+    graph = prepared(rw.capture(program, args))
+    plan = Planner(graph).plan()
+    (kernel,) = plan.kernels
+    table = plan.table
+    first = kernel.sweeps[-1].stores[0]
+    wrong = replace(first, value=table.apply("multiply", first.value, table.constant(2.0, first.value.dtype)))
+    sweep = replace(kernel.sweeps[-1], stores=(wrong, *kernel.sweeps[-1].stores[1:]))
+    broken = replace(plan.steps[0], kernel=replace(kernel, sweeps=(*kernel.sweeps[:-1], sweep)))
+    plan.steps = (broken,)
+
+    found = trust(plan, seconds=2.0)
+    runner, _ = runners("torch", plan, None, None)  # type: ignore[arg-type]
+
+    assert found.evidence == "tested"
+    assert not check(graph, runner).passed
+
+
+def test_a_plan_without_a_proof_runs_only_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rewright.optimize import api
+    from rewright.optimize.proofs import Trust
+
+    monkeypatch.setattr(api, "trust", lambda plan, budget: Trust(reason="no law for it"))
+    x = normal(4, 6)
+
+    refused = rw.optimize(torch.exp, (x,), target="torch")
+    allowed = rw.optimize(torch.exp, (x,), target="torch", allow="tested")
+
+    assert refused.status == "fallback" and "no law for it" in refused.reason
+    assert allowed.status == "tested"
+    torch.testing.assert_close(refused(x), torch.exp(x))
+
+
+def test_what_cannot_be_captured_falls_back_with_one_line() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.sum() > 0 else x
+
+    x = normal(4)
+
+    found = rw.optimize(program, (x,))
+
+    assert found.status == "fallback" and "\n" not in found.reason and "test_trust.py" in found.reason
+    torch.testing.assert_close(found(x), program(x))
+
+
+def test_other_shapes_and_gradients_run_the_original() -> None:
+    found = rw.optimize(torch.tanh, (normal(4),), target="torch")
+    x = normal(5).requires_grad_()
+
+    found(x).sum().backward()
+
+    assert x.grad is not None
+    torch.testing.assert_close(found(normal(5)), torch.tanh(normal(5)))
+    assert len(found.notes) == 2
+
+
+def test_a_module_reads_its_parameters_when_it_is_called() -> None:
+    module = torch.nn.LayerNorm(16).eval()
+    x = normal(3, 16)
+    found = rw.optimize(module, (x,), target="torch")
+
+    with torch.no_grad():
+        module.weight.fill_(3.0)
+        torch.testing.assert_close(found(x), module(x))
+
+
+def test_wrong_words_are_errors_of_one_line() -> None:
+    with pytest.raises(RewrightError, match="target 'tpu' is none of"):
+        rw.optimize(torch.exp, (normal(2),), target="tpu")  # type: ignore[arg-type]
+    with pytest.raises(RewrightError, match="use 'proved' or 'tested'"):
+        rw.optimize(torch.exp, (normal(2),), allow="maybe")  # type: ignore[arg-type]
+
+
+def test_explanation_and_code_are_written(tmp_path: Path) -> None:
+    program, args = PROGRAMS["causal"]()
+    found = rw.optimize(program, args)
+
+    files = {path.name: path.read_text() for path in found.emit(tmp_path) if path.suffix != ".gz"}
+
+    assert "follows the running maximum" in files["explanation.txt"]
+    assert "skipped" in files["explanation.txt"] and "broadcast" in files["explanation.txt"]
+    assert "the mask absorbs the whole tile" in files["kernels.cpp"]
+
+
+def test_no_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rewright.optimize import building
+
+    monkeypatch.setattr(building, "compiler", lambda: None)
+
+    found = rw.optimize(torch.exp, (normal(3),), target="cpu")
+
+    assert found.status == "fallback" and "no C++ compiler" in found.reason
