@@ -222,19 +222,31 @@ def _live(computation: Computation) -> set[str]:
     return set(ordered(computation.instructions, [computation.root])) | {i.name for i in computation.parameters()}
 
 
-def merged(program: Program, graphs: Sequence[AlternativeGraph]) -> AlternativeGraph:
-    """The alternatives of several graphs of one program in one graph; equal alternatives of later ones are left out."""
+def merged(
+    program: Program, graphs: Sequence[AlternativeGraph]
+) -> tuple[AlternativeGraph, list[tuple[int, int]]]:
+    """The alternatives of several graphs of one program in one graph, and where each comes from: graph and number.
+
+    Alternatives that an earlier graph has too are left out.
+    """
     pool: dict[str, dict[str, Instruction]] = {}
     computations: dict[str, Computation] = {}
     found: list[Alternative] = []
+    origins: list[tuple[int, int]] = []
+    known: set[object] = set()
     for tag, graph in enumerate(graphs):
         own = _renamed(graph, f".c{tag}") if tag else graph
-        known = {(a.computation, a.value, a.replacement, a.uses) for a in found}
         for name, instructions in own.pool.items():
             pool.setdefault(name, {}).update(instructions)
         computations.update(own.computations)
-        found += [a for a in own.alternatives if (a.computation, a.value, a.replacement, a.uses) not in known]
-    return AlternativeGraph(program, tuple(found), pool, computations, graphs[0].settings if len(graphs) == 1 else None)
+        for number, alternative in enumerate(own.alternatives):
+            key = (alternative.computation, alternative.value, alternative.replacement, alternative.uses)
+            if key not in known:
+                known.add(key)
+                found.append(alternative)
+                origins.append((tag, number))
+    settings = graphs[0].settings if len(graphs) == 1 else None
+    return AlternativeGraph(program, tuple(found), pool, computations, settings), origins
 
 
 def _renamed(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:

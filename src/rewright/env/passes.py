@@ -56,6 +56,10 @@ class Pipeline:
                 yield from entry.names()
 
 
+AFTER_LAYOUTS = "simplification_after_layout_assignment"
+"""A pipeline that takes layouts for granted: what it makes cannot enter XLA again."""
+
+
 def all_but(*names: str, known: frozenset[str] = CPU_PASSES) -> str:
     """The comma list that disables all passes but some."""
     return ",".join(sorted(known.difference(names)))

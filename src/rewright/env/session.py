@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rewright.env.module import HloModule
-from rewright.env.passes import Pipeline, XlaPass, all_but
+from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
 from rewright.env.xla.adapter import Step
 from rewright.env.xla.names import LEGALISING
-from rewright.env.xla.worker import Worker
+from rewright.env.xla.worker import Worker, XlaError
 from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]
@@ -113,15 +113,19 @@ class Session:
 
     def canonical(self, module: HloModule) -> HloModule:
         """The module as XLA sees it at the start of its passes: imported, with no pass run."""
-        return self.isolated(module)
+        if module.late:
+            return module
+        key = ("canonical", module.digest)
+        return self._remembered(key, lambda: HloModule(self.worker.call("run_passes", module.proto, all_but())))
 
     def isolated(self, module: HloModule, *names: str) -> HloModule:
-        """The module after the named passes alone, where XLA:CPU runs them in its pipeline."""
-        if module.late:
-            raise RewrightError("XLA's passes are behind this module; start from the module before them")
-        key = ("passes", module.digest, names)
-        run = lambda: HloModule(self.worker.call("run_passes", module.proto, all_but(*names)))  # noqa: E731
-        return self._remembered(key, run)
+        """The module after the named passes alone, where XLA:CPU runs them before it assigns layouts, or fuses."""
+        changes = self.early_changes(module, *names)
+        return changes[-1].after if changes else self.canonical(module)
+
+    def early_changes(self, module: HloModule, *names: str) -> list[Change]:
+        """Those of :meth:`changes` whose results can enter XLA again."""
+        return [change for change in self.changes(module, *names) if change.pipeline != AFTER_LAYOUTS]
 
     def run(self, module: HloModule, what: XlaPass | Pipeline) -> tuple[HloModule, bool]:
         """The module after a pass or a pipeline, and whether that changed anything."""
@@ -173,7 +177,8 @@ class Session:
         """Compile a module and return its key.
 
         ``exact`` generates code for the module as it is: only passes that legalise run, fusions are kept. ``default``
-        runs all of XLA's passes. Raises XlaError where XLA cannot.
+        runs all of XLA's passes; ``quick`` is ``exact`` with fusion, and little spent on machine code. Raises XlaError
+        where XLA cannot.
         """
         key = f"{mode}:{module.digest}"
         if key not in self._compiled or self._compiled[key] != self.worker.started:
@@ -181,7 +186,7 @@ class Session:
                 entrance = module.entrance or module.proto
                 self.worker.call("compile", key, entrance, "", exact=module.proto)
             else:
-                self.worker.call("compile", key, module.proto, all_but(*LEGALISING) if mode == "exact" else "")
+                self._compile(key, module, mode)
             self._compiled[key] = self.worker.started
             if len(self._compiled) > _MOST_EXECUTABLES:
                 gone, started = self._compiled.popitem(last=False)
@@ -189,6 +194,18 @@ class Session:
                     self.worker.call("forget", [gone])
         self._compiled.move_to_end(key)
         return key
+
+    def _compile(self, key: str, module: HloModule, mode: str) -> None:
+        if mode == "default":
+            self.worker.call("compile", key, module.proto, "")
+            return
+        quick = mode == "quick"
+        kept = LEGALISING | {"fusion"} if quick else LEGALISING
+        try:
+            self.worker.call("compile", key, module.proto, all_but(*kept), quick=quick)
+        except XlaError:
+            # Expansions of solvers leave constants that code generation takes for folded.
+            self.worker.call("compile", key, module.proto, all_but(*kept, "constant_folding"), quick=quick)
 
     def execute(self, module: HloModule, inputs: Sequence[Array], mode: str = "exact") -> list[Array]:
         """The outputs of a module, flat."""

@@ -184,20 +184,26 @@ def write(program: Program) -> bytes:
     for name in order:
         for instruction in program.computations[name].instructions:
             own[name, instruction] = len(own) + 1
+    taken: set[str] = set()
     out: list[Field] = [text(1, program.name), text(2, program.entry)]
-    out += [(3, BYTES, _write_computation(program.computations[name], numbers, own)) for name in order]
+    out += [(3, BYTES, _write_computation(program.computations[name], numbers, own, taken)) for name in order]
     out.append((6, VARINT, numbers[program.entry]))
     out += program.fields
     return write_fields(out)
 
 
 def _write_computation(
-    computation: Computation, numbers: Mapping[str, int], own: Mapping[tuple[str, str], int]
+    computation: Computation, numbers: Mapping[str, int], own: Mapping[tuple[str, str], int], taken: set[str]
 ) -> bytes:
     name = computation.name
     out: list[Field] = [text(1, name)]
     for instruction in computation.instructions.values():
-        entry: list[Field] = [text(_NAME, instruction.name), text(_OPCODE, instruction.opcode)]
+        # XLA wants names that no other computation has either.
+        title = instruction.name
+        while title in taken:
+            title += ".again"
+        taken.add(title)
+        entry: list[Field] = [text(_NAME, title), text(_OPCODE, instruction.opcode)]
         entry += instruction.fields
         entry.append((_ID, VARINT, own[name, instruction.name]))
         entry += packed(_OPERANDS, [own[name, operand] for operand in instruction.operands])

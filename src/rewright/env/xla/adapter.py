@@ -193,10 +193,16 @@ class Adapter:
 
     # --- execution
 
-    def compile(self, key: str, proto: bytes, disabled: str, exact: bytes | None = None) -> dict[str, int]:
-        """Compile under a key: the module with the passes that are left, or exactly another of its signature."""
+    def compile(
+        self, key: str, proto: bytes, disabled: str, exact: bytes | None = None, quick: bool = False
+    ) -> dict[str, int]:
+        """Compile under a key: the module with the passes that are left, or exactly another of its signature.
+
+        ``quick`` spends as little as possible on machine code.
+        """
         if exact is None:
-            executable = self._compile(self._entrance(proto), "", xla_disable_hlo_passes=disabled)
+            flags = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True} if quick else {}
+            executable = self._compile(self._entrance(proto), "", xla_disable_hlo_passes=disabled, **flags)
         else:
             executable = self._compile(self._entrance(proto), "swap", swap=exact)
         self._executables[key] = executable

@@ -19,17 +19,18 @@ LEGALISING = frozenset(
     change-op-data-type gather_expander select_and_scatter_expander scatter_expander bitcast_dtypes_expander
     layout-assignment copy-insertion optimize_input_output_buffer_alias cpu-parallel-task-assigner
     async-collective-replacer strip-memory-placement-annotations propagate-call-metadata call-inliner
-    reduce-decomposer fusion-wrapper""".split()
+    reduce-decomposer fusion-wrapper scatter_simplifier gather_simplifier
+    reshape-decomposer dot-library-rewriter""".split()
 )
-"""Passes without which XLA:CPU cannot generate code; they decide nothing that an agent decides."""
+"""Passes without which XLA:CPU cannot generate code, or not well: they choose among its libraries."""
 
 OPTIMISING = frozenset(
     """dce conditional-to-select batch-dot-simplification dynamic-dimension-simplifier reduce-window-resizer algsimp
-    simplify-sorts gather_simplifier tree_reduction_rewriter while-loop-invariant-code-motion tuple-simplifier
+    simplify-sorts tree_reduction_rewriter while-loop-invariant-code-motion tuple-simplifier
     while-loop-constant-sinking simplify-while-loops reshape-mover constant_folding simplify-conditional
-    scatter_simplifier gemv-rewriter topk-rewriter transpose-folding cse cse_barrier_expander
-    while-loop-trip-count-annotator shape-canonicalizer literal-canonicalizer reshape-decomposer
-    broadcast_canonicalizer dot-library-rewriter fusion cpu-all-reduce-combiner small-while-loop-hoisting""".split()
+    gemv-rewriter topk-rewriter transpose-folding cse cse_barrier_expander
+    while-loop-trip-count-annotator shape-canonicalizer literal-canonicalizer
+    broadcast_canonicalizer fusion cpu-all-reduce-combiner small-while-loop-hoisting""".split()
 )
 """Passes that make a module cheaper, or canonical: what an agent may decide instead."""
 
