@@ -9,7 +9,8 @@ from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merged
 from rewright.env.module import HloModule
 from rewright.env.session import Change, Session
 from rewright.env.sites import Granularity, split
-from rewright.env.testing import Test, test_alternatives
+from rewright.env.testing import test_alternatives
+from rewright.env.values import Test
 
 _MOST_ROUNDS = 3
 
@@ -48,11 +49,11 @@ def dry_run(
     ``tested`` runs every alternative on random inputs; names that XLA gave to another value are found so and told
     apart. Raises XlaError where XLA refuses the module.
     """
-    base = session.canonical(module)
     firsts = [changes[0] for name in passes if (changes := session.early_changes(module, name))]
     # Every import gives the same names; a pass that has no name itself could still have changed something before.
     firsts = [change for change in firsts if change.before.program.computations == firsts[0].before.program.computations]
     if not firsts:
+        base = session.canonical(module)
         return DryRun(base, AlternativeGraph(base.program), ())
     base = firsts[0].before
     runs = [dry_change(session, change, granularity, tested, seed) for change in firsts]

@@ -22,7 +22,7 @@ from rewright.env.repairs import runnable
 from rewright.env.rewards import REWARDS, Measurement, Reward, measure, static_cost
 from rewright.env.session import Session
 from rewright.env.sites import Granularity
-from rewright.env.testing import Test
+from rewright.env.values import Test
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 

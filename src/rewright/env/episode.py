@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from rewright.env.cost import Cost, cost_of
+from rewright.env.cost import Cost
 from rewright.env.dryrun import DryRun, dry_run
 from rewright.env.evidence import Evidence, describe, evidence_for, to_json
 from rewright.env.hlo.program import Cycle
 from rewright.env.module import HloModule
 from rewright.env.session import Session
 from rewright.env.sites import Granularity
-from rewright.env.testing import Test, test_modules
+from rewright.env.testing import test_modules
+from rewright.env.values import Test
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
@@ -116,7 +117,7 @@ class Episode:
     @property
     def cost(self) -> Cost:
         """The estimated cost of the module as chosen."""
-        return cost_of(self.current.program)
+        return self.current.cost
 
     # --- evidence
 

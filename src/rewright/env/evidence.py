@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from rewright.env.alternatives import Alternative, AlternativeGraph
 from rewright.env.claims import prove_alternative
-from rewright.env.testing import Test
+from rewright.env.values import Test
 from rewright.ir.text import print_graph
 
 Status = Literal["proved", "tested", "refuted", "unknown"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from functools import cached_property
 
+from rewright.env.cost import Cost, cost_of
 from rewright.env.hlo.program import LITERAL, Program, pruned, read, write
 from rewright.env.hlo.shapes import SIZES, Shape, read_shape
 from rewright.frontends.hlo import read_proto
@@ -13,19 +13,37 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 
 
-@dataclass(frozen=True)
 class HloModule:
-    """A serialised HloModuleProto; ``late`` says that XLA's passes are behind it, so that it is compiled as it is."""
+    """A serialised HloModuleProto, or the program to be written as one.
 
-    proto: bytes = field(repr=False)
-    late: bool = False
-    entrance: bytes | None = field(default=None, repr=False)
-    """For a late module: one of the same signature that XLA imports."""
+    ``late`` says that XLA's passes are behind it, so that it is compiled as it is; ``entrance`` is a module of the same
+    signature that XLA imports in its place.
+    """
+
+    def __init__(
+        self, source: bytes | Program, late: bool = False, entrance: bytes | None = None
+    ) -> None:
+        self._source = source
+        self.late = late
+        self.entrance = entrance
+
+    @cached_property
+    def proto(self) -> bytes:
+        """The serialised HloModuleProto."""
+        return self._source if isinstance(self._source, bytes) else write(self._source)
 
     @cached_property
     def program(self) -> Program:
         """The computations, to be read and edited; raises RewrightError where the proto is none."""
-        return read(self.proto)
+        return read(self._source) if isinstance(self._source, bytes) else self._source
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What the module costs, estimated."""
+        return cost_of(self.program)
+
+    def __repr__(self) -> str:
+        return f"HloModule({self.name!r:.60}, {self.instruction_count} instructions)"
 
     @cached_property
     def digest(self) -> str:
@@ -82,4 +100,4 @@ class HloModule:
 
     def replaced(self, program: Program) -> HloModule:
         """The module with another program, at the same stage."""
-        return HloModule(write(program), self.late, self.entrance)
+        return HloModule(program, self.late, self.entrance)

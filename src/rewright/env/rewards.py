@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 
-from rewright.env.cost import cost_of
 from rewright.env.inputs import draw_inputs
 from rewright.env.module import HloModule
 from rewright.env.session import Session
@@ -39,7 +38,7 @@ def static_cost(session: Session, module: HloModule, reward: Reward) -> float:
         found = session.analysis(module)
         work = found.get("flops", 0.0) + 8 * found.get("transcendentals", 0.0)
         return work / 2e10 + found.get("bytes accessed", 0.0) / 1e10
-    return cost_of(module.program).seconds
+    return module.cost.seconds
 
 
 def measure(

@@ -12,6 +12,7 @@ import numpy as np
 
 from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
+from rewright.env.values import KnownValues
 from rewright.env.xla.adapter import Step
 from rewright.env.xla.names import LEGALISING
 from rewright.env.xla.worker import Worker, XlaError
@@ -39,6 +40,8 @@ class Session:
     """One worker process and what it has answered; a session may be used by one thread at a time."""
 
     worker: Worker = field(default_factory=Worker)
+    values: KnownValues = field(default_factory=KnownValues)
+    """Which values were found equal so far."""
     _known: OrderedDict[tuple[object, ...], Any] = field(default_factory=OrderedDict[tuple[object, ...], Any])
     _compiled: OrderedDict[str, int] = field(default_factory=OrderedDict[str, int])
 
@@ -152,16 +155,17 @@ class Session:
 
     def _changes(self, module: HloModule, names: tuple[str, ...]) -> list[Change]:
         steps: list[Step]
-        steps, _ = self.worker.call("trace", module.proto, all_but(*names) if names else "")
+        wanted = f"^({'|'.join(names)})$" if names else ".*"
+        steps, _ = self.worker.call("trace", module.proto, all_but(*names) if names else "", wanted)
         found: list[Change] = []
         counts: dict[str, int] = {}
         nested = {step.pipeline for step in steps}
-        for before, after in zip(steps, steps[1:], strict=False):
-            if after.name == "pipeline-start" or after.name in nested or before.proto == after.proto:
+        modules = [HloModule(step.proto) for step in steps]
+        for place, after in enumerate(steps[1:], 1):
+            if after.name == "pipeline-start" or after.name in nested or steps[place - 1].proto == after.proto:
                 continue
             iteration = counts[after.name] = counts.get(after.name, -1) + 1
-            own = HloModule(before.proto), HloModule(after.proto)
-            found.append(Change(*own, after.name, after.pipeline, iteration))
+            found.append(Change(modules[place - 1], modules[place], after.name, after.pipeline, iteration))
         return found
 
     def optimised(self, module: HloModule, *disabled: str) -> HloModule:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.hlo.program import Computation, Instruction, Program, pruned, write
@@ -15,19 +15,12 @@ from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs
 from rewright.env.module import HloModule
 from rewright.env.numeric import Agreement, compare, worst
 from rewright.env.session import Session
+from rewright.env.values import Test, value_numbers
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
 RANDOM = frozenset({"rng", "rng-bit-generator", "rng-get-and-update-state"})
 """Operators of which two runs give two results."""
-
-
-@dataclass(frozen=True)
-class Test:
-    """What running an alternative has shown; ``agrees`` is None where it could not be run."""
-
-    agrees: bool | None
-    what: str
 
 
 def why_not_run(module: HloModule) -> str:
@@ -49,15 +42,23 @@ def test_alternatives(
     if reason:
         return [Test(None, reason)] * len(graph)
     found: list[Test | None] = [None] * len(graph)
-    here = [n for n, a in enumerate(graph.alternatives) if _is_exposable(graph, n) and a.computation == module.program.entry]
-    if here:
+    numbers = value_numbers(graph, session.values)
+    here = [n for n, a in enumerate(graph.alternatives) if a.computation == program_entry(module) and _is_exposable(graph, n)]
+    for number in here:
+        alternative = graph.alternatives[number]
+        found[number] = session.values.lookup(numbers[alternative.value], numbers[alternative.replacement])
+    open_ones = [number for number in here if found[number] is None]
+    if open_ones:
         try:
-            for number, own in zip(here, _exposed_tests(session, module, graph, here, seed, draws), strict=True):
+            for number, own in zip(open_ones, _exposed_tests(session, graph, open_ones, seed, draws), strict=True):
+                alternative = graph.alternatives[number]
+                session.values.record(numbers[alternative.value], numbers[alternative.replacement], own)
                 found[number] = own
         except XlaError as error:
-            for number in here:
+            for number in open_ones:
                 found[number] = Test(None, str(error))
     rest = [number for number, own in enumerate(found) if own is None or own.agrees is None]
+    module = module if graph.program is module.program else module.replaced(graph.program)
     for number, own in zip(rest, _applied_tests(session, module, graph, rest, seed, draws), strict=True):
         found[number] = own
     return [own or Test(None, "not run") for own in found]
@@ -103,9 +104,13 @@ def _with_result(signature: bytes, shape: bytes) -> bytes:
     return write_fields((n, w, shape) if n == 2 else (n, w, v) for n, w, v in read_fields(signature))
 
 
+def program_entry(module: HloModule) -> str:
+    """The name of the entry computation."""
+    return module.program.entry
+
+
 def _exposed_tests(
     session: Session,
-    module: HloModule,
     graph: AlternativeGraph,
     numbers: Sequence[int],
     seed: int,
