@@ -222,9 +222,7 @@ def _live(computation: Computation) -> set[str]:
     return set(ordered(computation.instructions, [computation.root])) | {i.name for i in computation.parameters()}
 
 
-def merged(
-    program: Program, graphs: Sequence[AlternativeGraph]
-) -> tuple[AlternativeGraph, list[tuple[int, int]]]:
+def merged(program: Program, graphs: Sequence[AlternativeGraph]) -> tuple[AlternativeGraph, list[tuple[int, int]]]:
     """The alternatives of several graphs of one program in one graph, and where each comes from: graph and number.
 
     Alternatives that an earlier graph has too are left out.

@@ -16,13 +16,14 @@ from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction,
 from rewright.env.hlo.shapes import array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field, text, write_fields
 from rewright.env.module import HloModule
+from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
-MOVEMENT = frozenset("parameter reshape broadcast slice transpose concatenate reverse copy bitcast".split())
+MOVEMENT = words("parameter reshape broadcast slice transpose concatenate reverse copy bitcast")
 _DEPTHS = (1, 2, 3, 5)
 _MOST_INSTRUCTIONS = 60
 
@@ -72,7 +73,9 @@ def neighbourhood(graph: AlternativeGraph, number: int, depth: int) -> tuple[Gra
     instructions: dict[str, Instruction] = {**computation.instructions, **pool}
     inside = _inside(instructions, pool, (alternative.value, alternative.replacement), depth)
     if len(inside) > _MOST_INSTRUCTIONS:
-        raise RewrightError(f"its neighbourhood has {len(inside)} instructions, and at most {_MOST_INSTRUCTIONS} are read")
+        raise RewrightError(
+            f"its neighbourhood has {len(inside)} instructions, and at most {_MOST_INSTRUCTIONS} are read"
+        )
     everything = {**graph.program.computations, **graph.computations}
     cut = _retyped(_cut(instructions, inside, (alternative.value, alternative.replacement)))
     sides = [_side(graph.program, everything, cut, name) for name in (alternative.value, alternative.replacement)]
@@ -138,9 +141,7 @@ def _retyped(cut: dict[str, Instruction]) -> dict[str, Instruction]:
     return {name: i.with_field(SHAPE, BYTES, array("f32", shapes[name].sizes)) for name, i in cut.items()}
 
 
-def _side(
-    program: Program, everything: Mapping[str, Computation], cut: dict[str, Instruction], root: str
-) -> HloModule:
+def _side(program: Program, everything: Mapping[str, Computation], cut: dict[str, Instruction], root: str) -> HloModule:
     parameters = sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)
     names = [i.name for i in parameters]
     order = ordered(cut, [*names, root])

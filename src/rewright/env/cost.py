@@ -9,12 +9,13 @@ from math import prod
 from rewright.env.hlo.program import Computation, Instruction, Program, called_first
 from rewright.env.hlo.shapes import read_shape
 from rewright.env.hlo.wire import BYTES, integers, message, read_fields
+from rewright.env.words import words
 
-FREE = frozenset("parameter constant tuple get-tuple-element bitcast after-all iota partition-id replica-id".split())
+FREE = words("parameter constant tuple get-tuple-element bitcast after-all iota partition-id replica-id")
 """Operators that need no kernel of their own, and no traffic."""
-TRANSCENDENTAL = frozenset(
+TRANSCENDENTAL = words(
     """exponential exponential-minus-one log log-plus-one logistic tanh sine cosine tan power sqrt rsqrt cbrt atan2
-    erf""".split()
+    erf"""
 )
 _FLOPS_PER_SECOND = 2e10
 _BYTES_PER_SECOND = 1e10
@@ -62,9 +63,7 @@ def computation_cost(computation: Computation, called: Mapping[str, Cost]) -> Co
     return total
 
 
-def instruction_cost(
-    instruction: Instruction, around: Mapping[str, Instruction], called: Mapping[str, Cost]
-) -> Cost:
+def instruction_cost(instruction: Instruction, around: Mapping[str, Instruction], called: Mapping[str, Cost]) -> Cost:
     """The cost of one instruction."""
     if instruction.opcode in FREE:
         return Cost()
@@ -94,7 +93,7 @@ def _flops(instruction: Instruction, elements: float, operands: list[tuple[int, 
         taps = prod(
             integers(read_fields(v), 1)[0] for n, w, v in window if n == 1 and w == BYTES and isinstance(v, bytes)
         )
-        return 2 * elements * max(taps, kernel ** 0.5)
+        return 2 * elements * max(taps, kernel**0.5)
     if instruction.opcode in ("reduce", "reduce-window", "sort", "scatter"):
         return float(sum(prod(sizes) for sizes in operands))
     if instruction.opcode in ("broadcast", "reshape", "transpose", "slice", "concatenate", "copy", "pad", "reverse"):

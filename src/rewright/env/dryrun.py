@@ -9,7 +9,7 @@ from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merged
 from rewright.env.module import HloModule
 from rewright.env.session import Change, Session
 from rewright.env.sites import Granularity, split
-from rewright.env.testing import test_alternatives
+from rewright.env.testing import run_alternatives
 from rewright.env.values import Test
 
 _MOST_ROUNDS = 3
@@ -51,7 +51,9 @@ def dry_run(
     """
     firsts = [changes[0] for name in passes if (changes := session.early_changes(module, name))]
     # Every import gives the same names; a pass that has no name itself could still have changed something before.
-    firsts = [change for change in firsts if change.before.program.computations == firsts[0].before.program.computations]
+    firsts = [
+        change for change in firsts if change.before.program.computations == firsts[0].before.program.computations
+    ]
     if not firsts:
         base = session.canonical(module)
         return DryRun(base, AlternativeGraph(base.program), ())
@@ -76,7 +78,7 @@ def dry_change(
     plain = graph = split(before, after, provenance, granularity)
     if not tested or not len(graph):
         return DryRun(change.before, graph, ())
-    first = tests = tuple(test_alternatives(session, change.before, graph, seed))
+    first = tests = tuple(run_alternatives(session, change.before, graph, seed))
     renamed: set[tuple[str, str]] = set()
     for _ in range(_MOST_ROUNDS):
         refuted = [graph.alternatives[n] for n, own in enumerate(tests) if own.agrees is False]
@@ -87,7 +89,7 @@ def dry_change(
             break
         renamed |= users
         graph = split(before, after, provenance, granularity, renamed)
-        tests = tuple(test_alternatives(session, change.before, graph, seed))
+        tests = tuple(run_alternatives(session, change.before, graph, seed))
     if any(own.agrees is False for own in tests):
         return DryRun(change.before, plain, first)
     return DryRun(change.before, graph, tests)

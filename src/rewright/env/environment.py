@@ -73,7 +73,8 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         if actions not in ("sequential", "vector", "passes"):
             raise RewrightError(f"there are no actions {actions!r:.40}; choose sequential, vector or passes")
         self.passes = tuple(XlaPass(name).name for name in passes)
-        self.reward, self.actions, self.observation, self.render_mode = reward, actions, observation, render_mode
+        self.reward: Reward = reward
+        self.actions, self.observation, self.render_mode = actions, observation, render_mode
         self.most_alternatives, self.most_choices, self.most_steps = most_alternatives, most_choices, most_steps
         largest = max(module.instruction_count for module in self.modules)
         self.most_nodes = most_nodes or 2 * largest + most_alternatives + 64
@@ -137,10 +138,11 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         if "hlo" in given:
             original = self._module(given["hlo"])
         else:
-            number = given.get("module", 0 if len(self.modules) == 1 else int(self.np_random.integers(len(self.modules))))
-            if not isinstance(number, (int, np.integer)) or not 0 <= number < len(self.modules):
+            drawn = 0 if len(self.modules) == 1 else int(self.np_random.integers(len(self.modules)))
+            number: object = given.get("module", drawn)
+            if not isinstance(number, int) or not 0 <= number < len(self.modules):
                 raise RewrightError(f"there is no module {number!r:.40}; there are {len(self.modules)}")
-            original = self.modules[int(number)]
+            original = self.modules[number]
         self._episode = Episode(self.session, original, self.settings)
         self._steps, self._ended = 0, False
         self._baseline = max(static_cost(self.session, self._episode.run.module, self.reward), 1e-12)
@@ -180,7 +182,12 @@ class HloRewrite(gymnasium.Env[Any, Any]):
 
     def measure(self, rounds: int = 30) -> Measurement:
         """The run time of the module as chosen against the module before any choice, each compiled as it is."""
-        return measure(self.session, self.episode.past[0].run.module if self.episode.past else self.episode.run.module, self.episode.current, rounds)
+        return measure(
+            self.session,
+            self.episode.past[0].run.module if self.episode.past else self.episode.run.module,
+            self.episode.current,
+            rounds,
+        )
 
     # --- actions
 
@@ -208,7 +215,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         slots = episode.run.graph.slots
         if len(action) < len(slots[: self.most_alternatives]):
             raise _Masked(f"{len(action)} choices for {len(slots)} slots")
-        for slot, choice in zip(slots[: self.most_alternatives], action.tolist(), strict=False):
+        for slot, choice in zip(slots[: self.most_alternatives], map(int, action), strict=False):
             if 0 < choice <= len(slot):
                 episode.choose(slot[choice - 1])
         if not episode.chosen:
@@ -269,7 +276,11 @@ class HloRewrite(gymnasium.Env[Any, Any]):
             "round": len(episode.past),
             "cost": episode.cost.seconds,
             "instructions": episode.current.instruction_count,
-            "left_out": max(len(episode.run.graph.slots if self.actions == "vector" else episode.run.graph.alternatives) - self.most_alternatives, 0),
+            "left_out": max(
+                len(episode.run.graph.slots if self.actions == "vector" else episode.run.graph.alternatives)
+                - self.most_alternatives,
+                0,
+            ),
         }
 
     def features(self) -> GraphFeatures:

@@ -15,7 +15,7 @@ from rewright.env.hlo.program import Cycle
 from rewright.env.module import HloModule
 from rewright.env.session import Session
 from rewright.env.sites import Granularity
-from rewright.env.testing import test_modules
+from rewright.env.testing import compare_modules
 from rewright.env.values import Test
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
@@ -133,7 +133,7 @@ class Episode:
 
     def validate(self, seed: int = 0) -> Test:
         """Whether the module as chosen gives the outputs of the original on random inputs."""
-        return test_modules(self.session, self.session.canonical(self.original), self.current, seed)
+        return compare_modules(self.session, self.session.canonical(self.original), self.current, seed)
 
     # --- trajectories
 
@@ -181,4 +181,6 @@ def _repeat(episode: Episode, rounds: Sequence[Sequence[int]]) -> None:
             episode.next_round()
         for choice in choices:
             if not episode.choose(choice):
-                raise RewrightError(f"choice {choice} of round {number} cannot be made; the trajectory is from another jaxlib")
+                raise RewrightError(
+                    f"choice {choice} of round {number} cannot be made; the trajectory is from another jaxlib"
+                )

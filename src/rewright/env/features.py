@@ -16,9 +16,10 @@ import numpy as np
 from rewright.env.alternatives import ROOT, AlternativeGraph
 from rewright.env.hlo.program import Instruction
 from rewright.env.hlo.shapes import NUMBERS, Shape, read_shape
+from rewright.env.words import ordered_words
 
 Array = np.ndarray[Any, Any]
-OPCODES = tuple(
+OPCODES = ordered_words(
     """parameter constant iota add subtract multiply divide maximum minimum power and or xor not negate abs sign
     exponential exponential-minus-one log log-plus-one logistic tanh tan sine cosine sqrt rsqrt cbrt floor ceil
     round-nearest-afz round-nearest-even remainder compare select clamp convert bitcast bitcast-convert is-finite
@@ -31,7 +32,7 @@ OPCODES = tuple(
     reduce-scatter all-to-all collective-permute collective-broadcast all-reduce-start all-reduce-done
     all-gather-start all-gather-done collective-permute-start collective-permute-done async-start async-update
     async-done copy-start copy-done infeed outfeed send send-done recv recv-done partition-id replica-id
-    alternatives unknown""".split()
+    alternatives unknown"""
 )
 """Names of operators by their number in the features; numbers of later versions are only added at the end."""
 _NUMBER = {name: number for number, name in enumerate(OPCODES)}
@@ -121,9 +122,7 @@ class _Features:
                 self.groups.append(share)
                 self.attributes.append(_integer_attributes(instruction))
                 users = len(computation.users.get(own, ()))
-                self.rows.append(
-                    self._row(instruction, number, fused, users, own == computation.root, [*everything])
-                )
+                self.rows.append(self._row(instruction, number, fused, users, own == computation.root, [*everything]))
 
     def _row(
         self,
@@ -188,7 +187,9 @@ class _Features:
             self.rows.append([*row, shape.elements, shape.bytes, 0, 1, 1 + len(slot)])
             choices = [first.value, *(self.graph.alternatives[number].replacement for number in slot)]
             for index, choice in enumerate(choices):
-                self.edges.append((self.places[name, choice], place, index, 3, read_shape(_find([own, pool], choice).shape)))
+                self.edges.append(
+                    (self.places[name, choice], place, index, 3, read_shape(_find([own, pool], choice).shape))
+                )
             for user in sorted(users - {ROOT}):
                 self.edges.append((place, self.places[name, user], -1, 3, shape))
         return found

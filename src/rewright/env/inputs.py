@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -27,9 +28,8 @@ _EDGE_INTEGERS = (0, 1, -1, 2, 7, 8, 31, 32, 33, 63, 64)
 def dtype_of(shape: Shape) -> np.dtype[Any]:
     """The numpy dtype of an array; raises RewrightError where there is none."""
     if shape.element == "bf16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
+        types: Any = import_module("ml_dtypes")
+        return np.dtype(types.bfloat16)
     if shape.element not in _DTYPES:
         raise RewrightError(f"inputs of {shape} cannot be drawn; give the module inputs of numbers")
     return np.dtype(_DTYPES[shape.element])

@@ -20,9 +20,7 @@ class HloModule:
     signature that XLA imports in its place.
     """
 
-    def __init__(
-        self, source: bytes | Program, late: bool = False, entrance: bytes | None = None
-    ) -> None:
+    def __init__(self, source: bytes | Program, late: bool = False, entrance: bytes | None = None) -> None:
         self._source = source
         self.late = late
         self.entrance = entrance

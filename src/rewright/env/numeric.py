@@ -56,9 +56,7 @@ def compare(before: Array, after: Array, reference: Array | None = None) -> Agre
     return Agreement(bool(np.all(excused)) and difference <= allowed, difference, allowed)
 
 
-def worst(
-    before: Sequence[Array], after: Sequence[Array], references: Sequence[Array] | None = None
-) -> Agreement:
+def worst(before: Sequence[Array], after: Sequence[Array], references: Sequence[Array] | None = None) -> Agreement:
     """The agreement of the values that agree least; one of no arrays is equal."""
     found = Agreement(True, 0.0, 0.0)
     for place, (old, new) in enumerate(zip(before, after, strict=True)):

@@ -31,7 +31,9 @@ def picture(graph: AlternativeGraph, chosen: Collection[int] = ()) -> str:
             colour, width = ("#c33", 3) if taken else ("#39c", 1)
             lines.append(_edge(places, alternative.replacement, user, colour, width, not taken))
     boxes = [_box(places[name], i, name in pool) for name, i in everything.items()]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" font-family="monospace" font-size="10">'
+    size_of = f'width="{size[0]}" height="{size[1]}"'
+    font = 'font-family="monospace" font-size="10"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size_of} {font}>'
     return "\n".join([head, *lines, *boxes, "</svg>"])
 
 

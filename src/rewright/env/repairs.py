@@ -172,9 +172,7 @@ def _word(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _with_scratch(
-    operands: list[Shape], lines: list[str], found: list[tuple[Shape, str]], results: list[Shape]
-) -> str:
+def _with_scratch(operands: list[Shape], lines: list[str], found: list[tuple[Shape, str]], results: list[Shape]) -> str:
     """The module with zeros for status codes and scratch buffers."""
     more = list(found)
     for place in range(len(found), len(results)):

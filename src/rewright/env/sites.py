@@ -114,17 +114,14 @@ class _Split:
             names[name] = fresh
         return names
 
-    def _same(
-        self, before: Computation, old: Instruction, new: Instruction, theirs: Mapping[str, Instruction]
-    ) -> bool:
+    def _same(self, before: Computation, old: Instruction, new: Instruction, theirs: Mapping[str, Instruction]) -> bool:
         """Whether an instruction computes the same thing of operands of the same shapes."""
         if old.opcode == "parameter" and new.opcode == "parameter":
             return old.parameter == new.parameter
         if old.meaning != new.meaning or len(old.operands) != len(new.operands):
             return False
         return all(
-            before.instructions[a].shape == theirs[b].shape
-            for a, b in zip(old.operands, new.operands, strict=True)
+            before.instructions[a].shape == theirs[b].shape for a, b in zip(old.operands, new.operands, strict=True)
         )
 
     def _record(

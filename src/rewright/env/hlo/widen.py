@@ -15,7 +15,9 @@ _F32S, _F64S = 8, 9
 def widened(program: Program) -> Program:
     """The program in float64; numbers of other dtypes stay."""
     computations = {name: _computation(c) for name, c in program.computations.items()}
-    fields = tuple((n, w, _signature(v)) if n == 4 and isinstance(v, bytes) else (n, w, v) for n, w, v in program.fields)
+    fields = tuple(
+        (n, w, _signature(v)) if n == 4 and isinstance(v, bytes) else (n, w, v) for n, w, v in program.fields
+    )
     return replace(program, computations=computations, fields=fields)
 
 

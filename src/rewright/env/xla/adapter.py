@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from rewright.env.xla.names import HOOK
 from rewright.ir.errors import RewrightError
 
 SUPPORTED = ((0, 10), (0, 11))
@@ -160,7 +159,7 @@ class Adapter:
     def trace(self, proto: bytes, disabled: str, only: str = ".*") -> tuple[list[Step], bytes]:
         """The module before all passes and after every pass that changed it, and the module at the end."""
         folder = tempfile.mkdtemp(prefix="rewright-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-        flags = {
+        flags: dict[str, Any] = {
             "xla_dump_to": folder,
             "xla_dump_hlo_as_proto": True,
             "xla_dump_hlo_pass_re": only,
@@ -201,7 +200,8 @@ class Adapter:
         ``quick`` spends as little as possible on machine code.
         """
         if exact is None:
-            flags = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True} if quick else {}
+            cheap: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+            flags = cheap if quick else {}
             executable = self._compile(self._entrance(proto), "", xla_disable_hlo_passes=disabled, **flags)
         else:
             executable = self._compile(self._entrance(proto), "swap", swap=exact)

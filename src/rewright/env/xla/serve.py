@@ -6,7 +6,7 @@ import os
 import pickle
 import struct
 import sys
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from rewright.env.xla.adapter import Adapter
 from rewright.ir.errors import RewrightError
@@ -14,7 +14,7 @@ from rewright.ir.errors import RewrightError
 HEADER = struct.Struct("<Q")
 
 
-def send(stream: BinaryIO, value: object) -> None:
+def send(stream: IO[bytes], value: object) -> None:
     """Write one value."""
     data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(HEADER.pack(len(data)))
@@ -22,7 +22,7 @@ def send(stream: BinaryIO, value: object) -> None:
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> Any:
+def receive(stream: IO[bytes]) -> Any:
     """Read one value; raises EOFError where the other side is gone."""
     header = stream.read(HEADER.size)
     if len(header) < HEADER.size:

@@ -62,7 +62,7 @@ class Worker:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         code = "import sys; sys.path[:] = sys.argv[1:]; from rewright.env.xla.serve import main; main()"
         surroundings = os.environ | {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
         process = subprocess.Popen(
