@@ -36,7 +36,8 @@ def test_data_movement_is_proved_for_dtypes_that_the_ir_does_not_have(xla: Sessi
     run = _pair(
         xla,
         head
-        + "a = u32[6,4] transpose(x), dimensions={1,0} b = u32[4,6] transpose(a), dimensions={1,0} ROOT r = u32[4,6] not(b) }",
+        + "a = u32[6,4] transpose(x), dimensions={1,0} b = u32[4,6] transpose(a), dimensions={1,0} "
+        + "ROOT r = u32[4,6] not(b) }",
         head + "c = u32[4,6] copy(x) ROOT r = u32[4,6] not(c) }",
     )
     proof = prove_alternative(run.graph, 0)

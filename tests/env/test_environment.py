@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,8 +20,8 @@ from tests.env.modules import LOOP, RATES
 
 
 @pytest.fixture
-def env(xla: Session) -> Iterator[HloRewrite]:
-    yield HloRewrite(xla.parse(RATES), session=xla, most_alternatives=8)
+def env(xla: Session) -> HloRewrite:
+    return HloRewrite(xla.parse(RATES), session=xla, most_alternatives=8)
 
 
 @pytest.mark.parametrize("actions", ["sequential", "vector", "passes"])

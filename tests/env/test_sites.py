@@ -57,7 +57,7 @@ def test_a_use_at_a_time(xla: Session) -> None:
 def test_a_name_that_gets_another_value_is_told_apart(xla: Session) -> None:
     before = xla.parse("""HloModule m
     ENTRY main { x = f32[4] parameter(0) n = f32[4] negate(x) e = f32[4] abs(n) ROOT r = f32[4] add(e, x) }""")
-    # The pass wrote abs(x) under the name e, which is the same value, and x - (-e) for the sum, with n for another value.
+    # The pass wrote abs(x) under the name e, and x - (-e) for the sum: n is the name of another value now.
     after = xla.parse("""HloModule m
     ENTRY main { x = f32[4] parameter(0) e = f32[4] abs(x) n = f32[4] negate(e) ROOT r = f32[4] subtract(x, n) }""")
     run = dry_change(xla, _change(before, after))

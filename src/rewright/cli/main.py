@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rewright.cli import commands
+from rewright.cli.env import build_env_app
 from rewright.cli.rules import build_rules_app
 from rewright.ir.errors import RewrightError
 
@@ -42,6 +43,7 @@ def build_app() -> typer.Typer:
     app.command("capture")(commands.capture)
     app.command("show")(commands.show)
     app.add_typer(build_rules_app(), name="rules")
+    app.add_typer(build_env_app(), name="env")
     return app
 
 

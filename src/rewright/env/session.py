@@ -181,7 +181,7 @@ class Session:
         """Compile a module and return its key.
 
         ``exact`` generates code for the module as it is: only passes that legalise run, fusions are kept. ``default``
-        runs all of XLA's passes; ``quick`` is ``exact`` with fusion, and little spent on machine code. Raises XlaError
+        runs all of XLA's passes; ``quick`` is ``exact`` with fusion and folding, and little spent on machine code. Raises XlaError
         where XLA cannot.
         """
         key = f"{mode}:{module.digest}"
@@ -200,16 +200,21 @@ class Session:
         return key
 
     def _compile(self, key: str, module: HloModule, mode: str) -> None:
+        refused = XlaError("nothing was compiled")
         if mode == "default":
             self.worker.call("compile", key, module.proto, "")
             return
         quick = mode == "quick"
-        kept = LEGALISING | {"fusion"} if quick else LEGALISING
-        try:
-            self.worker.call("compile", key, module.proto, all_but(*kept), quick=quick)
-        except XlaError:
-            # Expansions of solvers leave constants that code generation takes for folded.
-            self.worker.call("compile", key, module.proto, all_but(*kept, "constant_folding"), quick=quick)
+        # Expansions of solvers leave constants that code generation takes for folded, and crashes without.
+        folding = LEGALISING | {"constant_folding"}
+        for kept in [folding | {"fusion"}, LEGALISING] if quick else [LEGALISING, folding]:
+            try:
+                self.worker.call("compile", key, module.proto, all_but(*kept), quick=quick)
+            except XlaError as error:
+                refused = error
+            else:
+                return
+        raise refused
 
     def execute(self, module: HloModule, inputs: Sequence[Array], mode: str = "exact") -> list[Array]:
         """The outputs of a module, flat."""

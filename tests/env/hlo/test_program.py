@@ -39,7 +39,8 @@ def test_the_proto_keeps_the_sign_of_zero_and_the_text_loses_it(xla: Session) ->
 
 
 def test_dead_code_goes_and_parameters_stay(xla: Session) -> None:
-    source = "HloModule dead\nENTRY main { x = f32[4] parameter(0) y = f32[4] negate(x) ROOT z = f32[4] constant({1,2,3,4}) }"
+    source = """HloModule dead
+    ENTRY main { x = f32[4] parameter(0) y = f32[4] negate(x) ROOT z = f32[4] constant({1,2,3,4}) }"""
     assert set(pruned(xla.parse(source).program).main.instructions) == {"x", "z"}
 
 
