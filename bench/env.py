@@ -130,18 +130,21 @@ def speed(session: Session, title: str, module: HloModule, steps: int, tested: b
     env.reset(seed=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     done, rounds, started = 0, 0, time.perf_counter()
+    processor = time.process_time() + session.worker.call("processor_seconds")
     while done < steps:
         mask = env.action_masks().astype(bool)
         choices = np.flatnonzero(mask[:-2])
         action = int(chooser.choice(choices)) if len(choices) else int(np.flatnonzero(mask)[0])
-        _, _, ended, _, info = env.step(action)
+        _, _, ended, _, _ = env.step(action)
         done += 1
+        rounds += action == env.most_alternatives
         if ended:
-            rounds += info["round"]
             env.reset(seed=done)
     seconds = time.perf_counter() - started
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
-    return [title, module.instruction_count, "yes" if tested else "no", done, rounds, f"{done / seconds:.0f}", grown]
+    processor = time.process_time() + session.worker.call("processor_seconds") - processor
+    rates = [f"{done / seconds:.0f}", f"{done / processor:.0f}"]
+    return [title, module.instruction_count, "yes" if tested else "no", done, rounds, *rates, grown]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -162,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.only != "speed":
             status = _print_coverage(coverage(session, entries, given.seconds))
         if given.only != "coverage":
-            header = ("module", "instructions", "tested", "steps", "rounds", "steps/s", "MiB more")
+            header = ("module", "instructions", "tested", "steps", "rounds", "steps/s", "per processor second", "MiB more")
             chosen = [entries[len(entries) // 2], entries[-1]]
             rows = [speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True)]
             print_table(header, rows)

@@ -181,8 +181,8 @@ class Session:
         """Compile a module and return its key.
 
         ``exact`` generates code for the module as it is: only passes that legalise run, fusions are kept. ``default``
-        runs all of XLA's passes; ``quick`` is ``exact`` with fusion and folding, and little spent on machine code. Raises XlaError
-        where XLA cannot.
+        runs all of XLA's passes; ``quick`` is ``exact`` with fusion and folding, and little
+        spent on machine code. Raises XlaError where XLA cannot.
         """
         key = f"{mode}:{module.digest}"
         if key not in self._compiled or self._compiled[key] != self.worker.started:

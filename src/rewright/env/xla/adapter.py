@@ -248,6 +248,10 @@ class Adapter:
                     seconds[place].append(time.perf_counter() - started)
         return seconds
 
+    def processor_seconds(self) -> float:
+        """Processor time that this process has used, in all its threads."""
+        return time.process_time()
+
     def abort(self) -> None:
         """End the process at once, as a failed check inside XLA does; for tests of what survives it."""
         os.abort()
