@@ -271,6 +271,7 @@ def _renamed(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:
             a,
             replacement=names.get(a.computation, {}).get(a.replacement, a.replacement),
             new=tuple(names[a.computation][n] for n in a.new),
+            uses=tuple(replace(u, user=names.get(a.computation, {}).get(u.user, u.user)) for u in a.uses),
         )
         for a in graph.alternatives
     )

@@ -138,6 +138,7 @@ class _Split:
             operands = tuple(names[o] for o in instruction.operands)
             controls = tuple(names[c] for c in instruction.controls)
             new[names[name]] = replace(instruction, name=names[name], operands=operands, controls=controls)
+        self._cut(before, new, pairs)
         used: set[str] = set()
         for (value, replacement, _), uses in pairs.items():
             needs = _needs(replacement, new)
@@ -145,6 +146,37 @@ class _Split:
             own = Alternative(before.name, value, replacement, tuple(uses), self.provenance, needs)
             self.alternatives.append(own)
         self.pool[before.name] = {name: new[name] for name in new if name in used}
+
+
+    def _cut(
+        self,
+        before: Computation,
+        new: dict[str, Instruction],
+        pairs: Mapping[tuple[str, str, Use | None], list[Use]],
+    ) -> None:
+        """Let new instructions read the values that others of them replace: one more use of those, and sites stand
+        on their own. Only where the value comes before all that the new instruction is for."""
+        places = {name: place for place, name in enumerate(before.instructions)}
+        end = len(places)
+        limits: dict[str, int] = {}
+        for (_, replacement, _), uses in pairs.items():
+            first = min(end if use.user == ROOT else places[use.user] for use in uses)
+            for name in _needs(replacement, new):
+                limits[name] = min(limits.get(name, end), first)
+        replaced = {key[1]: key for key in pairs if key[1] in new}
+        found: list[tuple[list[Use], Use]] = []
+        for name, limit in limits.items():
+            operands = list(new[name].operands)
+            for index, operand in enumerate(operands):
+                key = replaced.get(operand)
+                if key is None or places[key[0]] >= limit:
+                    continue
+                if before.instructions[key[0]].shape == new[operand].shape:
+                    operands[index] = key[0]
+                    found.append((pairs[key], Use(name, index)))
+            new[name] = replace(new[name], operands=tuple(operands))
+        for uses, use in found:
+            uses.append(use)
 
 
 def _needs(start: str, new: Mapping[str, Instruction]) -> tuple[str, ...]:
