@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-captured bench-optimize bench-rules bench-ir clean
+.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-captured bench-optimize bench-rules bench-ir clean bench-env
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -32,6 +32,7 @@ help:
 	@echo "make bench-optimize  fused kernels for variants of attention beside other compilers, as a table"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
+	@echo "make bench-env     what XLA's passes do site by site, what is proved, steps per second; HLO=folder"
 	@echo "make clean         removes what the other targets made"
 
 $(VENV)/.created:
@@ -45,11 +46,11 @@ $(VENV)/.torch: $(VENV)/.created
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
-	$(PIP) --editable '.[torch,zoo]'
+	$(PIP) --editable '.[torch,zoo,env]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) --editable '.[torch,zoo,dev,docs]'
+	$(PIP) --editable '.[torch,zoo,env,dev,docs]'
 	@touch $@
 
 demo: $(VENV)/.run
@@ -98,6 +99,9 @@ bench-rules: $(VENV)/.dev
 
 bench-ir: $(VENV)/.dev
 	@$(BIN)/python -m bench.ir
+
+bench-env: $(VENV)/.dev
+	@$(BIN)/python -m bench.env $(HLO)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

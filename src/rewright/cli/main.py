@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rewright.cli import commands
 from rewright.cli.optimize import optimize
+from rewright.cli.env import build_env_app
 from rewright.cli.rules import build_rules_app
 from rewright.ir.errors import RewrightError
 
@@ -44,6 +45,7 @@ def build_app() -> typer.Typer:
     app.command("capture")(commands.capture)
     app.command("show")(commands.show)
     app.add_typer(build_rules_app(), name="rules")
+    app.add_typer(build_env_app(), name="env")
     return app
 
 

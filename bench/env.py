@@ -1,0 +1,194 @@
+"""What the environment does with a folder of modules: coverage of passes, and steps per second: ``make bench-env``.
+
+Coverage: every run of every pass in XLA's own pipeline is split into sites. With all sites chosen the result must be
+XLA's (fingerprints after dead-code elimination), and random subsets must give the outputs of the original.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from bench.tables import print_table
+from rewright.env.dryrun import DryRun, dry_change, dry_run
+from rewright.env.environment import HloRewrite
+from rewright.env.evidence import evidence_for
+from rewright.env.module import HloModule
+from rewright.env.passes import AFTER_LAYOUTS
+from rewright.env.repairs import runnable
+from rewright.env.session import Change, Session
+from rewright.env.testing import compare_modules
+from rewright.ir.errors import RewrightError
+
+LATE = (AFTER_LAYOUTS, "after_layout_assignment", "HLO_passes_after_layout_assignment")
+"""Pipelines whose modules do not enter XLA again: their sites are proved, or not known."""
+MOST_ELEMENTS = 500_000
+"""Elements of the inputs of a module whose sites are run; those of larger ones are proved, or not known."""
+SOUND = ("algsimp", "cse", "reshape-mover", "constant_folding", "simplify-while-loops", "call-inliner")
+
+
+@dataclass
+class Row:
+    """One line of the coverage table."""
+
+    modules: set[str] = field(default_factory=set[str])
+    steps: int = 0
+    same: int = 0
+    sites: int = 0
+    evidence: Counter[str] = field(default_factory=Counter[str])
+
+
+@dataclass
+class Coverage:
+    """The table, and what has to be listed below it."""
+
+    rows: dict[str, Row] = field(default_factory=dict[str, Row])
+    exceptions: list[str] = field(default_factory=list[str])
+    subsets: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, session: Session, title: str, change: Change, number: int, seconds: float) -> None:
+        """One run of a pass: is all of it XLA's result, and what is known of each site."""
+        small = sum(shape.elements for shape in change.before.parameter_shapes()) <= MOST_ELEMENTS
+        run = dry_change(session, change, tested=small and change.pipeline not in LATE)
+        row = self.rows.setdefault(change.name, Row())
+        row.modules.add(title)
+        row.steps += 1
+        row.sites += len(run)
+        everything = HloModule(run.graph.apply(range(len(run))))
+        if session.fingerprint(everything) == session.fingerprint(change.after.pruned()):
+            row.same += 1
+        else:
+            self.exceptions.append(f"{title}, step {number} {change.name}: {len(run)} sites; {_reason(change)}")
+        for site in range(len(run)):
+            test = run.tests[site] if run.tests else None
+            own = evidence_for(run.graph, site, test, seconds)
+            row.evidence[own.status] += 1
+            if own.status == "refuted":
+                self.exceptions.append(f"{title}, step {number} {change.name}, site {site}: {own}")
+
+
+def _reason(change: Change) -> str:
+    before = {name: i.shape for name, i in change.before.program.main.instructions.items() if i.opcode == "parameter"}
+    after = {name: i.shape for name, i in change.after.program.main.instructions.items() if i.opcode == "parameter"}
+    return "layouts of parameters change" if before != after else "differs"
+
+
+def modules(session: Session, folder: Path, most: int) -> list[tuple[str, HloModule]]:
+    """The modules of a folder that are small enough, smallest first."""
+    found: list[tuple[str, HloModule]] = []
+    for path in sorted(folder.rglob("*.txt")):
+        module = runnable(session, session.load(path))
+        if module.instruction_count <= most:
+            found.append((f"{path.parent.name}/{path.stem}", module))
+    return sorted(found, key=lambda entry: entry[1].instruction_count)
+
+
+def coverage(session: Session, entries: Sequence[tuple[str, HloModule]], seconds: float) -> Coverage:
+    """The coverage of all runs of all passes."""
+    found, started = Coverage(), time.perf_counter()
+    for title, module in entries:
+        try:
+            for number, change in enumerate(session.changes(module)):
+                found.add(session, title, change, number, seconds)
+            _subsets(session, found, title, module)
+        except RewrightError as error:
+            found.exceptions.append(f"{title}: {error}")
+        seconds_so_far = time.perf_counter() - started
+        print(f"{title}: {module.instruction_count} instructions, {seconds_so_far:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def _subsets(session: Session, found: Coverage, title: str, module: HloModule) -> None:
+    """Random halves of the sites of a dry run, executed."""
+    run = dry_run(session, module, SOUND)
+    if not len(run):
+        return
+    chooser = random.Random(0)
+    for _ in range(3):
+        found.subsets[_subset(session, run, chooser)] += 1
+
+
+def _subset(session: Session, run: DryRun, chooser: random.Random) -> str:
+    chosen: list[int] = []
+    for number in range(len(run)):
+        if chooser.random() < 0.5 and run.offered[number] and run.graph.applicable(chosen)[number]:
+            chosen.append(number)
+    own = compare_modules(session, run.module, run.apply(chosen))
+    return "equal" if own.agrees else "different"
+
+
+def speed(session: Session, title: str, module: HloModule, steps: int, tested: bool) -> list[object]:
+    """Steps per second of a policy that chooses at random and starts a round where nothing is left to choose."""
+    env = HloRewrite(module, session=session, tested=tested, most_steps=10**9)
+    chooser = np.random.default_rng(0)
+    env.reset(seed=0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    done, rounds, started = 0, 0, time.perf_counter()
+    processor = time.process_time() + session.worker.call("processor_seconds")
+    while done < steps:
+        mask = env.action_masks().astype(bool)
+        choices = np.flatnonzero(mask[:-2])
+        action = int(chooser.choice(choices)) if len(choices) else int(np.flatnonzero(mask)[0])
+        _, _, ended, _, _ = env.step(action)
+        done += 1
+        rounds += action == env.most_alternatives
+        if ended:
+            env.reset(seed=done)
+    seconds = time.perf_counter() - started
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    processor = time.process_time() + session.worker.call("processor_seconds") - processor
+    rates = [f"{done / seconds:.0f}", f"{done / processor:.0f}"]
+    return [title, module.instruction_count, "yes" if tested else "no", done, rounds, *rates, grown]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables; the status is 1 where a site is refuted or a result is not XLA's for no known reason."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("../shared/data/hlo"))
+    parser.add_argument("--most", type=int, default=800, help="instructions of a module at most")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=0.3, help="for one proof")
+    parser.add_argument("--only", choices=("coverage", "speed"))
+    given = parser.parse_args(arguments)
+    status = 0
+    with Session() as session:
+        entries = modules(session, given.folder, given.most)
+        if not entries:
+            print(f"bench.env: {given.folder} holds no HLO text; name a folder", file=sys.stderr)
+            return 3
+        if given.only != "speed":
+            status = _print_coverage(coverage(session, entries, given.seconds))
+        if given.only != "coverage":
+            header = ("module", "instructions", "tested", "steps", "rounds", "steps/s", "per processor second", "MiB more")
+            chosen = [entries[len(entries) // 2], entries[-1]]
+            rows = [speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True)]
+            print_table(header, rows)
+    return status
+
+
+def _print_coverage(found: Coverage) -> int:
+    header = ("pass", "modules", "steps", "all = XLA's", "sites", "proved", "tested", "refuted", "unknown")
+    rows = [
+        [name, len(row.modules), row.steps, row.same, row.sites]
+        + [row.evidence[status] for status in ("proved", "tested", "refuted", "unknown")]
+        for name, row in sorted(found.rows.items(), key=lambda entry: -entry[1].sites)
+    ]
+    print_table(header, rows)
+    print(f"random halves of the sites of a dry run: {dict(found.subsets)}")
+    for line in found.exceptions:
+        print(f"exception: {line}")
+    unexplained = [line for line in found.exceptions if "layouts of parameters" not in line]
+    return int(bool(unexplained) or found.subsets["different"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""``rewright env``: what XLA's passes would do to a module, to be chosen by hand or by an agent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from rewright.env.agents import AGENTS
+from rewright.env.episode import Episode, Settings
+from rewright.env.evidence import Evidence, describe, evidence_for
+from rewright.env.repairs import runnable
+from rewright.env.rewards import measure
+from rewright.env.session import Session
+from rewright.ir.errors import RewrightError
+
+DEFAULT = "algsimp,cse,reshape-mover,constant_folding"
+_HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, q: quit"
+
+Passes = Annotated[str, typer.Option(metavar="NAMES", help="Passes of XLA:CPU, separated by commas.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="HLO text, HloModuleProto (.pb) or StableHLO (.mlir).")]
+
+
+def build_env_app() -> typer.Typer:
+    """The commands below ``rewright env``."""
+    app = typer.Typer(help="Rewrites of an HLO module as alternatives to choose.", rich_markup_mode=None)
+    app.command("passes")(passes)
+    app.command("play")(play)
+    app.command("compare")(compare)
+    return app
+
+
+def passes(path: File) -> int:
+    """List what each pass of XLA:CPU's pipeline does to a module."""
+    with Session() as session:
+        module = runnable(session, session.load(path))
+        print(f"{module.name}: {module.instruction_count} instructions")
+        for change in session.changes(module):
+            before, after = change.before.instruction_count, change.after.instruction_count
+            where = f"{change.pipeline}, iteration {change.iteration}"
+            print(f"{change.name:32} {before:5} -> {after:5} instructions  [{where}]")
+    return 0
+
+
+def play(path: File, names: Passes = DEFAULT) -> int:
+    """Choose rewrites one by one: list them, choose, see cost and proof, undo."""
+    with Session() as session:
+        module = runnable(session, session.load(path))
+        states = [Episode(session, module, Settings(_split(names)))]
+        start = states[0].cost.seconds
+        print(_HELP)
+        while True:
+            print(_screen(states[-1], start))
+            line = sys.stdin.readline()
+            word = line.strip()
+            if not line or word == "q":
+                return 0
+            try:
+                _turn(states, word)
+            except RewrightError as error:
+                print(f"no: {error}")
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _screen(episode: Episode, start: float) -> str:
+    mask = episode.mask()
+    lines = [
+        f"{'x' if n in episode.chosen else ' ' if mask[n] else '-'} {n:3} {describe(a)}"
+        for n, a in enumerate(episode.run.graph.alternatives)
+    ]
+    share = 100 * episode.cost.seconds / max(start, 1e-12)
+    size = episode.current.instruction_count
+    lines.append(f"round {len(episode.past)}: {size} instructions, {share:.1f}% of the estimated cost")
+    return "\n".join(lines)
+
+
+def _turn(states: list[Episode], word: str) -> None:
+    episode = states[-1]
+    other = episode.fork()
+    if word == "u":
+        if len(states) > 1:
+            states.pop()
+    elif word == "p":
+        for number in range(len(episode.run)):
+            print(f"{number:3} {_known(episode, number)}")
+    elif word == "n":
+        if not episode.chosen:
+            raise RewrightError("choose something first; the next round starts from what was chosen")
+        other.next_round()
+        states.append(other)
+    elif word.startswith("w "):
+        Path(word[2:].strip()).write_text(episode.session.text(episode.current), encoding="utf-8")
+    elif word.isdigit():
+        if not other.choose(int(word)):
+            raise RewrightError(f"alternative {word} overlaps with a choice, closes a cycle, or was refuted")
+        states.append(other)
+        print(_known(other, int(word)))
+    else:
+        raise RewrightError(_HELP)
+
+
+def _known(episode: Episode, number: int) -> Evidence:
+    test = episode.run.tests[number] if episode.run.tests else None
+    return evidence_for(episode.run.graph, number, test)
+
+
+def compare(
+    path: File,
+    names: Passes = DEFAULT,
+    rounds: Annotated[int, typer.Option(metavar="N", min=5, help="Runs of each module.")] = 30,
+    seed: int = 0,
+) -> int:
+    """Let every agent play, and measure what it chose against XLA's own decisions."""
+    with Session() as session:
+        module = runnable(session, session.load(path))
+        print("agent         cost  equal  speed-up over the module as it is (95%)")
+        for name, agent in AGENTS.items():
+            episode = Episode(session, module, Settings(_split(names)))
+            first = episode.run.module
+            end = agent(episode, np.random.default_rng(seed))
+            found = measure(session, first, end.current, rounds)
+            share = end.cost.seconds / max(first.cost.seconds, 1e-12)
+            interval = f"{found.speedup:.2f} ({found.low:.2f} to {found.high:.2f})"
+            equal = "yes" if end.validate(seed).agrees else "NO"
+            print(f"{name:12} {share:5.2f}  {equal:5}  {interval}, noise floor {found.noise:.1%}")
+    return 0

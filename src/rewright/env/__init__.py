@@ -1,0 +1,49 @@
+"""Every rewrite of an HLO module as an alternative to choose, on stock jaxlib; names are looked up at first use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rewright.env.dryrun import dry_change as dry_change
+    from rewright.env.dryrun import dry_run as dry_run
+    from rewright.env.environment import HloRewrite as HloRewrite
+    from rewright.env.episode import replay as replay
+    from rewright.env.module import HloModule as HloModule
+    from rewright.env.passes import Pipeline as Pipeline
+    from rewright.env.passes import XlaPass as XlaPass
+    from rewright.env.registration import register as register
+    from rewright.env.repairs import runnable as runnable
+    from rewright.env.session import Session as Session
+
+_HOMES = {
+    "HloModule": "rewright.env.module",
+    "HloRewrite": "rewright.env.environment",
+    "Pipeline": "rewright.env.passes",
+    "Session": "rewright.env.session",
+    "XlaPass": "rewright.env.passes",
+    "dry_change": "rewright.env.dryrun",
+    "dry_run": "rewright.env.dryrun",
+    "register": "rewright.env.registration",
+    "replay": "rewright.env.episode",
+    "runnable": "rewright.env.repairs",
+}
+__all__ = [
+    "HloModule",
+    "HloRewrite",
+    "Pipeline",
+    "Session",
+    "XlaPass",
+    "dry_change",
+    "dry_run",
+    "register",
+    "replay",
+    "runnable",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rewright.env' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

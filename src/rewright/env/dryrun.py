@@ -1,0 +1,95 @@
+"""Dry runs: what passes would do to a module, as alternatives of which each is checked before it is offered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merged
+from rewright.env.module import HloModule
+from rewright.env.session import Change, Session
+from rewright.env.sites import Granularity, split
+from rewright.env.testing import run_alternatives
+from rewright.env.values import Test
+
+_MOST_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """A module, the alternatives that passes offer for it, and what testing each has shown (none: not tested)."""
+
+    module: HloModule
+    graph: AlternativeGraph
+    tests: tuple[Test, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    @property
+    def offered(self) -> list[bool]:
+        """For each alternative whether it may be chosen: those that were refuted may not."""
+        return [test.agrees is not False for test in self.tests] if self.tests else [True] * len(self.graph)
+
+    def apply(self, choices: Sequence[int]) -> HloModule:
+        """The module with the chosen alternatives; the module itself, untouched, where none is chosen."""
+        return self.module.replaced(self.graph.apply(choices)) if choices else self.module
+
+
+def dry_run(
+    session: Session,
+    module: HloModule,
+    passes: Sequence[str],
+    granularity: Granularity = "value",
+    tested: bool = True,
+    seed: int = 0,
+) -> DryRun:
+    """The alternatives of the first iteration in which each of some passes changes a module.
+
+    ``tested`` runs every alternative on random inputs; names that XLA gave to another value are found so and told
+    apart. Raises XlaError where XLA refuses the module.
+    """
+    firsts = [changes[0] for name in passes if (changes := session.early_changes(module, name))]
+    # Every import gives the same names; a pass that has no name itself could still have changed something before.
+    firsts = [
+        change for change in firsts if change.before.program.computations == firsts[0].before.program.computations
+    ]
+    if not firsts:
+        base = session.canonical(module)
+        return DryRun(base, AlternativeGraph(base.program), ())
+    base = firsts[0].before
+    runs = [dry_change(session, change, granularity, tested, seed) for change in firsts]
+    graph, origins = merged(base.program, [run.graph for run in runs])
+    tests = tuple(runs[tag].tests[number] for tag, number in origins) if tested else ()
+    return DryRun(base, graph, tests)
+
+
+def dry_change(
+    session: Session, change: Change, granularity: Granularity = "value", tested: bool = True, seed: int = 0
+) -> DryRun:
+    """One run of a pass as alternatives; users of a replacement that is refuted count as new instructions, and so on.
+
+    XLA gives the name of a value to another one now and then: then the users of the first are told apart from what
+    has their names after the pass, until every alternative agrees. Where that does not help the pass is wrong, or not
+    to be split, and what is refuted is marked.
+    """
+    provenance = Provenance("xla", change.name, change.pipeline, change.iteration)
+    before, after = change.before.program, change.after.program
+    plain = graph = split(before, after, provenance, granularity)
+    if not tested or not len(graph):
+        return DryRun(change.before, graph, ())
+    first = tests = tuple(run_alternatives(session, change.before, graph, seed))
+    renamed: set[tuple[str, str]] = set()
+    for _ in range(_MOST_ROUNDS):
+        refuted = [graph.alternatives[n] for n, own in enumerate(tests) if own.agrees is False]
+        if not refuted:
+            return DryRun(change.before, graph, tests)
+        users = {(a.computation, use.user) for a in refuted for use in a.uses if use.user != ROOT}
+        if not users - renamed:
+            break
+        renamed |= users
+        graph = split(before, after, provenance, granularity, renamed)
+        tests = tuple(run_alternatives(session, change.before, graph, seed))
+    if any(own.agrees is False for own in tests):
+        return DryRun(change.before, plain, first)
+    return DryRun(change.before, graph, tests)

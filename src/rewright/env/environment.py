@@ -1,0 +1,399 @@
+"""The Gymnasium environment: choose rewrites of an HLO module one by one, all at once, or pass by pass."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from rewright.env.episode import Episode, Settings, replay
+from rewright.env.evidence import describe
+from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, GraphFeatures, graph_features
+from rewright.env.hlo.program import Cycle
+from rewright.env.module import HloModule
+from rewright.env.passes import XlaPass
+from rewright.env.picture import picture
+from rewright.env.repairs import runnable
+from rewright.env.rewards import REWARDS, Measurement, Reward, measure, static_cost
+from rewright.env.session import Session
+from rewright.env.sites import Granularity
+from rewright.env.values import Test
+from rewright.env.xla.worker import XlaError
+from rewright.ir.errors import RewrightError
+
+Actions = Literal["sequential", "vector", "passes"]
+Array = np.ndarray[Any, Any]
+DEFAULT_PASSES = ("algsimp", "cse", "reshape-mover", "constant_folding")
+_ALTERNATIVE_FEATURES = 6
+
+
+class HloRewrite(gymnasium.Env[Any, Any]):
+    """An episode starts at a module and ends with the stop action, where nothing is left to choose, or at the bound.
+
+    Actions: ``sequential`` is ``Discrete(K + 2)``: alternative 0 to K-1, K starts the next round (another dry run of
+    the module as chosen), K+1 stops. ``vector`` is ``MultiDiscrete``: for each of K slots 0 keeps what is there and n
+    takes the n-th alternative, all at once, and the next round follows. ``passes`` is ``Discrete(P + 1)``: a whole
+    pass, or stop. An action that is masked changes nothing.
+
+    The reward of a step is the part of the cost at the start that it saves. With ``time`` and ``both`` the last step
+    adds the logarithm of the measured speed-up.
+    """
+
+    metadata = {"render_modes": ["svg", "ansi"]}  # noqa: RUF012 - gymnasium's convention
+
+    def __init__(
+        self,
+        hlo: str | os.PathLike[str] | HloModule | Sequence[str | os.PathLike[str] | HloModule],
+        passes: Sequence[str] = DEFAULT_PASSES,
+        reward: Reward = "cost",
+        actions: Actions = "sequential",
+        observation: Literal["arrays", "graph"] = "arrays",
+        most_alternatives: int = 64,
+        most_choices: int = 4,
+        most_nodes: int = 0,
+        most_steps: int = 200,
+        granularity: Granularity = "value",
+        tested: bool = True,
+        render_mode: str | None = None,
+        session: Session | None = None,
+    ) -> None:
+        self.session = session or Session()
+        self._own_session = session is None
+        entries = [hlo] if isinstance(hlo, (str, os.PathLike, HloModule)) else list(hlo)
+        self.modules = [self._module(entry) for entry in entries]
+        if not self.modules:
+            raise RewrightError("there is no module to rewrite; name at least one")
+        if reward not in REWARDS:
+            raise RewrightError(f"there is no reward {reward!r:.40}; choose one of {', '.join(REWARDS)}")
+        if actions not in ("sequential", "vector", "passes"):
+            raise RewrightError(f"there are no actions {actions!r:.40}; choose sequential, vector or passes")
+        self.passes = tuple(XlaPass(name).name for name in passes)
+        self.reward: Reward = reward
+        self.actions, self.observation, self.render_mode = actions, observation, render_mode
+        self.most_alternatives, self.most_choices, self.most_steps = most_alternatives, most_choices, most_steps
+        largest = max(module.instruction_count for module in self.modules)
+        self.most_nodes = most_nodes or 2 * largest + most_alternatives + 64
+        self.most_edges = 3 * self.most_nodes
+        self.settings = Settings(self.passes, granularity, tested)
+        self.action_space = self._action_space()
+        self.observation_space = self._observation_space()
+        self._steps, self._ended, self._baseline = 0, False, 1.0
+        self._episode: Episode | None = None
+
+    def _module(self, entry: str | os.PathLike[str] | HloModule) -> HloModule:
+        module = entry if isinstance(entry, HloModule) else self.session.load(entry)
+        return module if module.late else runnable(self.session, module)
+
+    # --- spaces
+
+    def _action_space(self) -> spaces.Space[Any]:
+        if self.actions == "passes":
+            return spaces.Discrete(len(self.passes) + 1)
+        if self.actions == "vector":
+            return spaces.MultiDiscrete([self.most_choices + 1] * self.most_alternatives)
+        return spaces.Discrete(self.most_alternatives + 2)
+
+    def _observation_space(self) -> spaces.Space[Any]:
+        def box(*sizes: int) -> spaces.Box:
+            return spaces.Box(-np.inf, np.inf, sizes, np.float32)
+
+        if self.observation == "graph":
+            return spaces.Graph(box(len(NODE_FEATURES)), box(len(EDGE_FEATURES)))
+        edges = spaces.Box(0, max(self.most_nodes - 1, 1), (self.most_edges, 2), np.int64)
+        return spaces.Dict(
+            {
+                "nodes": box(self.most_nodes, len(NODE_FEATURES)),
+                "node_mask": spaces.MultiBinary(self.most_nodes),
+                "edges": edges,
+                "edge_features": box(self.most_edges, len(EDGE_FEATURES)),
+                "edge_mask": spaces.MultiBinary(self.most_edges),
+                "alternatives": box(self.most_alternatives, _ALTERNATIVE_FEATURES),
+                "action_mask": spaces.MultiBinary(self._mask_length()),
+            }
+        )
+
+    def _mask_length(self) -> int:
+        if self.actions == "vector":
+            return self.most_alternatives * (self.most_choices + 1)
+        return len(self.passes) + 1 if self.actions == "passes" else self.most_alternatives + 2
+
+    # --- the interface of Gymnasium
+
+    @property
+    def episode(self) -> Episode:
+        """The episode that is under way; raises RewrightError before the first reset."""
+        if self._episode is None:
+            raise RewrightError("no episode is under way; call reset first")
+        return self._episode
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode; ``options`` may hold ``module`` (its number) or ``hlo`` (a path, text or module)."""
+        super().reset(seed=seed)
+        given = options or {}
+        if "hlo" in given:
+            original = self._module(given["hlo"])
+        else:
+            drawn = 0 if len(self.modules) == 1 else int(self.np_random.integers(len(self.modules)))
+            number: object = given.get("module", drawn)
+            if not isinstance(number, int) or not 0 <= number < len(self.modules):
+                raise RewrightError(f"there is no module {number!r:.40}; there are {len(self.modules)}")
+            original = self.modules[number]
+        self._episode = Episode(self.session, original, self.settings)
+        self._steps, self._ended = 0, False
+        self._baseline = max(static_cost(self.session, self._episode.run.module, self.reward), 1e-12)
+        return self._observe(), self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Act; an action that is masked or that XLA refuses changes nothing and says so in ``info["refused"]``."""
+        episode = self.episode
+        before = static_cost(self.session, episode.current, self.reward)
+        refused = ""
+        try:
+            done = self._act(action)
+        except XlaError as error:
+            refused, done = str(error), False
+        except (Cycle, _Masked) as error:
+            refused, done = str(error), False
+        self._steps += 1
+        after = static_cost(self.session, self.episode.current, self.reward)
+        value = (before - after) / self._baseline
+        truncated = not done and self._steps >= self.most_steps
+        info = self._info()
+        if refused:
+            info["refused"] = refused
+        if (done or truncated) and self.reward in ("time", "both"):
+            value = self._measured(value if self.reward == "both" else 0.0, info)
+        self._ended = done
+        return self._observe(), float(value), done, truncated, info
+
+    def _measured(self, value: float, info: dict[str, Any]) -> float:
+        try:
+            found = self.measure()
+        except RewrightError as error:
+            info["refused"] = str(error)
+            return value
+        info["measurement"] = found
+        return value + float(np.log(found.speedup))
+
+    def measure(self, rounds: int = 30) -> Measurement:
+        """The run time of the module as chosen against the module before any choice, each compiled as it is."""
+        return measure(
+            self.session,
+            self.episode.past[0].run.module if self.episode.past else self.episode.run.module,
+            self.episode.current,
+            rounds,
+        )
+
+    # --- actions
+
+    def _act(self, action: Any) -> bool:
+        if self.actions == "passes":
+            return self._act_pass(int(action))
+        if self.actions == "vector":
+            return self._act_vector(np.asarray(action).reshape(-1))
+        return self._act_single(int(action))
+
+    def _act_single(self, action: int) -> bool:
+        episode = self.episode
+        if action == self.most_alternatives + 1:
+            return True
+        if action == self.most_alternatives:
+            if not episode.chosen:
+                raise _Masked("the next round needs a choice in this one")
+            return not episode.next_round()
+        if not 0 <= action < len(episode.run) or not episode.choose(action):
+            raise _Masked(f"alternative {action} cannot be chosen now")
+        return False
+
+    def _act_vector(self, action: Array) -> bool:
+        episode = self.episode
+        slots = episode.run.graph.slots
+        if len(action) < len(slots[: self.most_alternatives]):
+            raise _Masked(f"{len(action)} choices for {len(slots)} slots")
+        for slot, choice in zip(slots[: self.most_alternatives], map(int, action), strict=False):
+            if 0 < choice <= len(slot):
+                episode.choose(slot[choice - 1])
+        if not episode.chosen:
+            return True
+        return not episode.next_round()
+
+    def _act_pass(self, action: int) -> bool:
+        if action == len(self.passes):
+            return True
+        if not 0 <= action < len(self.passes):
+            raise _Masked(f"there is no pass {action}")
+        episode = self.episode
+        name = self.passes[action]
+        for _ in range(self.settings_rounds):
+            forked = episode.fork()
+            forked.settings = Settings((name,), self.settings.granularity, self.settings.tested)
+            forked.current = episode.current
+            forked.next_round()
+            numbers = [n for n, free in enumerate(forked.run.offered) if free]
+            if not numbers:
+                break
+            for number in numbers:
+                forked.choose(number)
+            self._episode = episode = forked
+        return False
+
+    settings_rounds = 8
+    """Iterations of a pass that an action of ``passes`` runs at most."""
+
+    # --- masks and observations
+
+    def action_masks(self) -> Array:
+        """Which actions do something now; for ``vector`` one flag for each choice of each slot, in a row."""
+        mask = np.zeros(self._mask_length(), dtype=np.int8)
+        if self.actions == "passes":
+            mask[:] = 1
+            return mask
+        free = self.episode.mask()
+        if self.actions == "vector":
+            table = mask.reshape(self.most_alternatives, self.most_choices + 1)
+            table[:, 0] = 1
+            for row, slot in enumerate(self.episode.run.graph.slots[: self.most_alternatives]):
+                for column, number in enumerate(slot[: self.most_choices]):
+                    table[row, column + 1] = free[number]
+            return mask
+        count = min(len(free), self.most_alternatives)
+        mask[:count] = free[:count]
+        mask[self.most_alternatives] = bool(self.episode.chosen)
+        mask[self.most_alternatives + 1] = 1
+        return mask
+
+    def _info(self) -> dict[str, Any]:
+        episode = self.episode
+        return {
+            "action_mask": self.action_masks(),
+            "alternatives": len(episode.run),
+            "chosen": episode.chosen,
+            "round": len(episode.past),
+            "cost": episode.cost.seconds,
+            "instructions": episode.current.instruction_count,
+            "left_out": max(
+                len(episode.run.graph.slots if self.actions == "vector" else episode.run.graph.alternatives)
+                - self.most_alternatives,
+                0,
+            ),
+        }
+
+    def features(self) -> GraphFeatures:
+        """The alternative graph of this round as arrays, of any size."""
+        return graph_features(self.episode.run.graph)
+
+    def _observe(self) -> Any:
+        found = self._features()
+        if self.observation == "graph":
+            links = np.stack([found.sources, found.targets], axis=1)
+            return spaces.GraphInstance(_scaled(found.nodes), _scaled(found.edges), links)
+        nodes = min(len(found.nodes), self.most_nodes)
+        keep = (found.sources < nodes) & (found.targets < nodes)
+        sources, targets, rows = found.sources[keep], found.targets[keep], found.edges[keep]
+        edges = min(len(sources), self.most_edges)
+        observation: dict[str, Array] = {
+            "nodes": np.zeros((self.most_nodes, len(NODE_FEATURES)), np.float32),
+            "node_mask": np.zeros(self.most_nodes, np.int8),
+            "edges": np.zeros((self.most_edges, 2), np.int64),
+            "edge_features": np.zeros((self.most_edges, len(EDGE_FEATURES)), np.float32),
+            "edge_mask": np.zeros(self.most_edges, np.int8),
+            "alternatives": self._alternatives(),
+            "action_mask": self.action_masks(),
+        }
+        observation["nodes"][:nodes] = _scaled(found.nodes[:nodes])
+        observation["node_mask"][:nodes] = 1
+        observation["edges"][:edges, 0], observation["edges"][:edges, 1] = sources[:edges], targets[:edges]
+        observation["edge_features"][:edges] = _scaled(rows[:edges])
+        observation["edge_mask"][:edges] = 1
+        return observation
+
+    def _features(self) -> GraphFeatures:
+        known = getattr(self, "_known_features", None)
+        if known is None or known[0] is not self.episode.run:
+            known = self._known_features = (self.episode.run, graph_features(self.episode.run.graph))
+        return cast("tuple[Any, GraphFeatures]", known)[1]
+
+    def _alternatives(self) -> Array:
+        """By alternative: node of its slot, uses, new instructions, chosen, proposed by which pass, can be chosen."""
+        found = np.zeros((self.most_alternatives, _ALTERNATIVE_FEATURES), np.float32)
+        episode = self.episode
+        slot_of = {n: place for place, slot in enumerate(episode.run.graph.slots) for n in slot}
+        slots = self._features().slots
+        mask = episode.mask()
+        for number, alternative in enumerate(episode.run.graph.alternatives[: self.most_alternatives]):
+            name = alternative.provenance.name
+            source = self.passes.index(name) if name in self.passes else -1
+            found[number] = (
+                slots[slot_of[number]],
+                len(alternative.uses),
+                len(alternative.new),
+                number in episode.chosen,
+                source,
+                mask[number],
+            )
+        return found
+
+    # --- more than Gymnasium asks for
+
+    def fork(self) -> HloRewrite:
+        """Another environment in the same state; both share one session."""
+        other = object.__new__(HloRewrite)
+        other.__dict__.update(self.__dict__)
+        other._own_session = False
+        other._episode = self.episode.fork()
+        return other
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trajectory so far as JSON, with the evidence of each step."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.episode.to_json(), file, indent=1)
+
+    def load(self, path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+        """Continue from a trajectory, which is run again from its original module; raises RewrightError."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                data: object = json.load(file)
+        except OSError as error:
+            raise RewrightError(f"cannot read {os.fspath(path)}: {error.strerror}; check the path") from None
+        except ValueError as error:
+            raise RewrightError(f"{os.fspath(path)} is no JSON ({error!s:.60}); save the trajectory again") from None
+        self._episode = replay(self.session, data)
+        self._baseline = max(static_cost(self.session, self._episode.rounds[0].run.module, self.reward), 1e-12)
+        return self._observe(), self._info()
+
+    def validate(self, seed: int = 0) -> Test:
+        """Whether the module as chosen gives the outputs of the original on random inputs."""
+        return self.episode.validate(seed)
+
+    def render(self) -> Any:
+        """The alternative graph as SVG with the chosen paths marked, or as a list of alternatives."""
+        episode = self.episode
+        if self.render_mode == "svg":
+            return picture(episode.run.graph, episode.chosen)
+        if self.render_mode == "ansi":
+            mask = episode.mask()
+            lines = [
+                f"{'x' if n in episode.chosen else ' ' if mask[n] else '-'} {n}: {describe(a)}"
+                for n, a in enumerate(episode.run.graph.alternatives)
+            ]
+            return "\n".join(lines)
+        return None
+
+    def close(self) -> None:
+        """End the worker process, where this environment started it."""
+        if self._own_session:
+            self.session.close()
+
+
+class _Masked(RewrightError):
+    """An action that does nothing now."""
+
+
+def _scaled(values: Array) -> Array:
+    """Signed logarithms: sizes range over many orders of magnitude, and small numbers stay apart."""
+    return (np.sign(values) * np.log1p(np.abs(values))).astype(np.float32)

@@ -1,0 +1,186 @@
+"""One run of choices on a module: dry runs, choices, rounds, and what has to be written down to repeat it."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from rewright.env.cost import Cost
+from rewright.env.dryrun import DryRun, dry_run
+from rewright.env.evidence import Evidence, describe, evidence_for, to_json
+from rewright.env.hlo.program import Cycle
+from rewright.env.module import HloModule
+from rewright.env.session import Session
+from rewright.env.sites import Granularity
+from rewright.env.testing import compare_modules
+from rewright.env.values import Test
+from rewright.env.xla.worker import XlaError
+from rewright.ir.errors import RewrightError
+
+FORMAT, VERSION = "rewright.trajectory", 1
+Source = Callable[[Session, HloModule], DryRun]
+"""Gives the alternatives of a module."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides which alternatives there are."""
+
+    passes: tuple[str, ...]
+    granularity: Granularity = "value"
+    tested: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Round:
+    """A dry run and what was chosen in it."""
+
+    run: DryRun
+    chosen: tuple[int, ...]
+
+
+@dataclass
+class Episode:
+    """The state of an episode; values in it are never changed in place, so that a fork is a shallow copy."""
+
+    session: Session
+    original: HloModule
+    settings: Settings
+    source: Source | None = None
+    run: DryRun = field(init=False)
+    chosen: tuple[int, ...] = ()
+    current: HloModule = field(init=False)
+    past: tuple[Round, ...] = ()
+    refused: tuple[str, ...] = ()
+    """What XLA could not do, in its words."""
+
+    def __post_init__(self) -> None:
+        self.run = self._dry_run(self.original)
+        self.current = self.run.module
+
+    def _dry_run(self, module: HloModule) -> DryRun:
+        if self.source is not None:
+            return self.source(self.session, module)
+        s = self.settings
+        return dry_run(self.session, module, s.passes, s.granularity, s.tested, s.seed)
+
+    def fork(self) -> Episode:
+        """Another episode in the same state, which goes its own way."""
+        return copy.copy(self)
+
+    # --- choices
+
+    def mask(self) -> list[bool]:
+        """For each alternative of this round whether it can be chosen now."""
+        free = self.run.graph.applicable(self.chosen)
+        return [a and b for a, b in zip(free, self.run.offered, strict=True)]
+
+    def choose(self, number: int) -> bool:
+        """Choose an alternative; returns whether that was possible. Raises RewrightError for one that is not there."""
+        if not 0 <= number < len(self.run):
+            raise RewrightError(f"there is no alternative {number}; there are {len(self.run)}")
+        if not self.mask()[number]:
+            return False
+        try:
+            self.current = self.run.apply([*self.chosen, number])
+        except Cycle:
+            return False
+        self.chosen = (*self.chosen, number)
+        return True
+
+    def next_round(self) -> bool:
+        """Start another dry run from the module as chosen; returns whether there is anything to choose.
+
+        Where XLA refuses the module or ends its process the round is taken back, and the episode goes on without it.
+        """
+        module = self.current
+        try:
+            run = self._dry_run(module)
+        except XlaError as error:
+            self.refused = (*self.refused, str(error))
+            self.current = self.run.apply([])
+            self.chosen = ()
+            return any(self.mask())
+        self.past = (*self.past, Round(self.run, self.chosen))
+        self.run, self.chosen, self.current = run, (), run.module
+        return len(run) > 0 and any(self.mask())
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """All rounds, the present one too."""
+        return (*self.past, Round(self.run, self.chosen))
+
+    @property
+    def cost(self) -> Cost:
+        """The estimated cost of the module as chosen."""
+        return self.current.cost
+
+    # --- evidence
+
+    def evidence(self, seconds: float = 0.5) -> list[tuple[str, Evidence]]:
+        """Each step that was taken, in words, with its evidence."""
+        found: list[tuple[str, Evidence]] = []
+        for entry in self.rounds:
+            for number in entry.chosen:
+                test = entry.run.tests[number] if entry.run.tests else None
+                words = describe(entry.run.graph.alternatives[number])
+                found.append((words, evidence_for(entry.run.graph, number, test, seconds)))
+        return found
+
+    def validate(self, seed: int = 0) -> Test:
+        """Whether the module as chosen gives the outputs of the original on random inputs."""
+        return compare_modules(self.session, self.session.canonical(self.original), self.current, seed)
+
+    # --- trajectories
+
+    def to_json(self, seconds: float = 0.5) -> dict[str, Any]:
+        """The trajectory: the original module, the settings, the choices by round, and the evidence of each."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "original": base64.b64encode(self.original.proto).decode(),
+            "fingerprint": self.session.fingerprint(self.original),
+            "passes": list(self.settings.passes),
+            "granularity": self.settings.granularity,
+            "tested": self.settings.tested,
+            "seed": self.settings.seed,
+            "rounds": [list(entry.chosen) for entry in self.rounds],
+            "final": self.session.fingerprint(self.current),
+            "steps": [{"claim": words, **to_json(own)} for words, own in self.evidence(seconds)],
+            "refused": list(self.refused),
+        }
+
+
+def replay(session: Session, data: object) -> Episode:
+    """The episode of a trajectory, run again; raises RewrightError where it does not end at the same module."""
+    table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    if table.get("format") != FORMAT or table.get("version") != VERSION:
+        raise RewrightError("this is no trajectory of version 1; save it again")
+    try:
+        original = HloModule(base64.b64decode(table["original"], validate=True))
+        passes = tuple(map(str, table["passes"]))
+        settings = Settings(passes, table["granularity"], bool(table["tested"]), int(table["seed"]))
+        rounds = [[int(n) for n in entry] for entry in table["rounds"]]
+        final = str(table["final"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise RewrightError(f"the trajectory is incomplete or malformed ({error!r:.80}); save it again") from None
+    episode = Episode(session, original, settings)
+    _repeat(episode, rounds)
+    if session.fingerprint(episode.current) != final:
+        raise RewrightError("the trajectory does not end at the module that it says; it is from another jaxlib")
+    return episode
+
+
+def _repeat(episode: Episode, rounds: Sequence[Sequence[int]]) -> None:
+    for number, choices in enumerate(rounds):
+        if number:
+            episode.next_round()
+        for choice in choices:
+            if not episode.choose(choice):
+                raise RewrightError(
+                    f"choice {choice} of round {number} cannot be made; the trajectory is from another jaxlib"
+                )

@@ -1,0 +1,74 @@
+"""A module with every float32 made a float64: what it computes without the rounding, to scale tolerances with."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+from rewright.env.hlo.program import LITERAL, SHAPE, Computation, Instruction, Program
+from rewright.env.hlo.shapes import NUMBERS
+from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
+
+_F32S, _F64S = 8, 9
+
+
+def widened(program: Program) -> Program:
+    """The program in float64; numbers of other dtypes stay."""
+    computations = {name: _computation(c) for name, c in program.computations.items()}
+    fields = tuple(
+        (n, w, _signature(v)) if n == 4 and isinstance(v, bytes) else (n, w, v) for n, w, v in program.fields
+    )
+    return replace(program, computations=computations, fields=fields)
+
+
+def _computation(computation: Computation) -> Computation:
+    instructions = {name: _instruction(i) for name, i in computation.instructions.items()}
+    fields = tuple(
+        (n, w, _signature(v)) if n == 4 and isinstance(v, bytes) else (n, w, v) for n, w, v in computation.fields
+    )
+    return replace(computation, instructions=instructions, fields=fields)
+
+
+def _instruction(instruction: Instruction) -> Instruction:
+    return replace(instruction, fields=tuple(_field(entry) for entry in instruction.fields))
+
+
+def _field(entry: Field) -> Field:
+    number, wire, value = entry
+    if number == SHAPE and isinstance(value, bytes):
+        return number, wire, _shape(value)
+    if number == LITERAL and isinstance(value, bytes):
+        return number, wire, _literal(value)
+    return entry
+
+
+def _shape(data: bytes) -> bytes:
+    out: list[Field] = []
+    for number, wire, value in read_fields(data):
+        if number == 2 and value == NUMBERS["f32"]:
+            value = NUMBERS["f64"]
+        elif number == 4 and isinstance(value, bytes):
+            value = _shape(value)
+        out.append((number, wire, value))
+    return write_fields(out)
+
+
+def _signature(data: bytes) -> bytes:
+    """A ProgramShapeProto: parameters, result, names."""
+    fields = read_fields(data)
+    return write_fields((n, w, _shape(v) if n in (1, 2) and isinstance(v, bytes) else v) for n, w, v in fields)
+
+
+def _literal(data: bytes) -> bytes:
+    out: list[Field] = []
+    for number, wire, value in read_fields(data):
+        if number == 1 and isinstance(value, bytes):
+            value = _shape(value)
+        elif number == 10 and isinstance(value, bytes):
+            value = _literal(value)
+        elif number == _F32S and isinstance(value, bytes):
+            count = len(value) // 4
+            value = struct.pack(f"<{count}d", *struct.unpack(f"<{count}f", value))
+            number, wire = _F64S, BYTES
+        out.append((number, wire, value))
+    return write_fields(out)

@@ -1,0 +1,405 @@
+"""HloEnv's interface (Apache-2.0, sail-sg/hloenv, 2022) on stock jaxlib: the names that its agents use.
+
+Passes run on XLA:CPU. ``AltPipeline`` runs its passes dry: what they would do becomes alternatives, which
+``apply_alternatives`` chooses from. ``docs/reference/hloenv.md`` lists what is the same and what differs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rewright.env.alternatives import AlternativeGraph
+from rewright.env.dryrun import DryRun, dry_run
+from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, OPCODES, GraphFeatures, graph_features
+from rewright.env.hlo.program import Cycle
+from rewright.env.inputs import draw_inputs
+from rewright.env.module import HloModule as Module
+from rewright.env.passes import MOST_LOOPS, XlaPass
+from rewright.env.repairs import runnable
+from rewright.env.session import Session
+from rewright.env.testing import compare_modules
+from rewright.ir.errors import RewrightError
+
+Array = np.ndarray[Any, Any]
+PASS_NAMES = {
+    "AlgebraicSimplifier": "algsimp", "AllToAllDecomposer": "all_to_all_decomposer",
+    "BatchNormExpander": "batchnorm_expander", "BFloat16Normalization": "float-normalization-bf16",
+    "BitcastDtypesExpander": "bitcast_dtypes_expander", "CallInliner": "call-inliner",
+    "ComparisonExpander": "comparison-expander", "ConditionalCanonicalizer": "conditional-canonicalizer",
+    "ConditionalSimplifier": "simplify-conditional", "DotDecomposer": "dot_decomposer",
+    "DynamicDimensionSimplifier": "dynamic-dimension-simplifier", "DynamicIndexSplitter": "dynamic-index-splitter",
+    "DynamicPadder": "dynamic_padder", "EighExpander": "eigh_expander", "FlattenCallGraph": "flatten-call-graph",
+    "GatherExpander": "gather_expander", "HloConstantFolding": "constant_folding", "HloCSE": "cse", "HloDCE": "dce",
+    "LogisticExpander": "logistic-expander", "OperandUpcaster": "operand_upcaster", "QrExpander": "qr_expander",
+    "ReshapeMover": "reshape-mover", "ResultCaster": "result_caster",
+    "RngBitGeneratorExpander": "rng-bit-generator-expander", "RngExpander": "rng-expander",
+    "ScatterExpander": "scatter_expander", "ShardingRemover": "sharding-remover", "SortSimplifier": "simplify-sorts",
+    "TransposeFolding": "transpose-folding", "TupleSimplifier": "tuple-simplifier",
+    "WhileLoopConstantSinking": "while-loop-constant-sinking", "WhileLoopSimplifier": "simplify-while-loops",
+    "WhileLoopTripCountAnnotator": "while-loop-trip-count-annotator",
+    "ZeroSizedHloElimination": "zero_sized_hlo_elimination", "AllReduceCombiner": "cpu-all-reduce-combiner",
+    "GpuInstructionFusion": "fusion", "GpuTreeReductionRewriter": "tree_reduction_rewriter",
+}  # fmt: skip
+"""Pass classes of HloEnv that XLA:CPU has, with XLA's names for them."""
+
+
+class _PassTable:
+    """``HloPass.X(...)``: the options of HloEnv's constructors are taken and have no effect."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in PASS_NAMES:
+            raise RewrightError(f"XLA:CPU has no pass for HloEnv's {name}; rewright.env.passes lists those it has")
+
+        def construct(*_: object, **__: object) -> XlaPass:
+            return XlaPass(PASS_NAMES[name])
+
+        return construct
+
+
+HloPass = _PassTable()
+
+
+@dataclass
+class Pass:
+    """One pass, some times over; -1 is to a fixpoint, 25 times at most."""
+
+    hlo_pass: XlaPass
+    loop_count: int = 1
+    changed: bool = False
+
+    @property
+    def name(self) -> str:
+        """XLA's name of the pass."""
+        return self.hlo_pass.name
+
+
+@dataclass
+class Pipeline:
+    """Passes and pipelines in order, some times over."""
+
+    name: str
+    loop_count: int = 1
+    entries: list[Pass | Pipeline | AltPipeline] = field(default_factory=list["Pass | Pipeline | AltPipeline"])
+    changed: bool = False
+
+    def add_pass(self, entry: XlaPass | Pass | Pipeline | AltPipeline, loop_count: int = 1) -> None:
+        """Add a pass or a pipeline at the end."""
+        self.entries.append(Pass(entry, loop_count) if isinstance(entry, XlaPass) else entry)
+
+    def add_invariant_checker(self, entry: XlaPass | Pass) -> None:
+        """Taken and not run: XLA verifies every module that it imports."""
+
+
+@dataclass
+class AltPipeline:
+    """A pass or a pipeline of which every pass runs dry."""
+
+    entry: Pass | Pipeline
+    loop_count: int = 1
+    changed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of what runs dry."""
+        return self.entry.name
+
+    def names(self) -> list[str]:
+        """XLA's names of all passes in it."""
+        found: list[str] = []
+        stack: list[Any] = [self.entry]
+        while stack:
+            entry = stack.pop()
+            if isinstance(entry, Pass):
+                found.append(entry.name)
+            elif isinstance(entry, Pipeline):
+                stack.extend(reversed(entry.entries))
+            else:
+                stack.append(entry.entry)
+        return found
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Run times in nanoseconds, and the outputs of the last run."""
+
+    durations: list[float]
+    compute_durations: list[float]
+    full_durations: list[float]
+    output: list[Array]
+
+
+@dataclass(frozen=True)
+class NodeFeatures:
+    """HloEnv's features of nodes."""
+
+    uids: Array
+    names: list[str]
+    gids: Array
+    num_users: Array
+    num_operands: Array
+    opcodes: Array
+    opcode_attrs: list[tuple[int, ...]]
+    num_opcode_attrs: Array
+    is_alternative: Array
+    is_in_fusion: Array
+    in_tensor_sizes: Array
+    out_tensor_sizes: Array
+    has_max_in_tensor: Array
+    has_max_out_tensor: Array
+    normalized_num_group_inst: Array
+    fused_comp_ids: Array
+
+
+@dataclass(frozen=True)
+class EdgeFeatures:
+    """HloEnv's features of edges."""
+
+    uids: Array
+    srcs: Array
+    dsts: Array
+    dims: Array
+    layouts: Array
+    lehmercodes: Array
+    types: Array
+    dtypes: Array
+    sizes: Array
+
+    def get_tensor_size(self, number: int) -> int:
+        """Elements that an edge carries."""
+        return int(self.sizes[number])
+
+
+class HloGraph:
+    """The features of a module with its alternatives, in HloEnv's names."""
+
+    def __init__(self, features: GraphFeatures) -> None:
+        self.features = features
+        f = features
+        self.in_edge_offsets, self.in_edge_indices = f.in_offsets, f.sources[f.in_edges]
+        self.out_edge_offsets, self.out_edge_indices = f.out_offsets, f.targets[f.out_edges]
+        self.alternative_indices = f.slots
+        self.opcode_attr_counts = np.zeros(2 * len(OPCODES), dtype=np.int64)
+        for row, attributes in zip(f.nodes, f.attributes, strict=True):
+            self.opcode_attr_counts[2 * row[0]] = max(self.opcode_attr_counts[2 * row[0]], len(attributes))
+        self.node_features = _node_features(f)
+        self.in_edge_features = _edge_features(f, f.in_edges)
+        self.out_edge_features = _edge_features(f, f.out_edges)
+
+    def hash(self) -> int:
+        """A number for the features: equal for equal graphs, in every process."""
+        import hashlib
+
+        f = self.features
+        data = b"".join(np.ascontiguousarray(a).tobytes() for a in (f.nodes, f.sources, f.targets, f.edges))
+        return int.from_bytes(hashlib.sha256(data).digest()[:8], "little")
+
+    def get_graph_load_errors(self) -> list[str]:
+        """Nothing: what cannot be loaded is an error at once."""
+        return []
+
+
+def _column(name: str) -> int:
+    return NODE_FEATURES.index(name)
+
+
+def _node_features(f: GraphFeatures) -> NodeFeatures:
+    rows = f.nodes
+    sizes_in, sizes_out = rows[:, _column("in_elements")], rows[:, _column("out_elements")]
+    counts = np.array([(len(attributes), 0) for attributes in f.attributes], dtype=np.int64)
+    return NodeFeatures(
+        f.uids,
+        f.names,
+        rows[:, _column("computation")],
+        rows[:, _column("users")],
+        rows[:, _column("operands")],
+        rows[:, _column("opcode")],
+        f.attributes,
+        counts,
+        rows[:, _column("is_alternative")].astype(bool),
+        rows[:, _column("in_fusion")].astype(bool),
+        sizes_in,
+        sizes_out,
+        sizes_in == sizes_in.max(initial=0),
+        sizes_out == sizes_out.max(initial=0),
+        f.normalized_group,
+        np.where(rows[:, _column("in_fusion")] > 0, rows[:, _column("computation")], 0),
+    )
+
+
+def _edge_features(f: GraphFeatures, order: Array) -> EdgeFeatures:
+    sources, targets, rows = f.sources[order], f.targets[order], f.edges[order]
+    kinds = rows[:, EDGE_FEATURES.index("kind")]
+    layouts = f.layouts[order]
+    return EdgeFeatures(
+        sources << 32 | targets,
+        sources,
+        targets,
+        f.dims[order],
+        layouts,
+        _lehmer(layouts),
+        np.where(kinds == 3, 0, kinds),
+        rows[:, EDGE_FEATURES.index("element_type")],
+        rows[:, EDGE_FEATURES.index("elements")],
+    )
+
+
+def _lehmer(layouts: Array) -> Array:
+    """For each place of a permutation how many smaller entries follow it; 0 beyond the rank."""
+    later = np.triu(np.ones((layouts.shape[1], layouts.shape[1]), dtype=bool), 1)
+    smaller = (layouts[:, None, :] < layouts[:, :, None]) & (layouts[:, None, :] >= 0) & later
+    return smaller.sum(axis=2)
+
+
+class HloEnv:
+    """HloEnv's environment: run passes, choose among what a dry run found, evaluate."""
+
+    def __init__(
+        self,
+        source: str | Module,
+        format: str = "path",
+        platform: str = "cpu",
+        session: Session | None = None,
+    ) -> None:
+        if format in ("cpu", "gpu", "interpreter"):
+            # As in HloEnv, the platform may come second.
+            format, platform = "path", format
+        if platform != "cpu":
+            raise RewrightError(f"the platform {platform!r:.40} is not there; modules run on 'cpu'")
+        self.session = session or Session()
+        self._module = self._load(source, format)
+        self._dry: DryRun | None = None
+        self._place: dict[int, int] = {}
+
+    def _load(self, source: str | Module, format: str) -> Module:
+        if isinstance(source, Module):
+            return source
+        if format not in ("path", "txt"):
+            raise RewrightError(f"the format {format!r:.40} is not known; give 'path' or 'txt'")
+        found = self.session.load(source) if format == "path" else self.session.parse(source)
+        return runnable(self.session, found)
+
+    # --- modules
+
+    def get_hlo_module(self) -> Module:
+        """The module as it is, without the alternatives of a dry run."""
+        return self._module
+
+    def clone_hlo(self) -> Module:
+        """The state, to be loaded again; modules are never changed, so that this costs nothing."""
+        return self._module
+
+    def load_hlo(self, source: str | Module, format: str = "path") -> None:
+        """Continue from a module, a file or a text."""
+        self._module, self._dry, self._place = self._load(source, format), None, {}
+
+    def export_hlo_to_str(self) -> str:
+        """The module as HLO text."""
+        return self.session.text(self._module)
+
+    save_hlo = clone_hlo
+
+    def get_hlo_module_hash(self) -> str:
+        """A fingerprint of all but names."""
+        return self.session.fingerprint(self._module)
+
+    def get_hlo_graph(
+        self, debug: bool = False, inline_fused_comp: bool = False, do_hash_verification: bool = False
+    ) -> HloGraph:
+        """The features of the module, with the alternatives of a dry run."""
+        graph = self._dry.graph if self._dry is not None else AlternativeGraph(self._module.program)
+        return HloGraph(graph_features(graph))
+
+    # --- passes
+
+    def run(self, what: Pass | Pipeline | AltPipeline) -> bool:
+        """Run; True where a dry run found alternatives: apply some, and run the same object to go on from there."""
+        place = self._place.get(id(what), 0)
+        steps = _flat(what)
+        for number in range(place, len(steps)):
+            entry, loops = steps[number]
+            if isinstance(entry, AltPipeline):
+                run = dry_run(self.session, self._module, entry.names())
+                entry.changed = any(run.offered)
+                if entry.changed:
+                    self._dry, self._module = run, run.module
+                    self._place[id(what)] = number + 1
+                    return True
+            else:
+                entry.changed = self._run_pass(entry, loops)
+        self._place.pop(id(what), None)
+        return False
+
+    def _run_pass(self, entry: Pass, loops: int) -> bool:
+        changed = False
+        for _ in range(MOST_LOOPS if loops < 0 else loops):
+            self._module, own = self.session.run(self._module, entry.hlo_pass)
+            changed = changed or own
+            if not own:
+                break
+        return changed
+
+    def apply_alternatives(self, decisions: Array | Sequence[Sequence[int]]) -> None:
+        """Choose: rows of (node of alternatives, choice), by index or uid; choice 0 keeps what is there.
+
+        A choice that would close a cycle, or that testing refuted, is left out. Raises RewrightError for a node that
+        is none of alternatives, and without a dry run.
+        """
+        if self._dry is None:
+            raise RewrightError("no alternatives are there; run an AltPipeline first")
+        slots = self._dry.graph.slots
+        nodes = {int(node): slot for node, slot in zip(self.get_hlo_graph().alternative_indices, slots, strict=True)}
+        chosen: list[int] = []
+        for node, choice in np.asarray(decisions, dtype=np.int64).reshape(-1, 2).tolist():
+            if node not in nodes or not 0 <= choice <= len(nodes[node]):
+                raise RewrightError(f"node {node} has no choice {choice}; see alternative_indices")
+            if choice == 0 or not self._dry.offered[nodes[node][choice - 1]]:
+                continue
+            if self._dry.graph.applicable(chosen)[nodes[node][choice - 1]]:
+                chosen.append(nodes[node][choice - 1])
+        try:
+            self._module = self._dry.apply(chosen)
+        except Cycle as error:
+            raise RewrightError(f"the choices cannot be made together: {error}") from None
+        self._dry = None
+
+    def optimize_hlo_module(self) -> None:
+        """XLA's own optimisation of the whole module: the baseline."""
+        self._module = self.session.optimised(self._module)
+
+    def prepare_for_eval(self) -> None:
+        """Nothing: modules are made fit for code generation where they are compiled."""
+
+    # --- evaluation
+
+    def evaluate(self, times: int = 20, do_not_prep_for_eval: bool = False) -> EvaluationResult:
+        """Run the module as it is, ``times`` times after three more that are not counted."""
+        started = time.perf_counter()
+        inputs = draw_inputs(self._module)
+        seconds = self.session.measure([(self._module, "exact")], inputs, times)[0]
+        nanoseconds = [1e9 * own for own in seconds]
+        output = self.session.execute(self._module, inputs)
+        full = [1e9 * (time.perf_counter() - started) / max(times, 1)] * times
+        return EvaluationResult(nanoseconds, nanoseconds, full, output)
+
+    def has_equal_output(self, left: Module, right: Module, times: int = 1) -> bool:
+        """Whether two modules give equal outputs on random inputs, at a tolerance that float64 scales."""
+        return all(compare_modules(self.session, left, right, seed).agrees for seed in range(times))
+
+    def has_equal_output_as(self, other: Module, times: int = 1) -> bool:
+        """Whether the module gives the outputs of another."""
+        return self.has_equal_output(self._module, other, times)
+
+
+def _flat(what: Pass | Pipeline | AltPipeline) -> list[tuple[Pass | AltPipeline, int]]:
+    """What a pipeline runs, in order; a loop to a fixpoint is one of 25 rounds."""
+    if isinstance(what, Pass):
+        return [(what, what.loop_count)]
+    rounds = MOST_LOOPS if what.loop_count < 0 else what.loop_count
+    if isinstance(what, AltPipeline):
+        return [(what, 1)] * rounds
+    return [step for entry in what.entries for step in _flat(entry)] * rounds

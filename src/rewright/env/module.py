@@ -1,0 +1,101 @@
+"""An HLO module of ours: the proto that XLA compiles, seen as named instructions."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+
+from rewright.env.cost import Cost, cost_of
+from rewright.env.hlo.program import LITERAL, Program, pruned, read, write
+from rewright.env.hlo.shapes import SIZES, Shape, read_shape
+from rewright.frontends.hlo import read_proto
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+
+
+class HloModule:
+    """A serialised HloModuleProto, or the program to be written as one.
+
+    ``late`` says that XLA's passes are behind it, so that it is compiled as it is; ``entrance`` is a module of the same
+    signature that XLA imports in its place.
+    """
+
+    def __init__(self, source: bytes | Program, late: bool = False, entrance: bytes | None = None) -> None:
+        self._source = source
+        self.late = late
+        self.entrance = entrance
+
+    @cached_property
+    def proto(self) -> bytes:
+        """The serialised HloModuleProto."""
+        return self._source if isinstance(self._source, bytes) else write(self._source)
+
+    @cached_property
+    def program(self) -> Program:
+        """The computations, to be read and edited; raises RewrightError where the proto is none."""
+        return read(self._source) if isinstance(self._source, bytes) else self._source
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What the module costs, estimated."""
+        return cost_of(self.program)
+
+    def __repr__(self) -> str:
+        return f"HloModule({self.name!r:.60}, {self.instruction_count} instructions)"
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of the bytes: equal for equal modules with equal names."""
+        return hashlib.sha256(self.proto + (b"late" if self.late else b"")).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The name of the module."""
+        return self.program.name
+
+    @property
+    def instruction_count(self) -> int:
+        """Number of instructions in all computations."""
+        return self.program.size
+
+    @property
+    def computation_count(self) -> int:
+        """Number of computations."""
+        return len(self.program.computations)
+
+    def parameter_shapes(self) -> list[Shape]:
+        """The shapes of the arrays that the module takes, tuples flattened."""
+        return [leaf for p in self.program.main.parameters() for leaf in read_shape(p.shape).leaves()]
+
+    def result_shapes(self) -> list[Shape]:
+        """The shapes of the arrays that the module gives."""
+        return list(read_shape(self.program.main.instructions[self.program.main.root].shape).leaves())
+
+    def elided(self) -> list[str]:
+        """Names of constants whose values the text left out: such a module says nothing about values."""
+        found: list[str] = []
+        for computation in self.program.computations.values():
+            for name, instruction in computation.instructions.items():
+                if instruction.opcode == "constant" and read_shape(instruction.shape).elements > 0:
+                    literal = next((v for number, _, v in instruction.fields if number == LITERAL), b"")
+                    size = len(literal) if isinstance(literal, bytes) else 0
+                    shape = read_shape(instruction.shape)
+                    least = shape.elements if shape.element in SIZES else 0
+                    if size < least:
+                        found.append(name)
+        return found
+
+    def graph(self) -> Graph:
+        """The module in the IR; raises UnsupportedOperator for an operator without a lowering."""
+        program = read_proto(self.proto, 1)
+        if not isinstance(program, Graph):
+            raise RewrightError(f"{self.name:.60} is a program of several devices; lower it with rw.load")
+        return program
+
+    def pruned(self) -> HloModule:
+        """The module without dead code."""
+        return self.replaced(pruned(self.program))
+
+    def replaced(self, program: Program) -> HloModule:
+        """The module with another program, at the same stage."""
+        return HloModule(program, self.late, self.entrance)

@@ -1,0 +1,68 @@
+"""Numeric agreement of values, at a tolerance that a float64 run of the same program scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+_SLACK = 16.0
+"""By how much the error of a rewritten program may exceed that of the original."""
+_ROUNDINGS = 64.0
+"""Roundings of the largest value that are always allowed."""
+_WITHOUT_REFERENCE = 4096.0
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Whether two values agree, the largest difference, and what was allowed."""
+
+    equal: bool
+    difference: float
+    allowed: float
+
+    def __str__(self) -> str:
+        return f"difference {self.difference:.3g}, allowed {self.allowed:.3g}"
+
+
+def compare(before: Array, after: Array, reference: Array | None = None) -> Agreement:
+    """Whether ``after`` is as close to the float64 ``reference`` as ``before`` is, times 16.
+
+    Without a reference 4096 roundings of the largest value are allowed. Integers and truth values must be equal. Where
+    ``before`` or its reference is no finite number, the rewritten value may be anything that is no finite number or
+    what the reference says: overflow at another place is not a wrong rewrite.
+    """
+    if before.shape != after.shape or before.dtype != after.dtype:
+        return Agreement(False, np.inf, 0.0)
+    if before.dtype.kind in "biu":
+        same = bool(np.array_equal(before, after))
+        return Agreement(same, 0.0 if same else float(np.inf), 0.0)
+    wide = np.complex128 if before.dtype.kind == "c" else np.float64
+    old, new = before.astype(wide), after.astype(wide)
+    ref = old if reference is None else reference.astype(wide)
+    finite = np.isfinite(old) & np.isfinite(new) & np.isfinite(ref)
+    with np.errstate(all="ignore"):
+        excused = finite | ~np.isfinite(old) | ~np.isfinite(ref)
+        scale = float(np.max(np.abs(ref[finite]), initial=0.0))
+        step = float(np.finfo(before.dtype).eps) if before.dtype.name != "bfloat16" else 2.0**-7
+        own = float(np.max(np.abs(old - ref)[finite], initial=0.0))
+        allowed = _SLACK * own + _ROUNDINGS * step * scale
+        if reference is None:
+            allowed = _WITHOUT_REFERENCE * step * scale
+        difference = float(np.max(np.abs(new - ref)[finite], initial=0.0))
+    return Agreement(bool(np.all(excused)) and difference <= allowed, difference, allowed)
+
+
+def worst(before: Sequence[Array], after: Sequence[Array], references: Sequence[Array] | None = None) -> Agreement:
+    """The agreement of the values that agree least; one of no arrays is equal."""
+    found = Agreement(True, 0.0, 0.0)
+    for place, (old, new) in enumerate(zip(before, after, strict=True)):
+        own = compare(old, new, None if references is None else references[place])
+        if not own.equal or (found.equal and own.difference > found.difference):
+            found = own
+        if not own.equal:
+            break
+    return found

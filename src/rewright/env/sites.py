@@ -1,0 +1,192 @@
+"""What a pass did, split into alternatives that can be chosen one by one.
+
+Instructions before and after the pass are matched by name inside each computation. Where an instruction that kept its
+name and its meaning reads another value than before, the pass has said that the two values are equal; uses of one value
+that were replaced by one other value are one site. An instruction that kept its name and changed its meaning counts as
+a new one, which replaces the old one at all its uses; the same goes for computations whose signature changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use
+from rewright.env.hlo.program import Computation, Instruction, Program
+
+Granularity = Literal["value", "use"]
+Renamed = Collection[tuple[str, str]]
+"""Names (computation, instruction) that a pass gave to another value than the one that had it."""
+_NEW = ".new"
+
+
+def split(
+    before: Program,
+    after: Program,
+    provenance: Provenance,
+    granularity: Granularity = "value",
+    renamed: Renamed = (),
+) -> AlternativeGraph:
+    """The alternatives that turn one program into another; choosing all of them gives the other one, dead code aside.
+
+    ``granularity`` says whether all uses of a value that were replaced alike are one alternative, or each is one.
+    """
+    own = _Split(before, after, provenance, granularity, frozenset(renamed))
+    return own.run()
+
+
+class _Split:
+    def __init__(
+        self,
+        before: Program,
+        after: Program,
+        provenance: Provenance,
+        granularity: Granularity,
+        renamed: frozenset[tuple[str, str]],
+    ) -> None:
+        self.before, self.after = before, after
+        self.provenance, self.granularity, self.renamed = provenance, granularity, renamed
+        self.pool: dict[str, dict[str, Instruction]] = {}
+        self.computations: dict[str, Computation] = {}
+        self.alternatives: list[Alternative] = []
+        self.calls = self._calls()
+
+    def _calls(self) -> dict[str, str]:
+        """Names for the computations of after; those that are new and have the name of an old one get another."""
+        calls: dict[str, str] = {}
+        for name, computation in self.after.computations.items():
+            old = self.before.computations.get(name)
+            same = old is not None and old.signature == computation.signature
+            calls[name] = name if same or old is None else name + _NEW
+        return calls
+
+    def run(self) -> AlternativeGraph:
+        for name, computation in self.after.computations.items():
+            if self.calls[name] in self.before.computations:
+                self._compare(self.before.computations[name], computation)
+            else:
+                self._import(name, computation)
+        return AlternativeGraph(self.before, tuple(self.alternatives), self.pool, self.computations, self.after)
+
+    def _import(self, name: str, computation: Computation) -> None:
+        instructions = {n: self._called(i) for n, i in computation.instructions.items()}
+        self.computations[self.calls[name]] = replace(computation, name=self.calls[name], instructions=instructions)
+
+    def _called(self, instruction: Instruction) -> Instruction:
+        if all(self.calls[c] == c for c in instruction.called):
+            return instruction
+        return replace(instruction, called=tuple(self.calls[c] for c in instruction.called))
+
+    def _compare(self, before: Computation, after: Computation) -> None:
+        theirs = {name: self._called(i) for name, i in after.instructions.items()}
+        names = self._names(before, theirs)
+        pairs: dict[tuple[str, str, Use | None], list[Use]] = {}
+
+        def changed(value: str, replacement: str, use: Use) -> None:
+            key = (value, replacement, use if self.granularity == "use" else None)
+            pairs.setdefault(key, []).append(use)
+
+        for name, old in before.instructions.items():
+            if names.get(name) != name:
+                continue
+            operands = [names[o] for o in theirs[name].operands]
+            for index, (value, replacement) in enumerate(zip(old.operands, operands, strict=True)):
+                if value != replacement:
+                    changed(value, replacement, Use(name, index))
+        if before.root != names[after.root]:
+            changed(before.root, names[after.root], Use(ROOT))
+        if pairs:
+            self._record(before, theirs, names, pairs)
+
+    def _names(self, before: Computation, theirs: Mapping[str, Instruction]) -> dict[str, str]:
+        """For each instruction of after: its own name where it has the value of before, else a new one."""
+        names: dict[str, str] = {}
+        taken = before.instructions.keys() | theirs.keys()
+        for name, new in theirs.items():
+            old = before.instructions.get(name)
+            if old is None or (self._same(before, old, new, theirs) and (before.name, name) not in self.renamed):
+                names[name] = name
+                continue
+            fresh = name + _NEW
+            while fresh in taken:
+                fresh += _NEW
+            names[name] = fresh
+        return names
+
+    def _same(self, before: Computation, old: Instruction, new: Instruction, theirs: Mapping[str, Instruction]) -> bool:
+        """Whether an instruction computes the same thing of operands of the same shapes."""
+        if old.opcode == "parameter" and new.opcode == "parameter":
+            return old.parameter == new.parameter
+        if old.meaning != new.meaning or len(old.operands) != len(new.operands):
+            return False
+        return all(
+            before.instructions[a].shape == theirs[b].shape for a, b in zip(old.operands, new.operands, strict=True)
+        )
+
+    def _record(
+        self,
+        before: Computation,
+        theirs: Mapping[str, Instruction],
+        names: Mapping[str, str],
+        pairs: Mapping[tuple[str, str, Use | None], list[Use]],
+    ) -> None:
+        new: dict[str, Instruction] = {}
+        for name, instruction in theirs.items():
+            if names[name] in before.instructions:
+                continue
+            operands = tuple(names[o] for o in instruction.operands)
+            controls = tuple(names[c] for c in instruction.controls)
+            new[names[name]] = replace(instruction, name=names[name], operands=operands, controls=controls)
+        self._cut(before, new, pairs)
+        used: set[str] = set()
+        for (value, replacement, _), uses in pairs.items():
+            needs = _needs(replacement, new)
+            used.update(needs)
+            own = Alternative(before.name, value, replacement, tuple(uses), self.provenance, needs)
+            self.alternatives.append(own)
+        self.pool[before.name] = {name: new[name] for name in new if name in used}
+
+
+    def _cut(
+        self,
+        before: Computation,
+        new: dict[str, Instruction],
+        pairs: Mapping[tuple[str, str, Use | None], list[Use]],
+    ) -> None:
+        """Let new instructions read the values that others of them replace: one more use of those, and sites stand
+        on their own. Only where the value comes before all that the new instruction is for."""
+        places = {name: place for place, name in enumerate(before.instructions)}
+        end = len(places)
+        limits: dict[str, int] = {}
+        for (_, replacement, _), uses in pairs.items():
+            first = min(end if use.user == ROOT else places[use.user] for use in uses)
+            for name in _needs(replacement, new):
+                limits[name] = min(limits.get(name, end), first)
+        replaced = {key[1]: key for key in pairs if key[1] in new}
+        found: list[tuple[list[Use], Use]] = []
+        for name, limit in limits.items():
+            operands = list(new[name].operands)
+            for index, operand in enumerate(operands):
+                key = replaced.get(operand)
+                if key is None or places[key[0]] >= limit:
+                    continue
+                if before.instructions[key[0]].shape == new[operand].shape:
+                    operands[index] = key[0]
+                    found.append((pairs[key], Use(name, index)))
+            new[name] = replace(new[name], operands=tuple(operands))
+        for uses, use in found:
+            uses.append(use)
+
+
+def _needs(start: str, new: Mapping[str, Instruction]) -> tuple[str, ...]:
+    """The new instructions that a value needs."""
+    found: dict[str, None] = {}
+    stack = [start]
+    while stack:
+        name = stack.pop()
+        if name in new and name not in found:
+            found[name] = None
+            stack.extend(new[name].operands)
+            stack.extend(new[name].controls)
+    return tuple(found)

@@ -1,0 +1,205 @@
+"""Testing alternatives: every value and its replacement are computed on the same inputs and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rewright.env.alternatives import AlternativeGraph
+from rewright.env.hlo.program import Computation, Instruction, Program, pruned, write
+from rewright.env.hlo.reentry import enterable
+from rewright.env.hlo.shapes import read_shape, tuple_of
+from rewright.env.hlo.widen import widened
+from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
+from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs
+from rewright.env.module import HloModule
+from rewright.env.numeric import Agreement, compare, worst
+from rewright.env.session import Session
+from rewright.env.values import Test, value_numbers
+from rewright.env.xla.worker import XlaError
+from rewright.ir.errors import RewrightError
+
+RANDOM = frozenset({"rng", "rng-bit-generator", "rng-get-and-update-state"})
+"""Operators of which two runs give two results."""
+
+
+_MOST_ALONE = 4
+"""Alternatives that are run one by one where all of them together cannot be run."""
+
+
+def why_not_run(module: HloModule) -> str:
+    """Why values of a module say nothing; empty where they do."""
+    if module.elided():
+        return f"the values of constant {module.elided()[0]} are elided"
+    for computation in module.program.computations.values():
+        for i in computation.instructions.values():
+            if i.opcode in RANDOM:
+                return f"{i.name} is random"
+    return ""
+
+
+def run_alternatives(
+    session: Session, module: HloModule, graph: AlternativeGraph, seed: int = 0, draws: Sequence[Draw] = DRAWS
+) -> list[Test]:
+    """A test of each alternative of a module: those of the entry in one run, those of other computations applied."""
+    reason = why_not_run(module)
+    if reason:
+        return [Test(None, reason)] * len(graph)
+    found: list[Test | None] = [None] * len(graph)
+    numbers = value_numbers(graph, session.values)
+    here = [
+        n
+        for n, a in enumerate(graph.alternatives)
+        if a.computation == program_entry(module) and _is_exposable(graph, n)
+    ]
+    for number in here:
+        alternative = graph.alternatives[number]
+        found[number] = session.values.lookup(numbers[alternative.value], numbers[alternative.replacement])
+    open_ones = [number for number in here if found[number] is None]
+    if open_ones:
+        try:
+            for number, own in zip(open_ones, _exposed_tests(session, graph, open_ones, seed, draws), strict=True):
+                alternative = graph.alternatives[number]
+                session.values.record(numbers[alternative.value], numbers[alternative.replacement], own)
+                found[number] = own
+        except XlaError as error:
+            for number in open_ones:
+                found[number] = Test(None, str(error))
+    rest = [number for number, own in enumerate(found) if own is None or own.agrees is None]
+    module = module if graph.program is module.program else module.replaced(graph.program)
+    for number, own in zip(rest, _applied_tests(session, module, graph, rest, seed, draws), strict=True):
+        found[number] = own
+    return [own or Test(None, "not run") for own in found]
+
+
+def _is_exposable(graph: AlternativeGraph, number: int) -> bool:
+    """Whether value and replacement are arrays of one dtype and shape, so that they can be outputs."""
+    a = graph.alternatives[number]
+    own = graph.program.computations[a.computation].instructions
+    pool = graph.pool.get(a.computation, {})
+    shapes = [read_shape((own[n] if n in own else pool[n]).shape) for n in (a.value, a.replacement)]
+    plain = all(shape.element not in ("tuple", "token", "opaque") for shape in shapes)
+    return plain and (shapes[0].element, shapes[0].sizes) == (shapes[1].element, shapes[1].sizes)
+
+
+def exposed(graph: AlternativeGraph, numbers: Sequence[int]) -> Program:
+    """The entry with the values and the replacements of some of its alternatives as outputs, in turn."""
+    program = graph.program
+    main = program.main
+    instructions: dict[str, Instruction] = {**main.instructions, **graph.pool.get(main.name, {})}
+    names = [
+        n for number in numbers for n in (graph.alternatives[number].value, graph.alternatives[number].replacement)
+    ]
+    root = "exposed.values"
+    shape = tuple_of([instructions[name].shape for name in names])
+    instructions[root] = Instruction(root, "tuple", tuple(names), ((3, BYTES, shape),))
+    whole = replace(main, instructions=instructions, root=root, fields=_returning(main, shape))
+    fields = tuple(
+        (n, w, _with_result(v, shape)) if n == 4 and isinstance(v, bytes) else (n, w, v)
+        for n, w, v in program.fields
+        if n in (4,)
+    )
+    everything = {**program.computations, **graph.computations, main.name: whole}
+    return enterable(pruned(replace(program, computations=everything, fields=fields)))
+
+
+def _returning(computation: Computation, shape: bytes) -> tuple[Field, ...]:
+    return tuple(
+        (n, w, _with_result(v, shape)) if n == 4 and isinstance(v, bytes) else (n, w, v)
+        for n, w, v in computation.fields
+    )
+
+
+def _with_result(signature: bytes, shape: bytes) -> bytes:
+    return write_fields((n, w, shape) if n == 2 else (n, w, v) for n, w, v in read_fields(signature))
+
+
+def program_entry(module: HloModule) -> str:
+    """The name of the entry computation."""
+    return module.program.entry
+
+
+def _exposed_tests(
+    session: Session,
+    graph: AlternativeGraph,
+    numbers: Sequence[int],
+    seed: int,
+    draws: Sequence[Draw],
+) -> list[Test]:
+    program = exposed(graph, numbers)
+    probe = HloModule(write(program))
+    wide = HloModule(write(widened(program)))
+    found: list[Test] = [Test(None, "not run")] * len(numbers)
+    worst_seen: list[Agreement] = [Agreement(True, 0.0, 0.0)] * len(numbers)
+    for draw in draws:
+        values = session.execute(probe, draw_inputs(probe, seed, draw), "quick")
+        references = reference(session, probe, wide, seed, draw)
+        for place in range(len(numbers)):
+            ref = None if references is None else references[2 * place]
+            own = compare(values[2 * place], values[2 * place + 1], ref)
+            if worst_seen[place].equal and (not own.equal or own.difference >= worst_seen[place].difference):
+                worst_seen[place] = own
+                found[place] = Test(own.equal, f"{draw} inputs: {own}")
+    return found
+
+
+def reference(session: Session, module: HloModule, wide: HloModule, seed: int, draw: Draw) -> list[Array] | None:
+    """The outputs in float64 on the inputs that a module gets; None where it does not run in float64."""
+    try:
+        inputs = draw_inputs(module, seed, draw)
+        wanted = draw_inputs(wide, seed, draw)
+        same = [x.astype(w.dtype) for x, w in zip(inputs, wanted, strict=True)]
+        return session.execute(wide, same, "quick")
+    except XlaError:
+        return None
+
+
+def _applied_tests(
+    session: Session,
+    module: HloModule,
+    graph: AlternativeGraph,
+    numbers: Sequence[int],
+    seed: int,
+    draws: Sequence[Draw],
+) -> list[Test]:
+    """Tests by the outputs of the module: all at once, and one by one where they do not agree."""
+    if not numbers:
+        return []
+    together = _applied_test(session, module, graph, numbers, seed, draws)
+    if together.agrees or len(numbers) == 1 or (together.agrees is None and len(numbers) > _MOST_ALONE):
+        return [together] * len(numbers)
+    return [_applied_test(session, module, graph, [number], seed, draws) for number in numbers]
+
+
+def _applied_test(
+    session: Session,
+    module: HloModule,
+    graph: AlternativeGraph,
+    numbers: Sequence[int],
+    seed: int,
+    draws: Sequence[Draw],
+) -> Test:
+    try:
+        after = module.replaced(graph.apply(numbers))
+        return compare_modules(session, module, after, seed, draws)
+    except RewrightError as error:
+        return Test(None, str(error))
+
+
+def compare_modules(
+    session: Session, before: HloModule, after: HloModule, seed: int = 0, draws: Sequence[Draw] = DRAWS
+) -> Test:
+    """Whether two modules give equal outputs on random inputs; raises XlaError where one does not run."""
+    wide = HloModule(write(widened(before.program)))
+    found = Agreement(True, 0.0, 0.0)
+    text = ""
+    for draw in draws:
+        inputs = draw_inputs(before, seed, draw)
+        values, others = session.execute(before, inputs, "quick"), session.execute(after, inputs, "quick")
+        references = None if before.late else reference(session, before, wide, seed, draw)
+        own = worst(values, others, references)
+        if not own.equal or own.difference >= found.difference:
+            found, text = own, f"{draw} inputs: outputs {own}"
+        if not own.equal:
+            break
+    return Test(found.equal, text)

@@ -1,0 +1,103 @@
+"""Numbers of values: equal for values that are computed alike, or that were found equal before.
+
+Most alternatives of a round were alternatives of the round before. A value is numbered by its operator and the numbers
+of its operands, and values that a test found equal have one number from then on, so that what follows from earlier
+tests is not run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rewright.env.alternatives import AlternativeGraph
+from rewright.env.hlo.program import Computation, Instruction, Program, called_first, ordered
+from rewright.env.hlo.wire import write_fields
+from rewright.ir.errors import RewrightError
+
+_MOST_KNOWN = 200_000
+
+
+@dataclass(frozen=True)
+class Test:
+    """What running an alternative has shown; ``agrees`` is None where it could not be run."""
+
+    agrees: bool | None
+    what: str
+
+
+@dataclass
+class KnownValues:
+    """Tests by the numbers of the two values."""
+
+    parents: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    tests: dict[tuple[bytes, bytes], Test] = field(default_factory=dict[tuple[bytes, bytes], Test])
+
+    def find(self, number: bytes) -> bytes:
+        """The number that stands for all that are equal."""
+        while number in self.parents:
+            number = self.parents[number]
+        return number
+
+    def lookup(self, left: bytes, right: bytes) -> Test | None:
+        """The test of two values, where there was one; values of one number agree."""
+        left, right = self.find(left), self.find(right)
+        if left == right:
+            return Test(True, "follows from earlier steps")
+        return self.tests.get((left, right))
+
+    def record(self, left: bytes, right: bytes, test: Test) -> None:
+        """Keep a test."""
+        if len(self.tests) > _MOST_KNOWN:
+            self.tests.clear()
+            self.parents.clear()
+        left, right = self.find(left), self.find(right)
+        if test.agrees is not None:
+            self.tests[left, right] = test
+        if test.agrees and left != right:
+            self.parents[right] = left
+
+
+def value_numbers(graph: AlternativeGraph, known: KnownValues) -> Mapping[str, bytes]:
+    """A number for each value of the entry and of its pool; raises RewrightError for a pool that reads in a circle."""
+    program = graph.program
+    bodies = _bodies(program, graph.computations)
+    main = program.main
+    instructions: dict[str, Instruction] = {**main.instructions, **graph.pool.get(main.name, {})}
+    found: dict[str, bytes] = {}
+    for name in ordered(instructions, list(instructions)):
+        found[name] = known.find(_number(instructions[name], found, bodies, main.signature))
+    return found
+
+
+def _number(
+    instruction: Instruction, operands: Mapping[str, bytes], bodies: Mapping[str, bytes], around: bytes
+) -> bytes:
+    digest = hashlib.blake2b(instruction.opcode.encode(), digest_size=16)
+    if instruction.opcode == "parameter":
+        digest.update(b"%d" % instruction.parameter + around)
+        return digest.digest()
+    digest.update(write_fields(entry for entry in instruction.fields if entry[0] != 7))
+    for called in instruction.called:
+        digest.update(bodies[called])
+    for operand in instruction.operands:
+        digest.update(operands[operand])
+    return digest.digest()
+
+
+def _bodies(program: Program, more: Mapping[str, Computation]) -> dict[str, bytes]:
+    """A digest of every computation, whatever its instructions are called."""
+    found: dict[str, bytes] = {}
+    everything = {**program.computations, **more}
+    for start in everything:
+        for name in called_first(Program(program.name, everything, start)):
+            if name not in found:
+                body = everything[name]
+                numbers: dict[str, bytes] = {}
+                for own in ordered(body.instructions, [body.root]):
+                    numbers[own] = _number(body.instructions[own], numbers, found, b"")
+                found[name] = numbers[body.root]
+    if not found:
+        raise RewrightError("the program has no computations; write the module again")
+    return found

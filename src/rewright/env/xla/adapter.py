@@ -1,0 +1,270 @@
+"""The one file that uses private names of jaxlib; everything else speaks HloModuleProto bytes, text and arrays.
+
+A hook that XLA calls at the end of its HLO passes has two uses. It keeps the module and raises, so that a compilation
+ends before code generation: that is how passes are run. Or it hands XLA another module of the same signature, which is
+then scheduled and compiled exactly as it is. Which passes run is set per compilation by the list of disabled passes,
+the only one that is seen inside nested pipelines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from rewright.ir.errors import RewrightError
+
+SUPPORTED = ((0, 10), (0, 11))
+"""First version of jaxlib that is known to work, and the first that is not."""
+_DUMP_NAME = re.compile(
+    r"module_\d+\.(?P<module>.*?)\.(?P<number>\d{4})\.(?P<pipeline>.+)\.after_(?P<after>.+?)\.before_.+\.hlo\.pb$"
+)
+_START = ".before_optimizations.hlo.pb"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A module after a pass of a pipeline changed it; the first of a trace is the module before all passes."""
+
+    pipeline: str
+    name: str
+    proto: bytes
+
+
+class _Stop(Exception):
+    """Ends a compilation before code generation."""
+
+
+def check_version() -> None:
+    """Raise RewrightError where jax is missing or of a version that this adapter does not know."""
+    try:
+        found = version("jaxlib")
+        version("jax")
+    except PackageNotFoundError:
+        raise RewrightError("jax is not installed; run pip install 'rewright[env]'") from None
+    parts = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+    if not SUPPORTED[0] <= parts < SUPPORTED[1]:
+        raise RewrightError(
+            f"jaxlib {found} is not supported, its private names may differ; install jaxlib >=0.10,<0.11"
+        )
+
+
+class Adapter:
+    """XLA:CPU in this process. Every method may end the process: call it through a worker."""
+
+    def __init__(self) -> None:
+        check_version()
+        jax: Any = importlib.import_module("jax")
+        jax.config.update("jax_enable_x64", True)
+        transforms: Any = importlib.import_module("jax.extend.xla")
+        self._jax = jax
+        self._hlo: Any = importlib.import_module("jaxlib._hlo")
+        self._private: Any = importlib.import_module("jaxlib._jax")
+        self._xc: Any = importlib.import_module("jaxlib.xla_client")
+        self._device: Any = jax.local_devices(backend="cpu")[0]
+        self._client: Any = self._device.client
+        self._devices: Any = self._xc.DeviceList((self._device,))
+        self._mode = ""
+        self._captured: bytes | None = None
+        self._swap: bytes | None = None
+        self._executables: dict[str, Any] = {}
+        transforms.register_hlo_module_transformation(self._hook, name="rewright", platforms="cpu")
+
+    def _hook(self, proto: bytes) -> bytes | None:
+        if self._mode == "capture":
+            self._captured = proto
+            raise _Stop("stop before code generation")
+        return self._swap if self._mode == "swap" else None
+
+    # --- modules
+
+    def parse(self, text: str) -> bytes:
+        """The HloModuleProto of an HLO text."""
+        return self._hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+
+    def _module(self, proto: bytes) -> Any:
+        return self._hlo.HloModule.from_serialized_hlo_module_proto(proto)
+
+    def text(self, proto: bytes) -> str:
+        """HLO text with constants and backend configurations, without metadata."""
+        options = self._hlo.HloPrintOptions()
+        options.print_metadata = False
+        options.print_backend_config = True
+        options.print_large_constants = True
+        return self._module(proto).to_string(options)
+
+    def fingerprint(self, proto: bytes) -> str:
+        """A SHA-256 that does not see names, and sees all else that HLO text says."""
+        options = self._hlo.HloPrintOptions.fingerprint()
+        options.print_backend_config = True
+        return hashlib.sha256(self._module(proto).to_string(options).encode()).hexdigest()
+
+    def from_stablehlo(self, source: str | bytes) -> bytes:
+        """The HloModuleProto of a StableHLO module, as text or bytecode."""
+        data = source.encode() if isinstance(source, str) else source
+        computation = self._private.mlir.mlir_module_to_xla_computation(data, use_tuple_args=False, return_tuple=False)
+        return computation.as_serialized_hlo_module_proto()
+
+    def to_stablehlo(self, proto: bytes) -> str:
+        """The module as StableHLO text."""
+        ir: Any = importlib.import_module("jaxlib.mlir.ir")
+        interpreters: Any = importlib.import_module("jax._src.interpreters.mlir")
+        with interpreters.make_ir_context():
+            return str(ir.Module.parse(self._entrance(proto)))
+
+    def _entrance(self, proto: bytes) -> bytes:
+        return self._private.mlir.hlo_to_stablehlo(self._module(proto).as_serialized_hlo_module_proto())
+
+    def analysis(self, proto: bytes) -> dict[str, float]:
+        """XLA's static cost analysis: flops, transcendentals, bytes accessed and so on."""
+        return dict(self._private.hlo_module_cost_analysis(self._client, self._module(proto)))
+
+    def dot_graph(self, proto: bytes) -> str:
+        """The module as a graph in the DOT language."""
+        return self._hlo.hlo_module_to_dot_graph(self._module(proto))
+
+    # --- passes
+
+    def _compile(self, entrance: bytes, mode: str, swap: bytes | None = None, **flags: Any) -> Any:
+        options = self._xc.CompileOptions()
+        for name, value in flags.items():
+            setattr(options.executable_build_options.debug_options, name, value)
+        self._mode, self._captured, self._swap = mode, None, swap
+        try:
+            return self._client.compile_and_load(entrance, self._devices, options)
+        except Exception:
+            if self._captured is None:
+                raise
+            return None
+        finally:
+            self._mode = ""
+
+    def run_passes(self, proto: bytes, disabled: str) -> bytes:
+        """The module after all passes but those in a comma list."""
+        self._compile(self._entrance(proto), "capture", xla_disable_hlo_passes=disabled)
+        if self._captured is None:
+            raise RewrightError("XLA ended its passes without a module; the hook was not called")
+        return self._captured
+
+    def trace(self, proto: bytes, disabled: str, only: str = ".*") -> tuple[list[Step], bytes]:
+        """The module before all passes and after every pass that changed it, and the module at the end."""
+        folder = tempfile.mkdtemp(prefix="rewright-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+        flags: dict[str, Any] = {
+            "xla_dump_to": folder,
+            "xla_dump_hlo_as_proto": True,
+            "xla_dump_hlo_pass_re": only,
+            "xla_enable_dumping": True,
+            "xla_disable_hlo_passes": disabled,
+        }
+        try:
+            self._compile(self._entrance(proto), "capture", **flags)
+            steps = self._read_dump(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if self._captured is None or not steps:
+            raise RewrightError("XLA ended its passes without a module; the hook was not called")
+        return steps, self._captured
+
+    def _read_dump(self, folder: str) -> list[Step]:
+        start: list[Step] = []
+        steps: list[Step] = []
+        for name in sorted(os.listdir(folder)):
+            found = _DUMP_NAME.match(name)
+            if found is None and not name.endswith(_START):
+                continue
+            with open(os.path.join(folder, name), "rb") as file:
+                module = _first_field(file.read())
+            if found is None:
+                start.append(Step("", "start", module))
+            else:
+                steps.append(Step(found["pipeline"], found["after"], module))
+        return start + steps
+
+    # --- execution
+
+    def compile(
+        self, key: str, proto: bytes, disabled: str, exact: bytes | None = None, quick: bool = False
+    ) -> dict[str, int]:
+        """Compile under a key: the module with the passes that are left, or exactly another of its signature.
+
+        ``quick`` spends as little as possible on machine code.
+        """
+        if exact is None:
+            cheap: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+            flags = cheap if quick else {}
+            executable = self._compile(self._entrance(proto), "", xla_disable_hlo_passes=disabled, **flags)
+        else:
+            executable = self._compile(self._entrance(proto), "swap", swap=exact)
+        self._executables[key] = executable
+        statistics = executable.get_compiled_memory_stats()
+        return {
+            "code bytes": executable.size_of_generated_code_in_bytes(),
+            "temporary bytes": statistics.temp_size_in_bytes,
+        }
+
+    def compiled_module(self, key: str) -> bytes:
+        """The module that an executable was generated from."""
+        return self._executable(key).hlo_modules()[0].as_serialized_hlo_module_proto()
+
+    def forget(self, keys: Sequence[str] = ()) -> None:
+        """Free executables; all of them where none is named."""
+        for key in keys or list(self._executables):
+            self._executables.pop(key, None)
+
+    def _executable(self, key: str) -> Any:
+        if key not in self._executables:
+            raise RewrightError("the executable is gone; compile the module again")
+        return self._executables[key]
+
+    def execute(self, key: str, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """The outputs of an executable, flat."""
+        arrays = [self._jax.device_put(x, self._device) for x in inputs]
+        results = self._executable(key).execute_sharded(arrays).disassemble_into_single_device_arrays()
+        return [np.asarray(result[0]) for result in results]
+
+    def measure(
+        self, keys: Sequence[str], inputs: Sequence[np.ndarray[Any, Any]], rounds: int, warm: int
+    ) -> list[list[float]]:
+        """Seconds of each executable, ``rounds`` of them; the executables take turns within a round."""
+        arrays = [self._jax.device_put(x, self._device) for x in inputs]
+        executables = [self._executable(key) for key in keys]
+        seconds: list[list[float]] = [[] for _ in keys]
+        for number in range(warm + rounds):
+            for place, executable in enumerate(executables):
+                started = time.perf_counter()
+                for result in executable.execute_sharded(arrays).disassemble_into_single_device_arrays():
+                    result[0].block_until_ready()
+                if number >= warm:
+                    seconds[place].append(time.perf_counter() - started)
+        return seconds
+
+    def processor_seconds(self) -> float:
+        """Processor time that this process has used, in all its threads."""
+        return time.process_time()
+
+    def abort(self) -> None:
+        """End the process at once, as a failed check inside XLA does; for tests of what survives it."""
+        os.abort()
+
+
+def _first_field(data: bytes) -> bytes:
+    """The module inside of a dumped HloProto: its first field."""
+    size = shift = 0
+    at = 1
+    while True:
+        byte = data[at]
+        at += 1
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return data[at : at + size]
