@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, cast
+from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 from rewright import ops
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import GraphBuilder
+from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
 
 FUNCTIONS = ("concat", "stack", "transpose", "reshape", "halves", "interleaved")
@@ -104,7 +105,12 @@ class _Reader:
         return self.builder.add(ops.Slice(tuple(start), tuple(limit), tuple(stride)), position)
 
     def _arithmetic(self, tree: ast.BinOp) -> int:
-        operator = {ast.Add: ops.Add(), ast.Sub: ops.Subtract(), ast.Mult: ops.Multiply()}.get(type(tree.op))
+        known: dict[type[ast.operator], Operator] = {
+            ast.Add: ops.Add(),
+            ast.Sub: ops.Subtract(),
+            ast.Mult: ops.Multiply(),
+        }
+        operator = known.get(type(tree.op))
         if operator is None:
             self._wrong("may only add, subtract and multiply")
         sides = [self._literal(side) for side in (tree.left, tree.right)]
@@ -201,12 +207,3 @@ def fitted(text: str, builder: GraphBuilder, tensors: Mapping[str, int], kind: T
     if found.dtype is not kind.dtype:
         return builder.add(ops.Convert(kind.dtype), place)
     return place
-
-
-def tensors_of(builder: GraphBuilder, names: Sequence[str]) -> dict[str, int]:
-    """The places of inputs that a builder has."""
-    inputs = builder.build().inputs
-    return {name: inputs[name] for name in names if name in inputs}
-
-
-__all__ = ["FUNCTIONS", "build", "cast", "fitted", "names_in", "tensors_of"]

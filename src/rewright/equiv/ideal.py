@@ -212,7 +212,6 @@ def _factors(graph: Graph) -> Graph:
     return rebuilt(graph, make)
 
 
-
 def _merged(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
     """Constants that agree to single precision, over all programs, as the one that was met first."""
     scalars = sorted({float(v) for g in graphs for node in g.nodes for v in _numbers(node)})
@@ -233,8 +232,8 @@ def _merged(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
             return None
         if len(node.op.values) > 1:
             return builder.add(ops.Constant(node.op.tensor, tables.get(node.op.values, node.op.values)))
-        value = chosen.get(float(node.op.values[0]), node.op.values[0])
-        return builder.add(ops.Constant(node.op.tensor, (value,)))
+        values = tuple(chosen.get(float(value), value) for value in node.op.values)
+        return builder.add(ops.Constant(node.op.tensor, values))
 
     return [rebuilt(graph, make) for graph in graphs], said
 
@@ -257,7 +256,9 @@ def _rooted(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
         return place
 
     shown = ", ".join(f"{v:.9g}" for v in sorted(roots)[:4])
-    return [rebuilt(graph, make) for graph in graphs], [f"constants that are rounded roots stand for the roots: {shown}"]
+    return [rebuilt(graph, make) for graph in graphs], [
+        f"constants that are rounded roots stand for the roots: {shown}"
+    ]
 
 
 def _root(value: float) -> tuple[float, int] | None:

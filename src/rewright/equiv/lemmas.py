@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rewright.ir.digest import digest
@@ -63,9 +62,9 @@ class Prover:
         return None if found is None else str(found)
 
 
-def described(lemma: Lemma, uses: Mapping[str, int]) -> str:
+def described(lemma: Lemma) -> str:
     """One line about a lemma."""
     left, right = len(lemma.left.nodes), len(lemma.right.nodes)
     where = f", first at {lemma.places[0][0]} and {lemma.places[0][1]}" if lemma.places else ""
-    count = uses.get(lemma.key, len(lemma.places))
+    count = len(lemma.places)
     return f"{lemma.name}: {left} operators = {right} operators ({lemma.evidence}), used {count} times{where}"

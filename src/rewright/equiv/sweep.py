@@ -11,12 +11,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from rewright import ops
 from rewright.equiv.alignment import Layout, Numbers, fits
 from rewright.equiv.building import converted, copy_nodes, rebuilt
 from rewright.equiv.cones import LARGEST, Cone, Cutter
-from rewright.equiv.lemmas import Lemma, Prover
+from rewright.equiv.lemmas import Lemma, Prover, key_of
+from rewright.interp.meetings import Step
+from rewright.ir.digest import node_digests
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
@@ -26,7 +29,6 @@ from rewright.lifting.programs import Lifted, Lifter, Run
 from rewright.lifting.value import NotAView, Pieces, Value
 from rewright.refine.inputs import input_values
 from rewright.refine.relations import Relations
-
 
 _MOST_FAILURES = 12
 """After so many proofs that failed no more are tried."""
@@ -75,11 +77,10 @@ class Sweep:
         self._holders: dict[int, int] = {}
         """By value the first node of the right program that holds it."""
         self._cutters = Cutter(left), Cutter(self.right)
+        self._expressions = node_digests(self.right)
 
     def run(self, prover: Prover, deadline: float | None = None) -> Swept:
         """Go through the program; after the deadline nothing more is proved."""
-        from rewright.interp.meetings import Step
-
         found = Swept(self.right)
         for position, node in enumerate(self.right.nodes):
             self._run.step(Step(0, position))
@@ -113,26 +114,28 @@ class Sweep:
             if value is None:
                 continue
             for cones in self._cones(other, position):
+                if not self._is_plain(cones[1]):
+                    continue
                 lemma = self._lemma(cones, layout, right_type, prover)
                 if isinstance(lemma, str):
                     found.open.append((other, position, lemma))
                     found.failures += 1
                     continue
                 self.lifted.values[position] = self.lifter.intern(value)
-                return self._merge(cones[0], other, position, layout, lemma, found)
+                return self._merge(cones, other, position, layout, lemma, found)
         return None
 
-    def _merge(self, cone: Cone, other: int, position: int, layout: Layout, lemma: Lemma, found: Swept) -> Merge:
+    def _merge(
+        self, cones: tuple[Cone, Cone], other: int, position: int, layout: Layout, lemma: Lemma, found: Swept
+    ) -> Merge:
+        own = {key: p for p, key in sorted(cones[1].leaves.items(), reverse=True)}
         place = str(self.left.nodes[other].span), str(self.right.nodes[position].span)
         known = found.lemmas.get(lemma.key)
         if known is None:
             lemma = replace(lemma, name=f"lemma {len(found.lemmas) + 1}")
         found.lemmas[lemma.key] = replace(known or lemma, places=(*(known.places if known else ()), place))
-        sources = {p: self._source(key) for p, key in cone.leaves.items()}
-        return Merge(position, other, layout, cone, sources, lemma.key)
-
-    def _source(self, key: int) -> int:
-        return self._holders[key]
+        sources = {p: own.get(key, self._holders[key]) for p, key in cones[0].leaves.items()}
+        return Merge(position, other, layout, cones[0], sources, lemma.key)
 
     def _laid_out(self, position: int, layout: Layout, kind: TensorType) -> Value | None:
         """The value of a left node in a layout."""
@@ -157,13 +160,19 @@ class Sweep:
             mine = rights.cone(right, self._known_right, largest)
             if mine is not None:
                 allowed = set(mine.leaves.values())
-                other = lefts.cone(left, lambda p, allowed=allowed: self._known_left(p, allowed), largest)
+                other = lefts.cone(left, partial(self._known_left, allowed=allowed), largest)
                 yield from _fresh(other, mine, seen)
-            other = lefts.cone(left, lambda p: self._known_left(p, None), largest)
+            other = lefts.cone(left, partial(self._known_left, allowed=None), largest)
             if other is not None:
                 allowed = set(other.leaves.values())
-                mine = rights.cone(right, lambda p, allowed=allowed: self._within(p, allowed), largest)
+                mine = rights.cone(right, partial(self._within, allowed=allowed), largest)
                 yield from _fresh(other, mine, seen)
+
+    def _is_plain(self, cone: Cone) -> bool:
+        """Whether leaves that hold one value are one expression: a lemma takes them for one tensor."""
+        first: dict[int, bytes] = {}
+        leaves = cone.leaves.items()
+        return all(first.setdefault(key, self._expressions[p]) == self._expressions[p] for p, key in leaves)
 
     def _known_right(self, position: int) -> int | None:
         value = self.lifted.values[position]
@@ -195,8 +204,6 @@ class Sweep:
         except RewrightError as error:
             return str(error)
         if not prover.proves(*sides):
-            from rewright.equiv.lemmas import key_of
-
             return prover.reasons[key_of(*sides)]
         return Lemma("", *sides, "proved")
 
@@ -222,13 +229,9 @@ class Sweep:
         return rebuilt(self.right, make)
 
 
-def spliced(
-    builder: GraphBuilder, left: Graph, merge: Merge, places: Mapping[int, int], kind: TensorType
-) -> int:
+def spliced(builder: GraphBuilder, left: Graph, merge: Merge, places: Mapping[int, int], kind: TensorType) -> int:
     """Append what the left program computes a node by, over nodes of the right program."""
-    own = {
-        p: converted(builder, places[source], left.nodes[p].type) for p, source in merge.sources.items()
-    }
+    own = {p: converted(builder, places[source], left.nodes[p].type) for p, source in merge.sources.items()}
     copy_nodes(builder, left, merge.cone.positions, own)
     return converted(builder, merge.layout.build(builder, own[merge.left], kind.shape), kind)
 

@@ -6,6 +6,8 @@ shared under its own name. The map is put in front of the programs as operators,
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -17,6 +19,7 @@ from rewright import ops
 from rewright.equiv.building import pruned, rebuilt
 from rewright.equiv.expressions import build, fitted, names_in
 from rewright.interp.program import run
+from rewright.ir.dims import Shape
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
@@ -107,8 +110,6 @@ def _filled(pattern: str, name: str, text: str) -> str:
     """The expression with its stars replaced by what the stars of the pattern matched."""
     if "*" not in pattern or "*" not in text:
         return text
-    import re
-
     found = re.fullmatch(".*".join(f"{re.escape(part)}" for part in pattern.split("*")).replace(".*", "(.*?)"), name)
     stars = found.groups() if found else ()
     if len(set(stars)) == 1:
@@ -170,7 +171,6 @@ def _composed(graph: Graph, texts: Mapping[str, str], other: Graph) -> Graph:
     if not texts:
         return graph
     kept = {name for name in graph.inputs if name not in texts}
-    read = list(dict.fromkeys(name for text in texts.values() for name in names_in(text)))
     places: dict[str, int] = {}
     names = {position: name for name, position in graph.inputs.items()}
 
@@ -202,7 +202,6 @@ def _composed(graph: Graph, texts: Mapping[str, str], other: Graph) -> Graph:
         except RewrightError as error:
             raise ContradictoryRelations(f"the map of {name!r} is wrong: {error}") from None
 
-    del read
     return rebuilt(graph, make)
 
 
@@ -239,9 +238,13 @@ def _with_inputs(left: Graph, rights: Sequence[Graph]) -> tuple[Graph, list[Grap
 
 def _extended(graph: Graph, every: Mapping[str, Node]) -> Graph:
     missing = [(name, node) for name, node in every.items() if name not in graph.inputs]
-    nodes = [*graph.nodes, *(Node(node.op, (), node.type) for _, node in missing)]
-    inputs = graph.inputs | {name: len(graph.nodes) + k for k, (name, _) in enumerate(missing)}
-    return replace(graph, nodes=tuple(nodes), inputs=inputs)
+    shift = len(missing)
+    nodes = [Node(node.op, (), node.type) for _, node in missing]
+    nodes += [replace(node, operands=tuple(p + shift for p in node.operands)) for node in graph.nodes]
+    inputs = {name: p + shift for name, p in graph.inputs.items()}
+    inputs |= {name: number for number, (name, _) in enumerate(missing)}
+    outputs = {name: p + shift for name, p in graph.outputs.items()}
+    return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
 
 
 def _covered(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, ...]:
@@ -257,7 +260,7 @@ def _covered(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, 
         for name, readers in by_name.items():
             if name in own.inputs and all(d.name != name for d in definitions):
                 continue  # shared under its own name, and so as a whole
-            sizes = source.nodes[source.inputs[name]].type.shape if name in source.inputs else ()
+            sizes: Shape = source.nodes[source.inputs[name]].type.shape if name in source.inputs else ()
             if not all(isinstance(n, int) for n in sizes) or _count(sizes) > _MOST_ELEMENTS:
                 unchecked.append(name)
             elif not _all_used(name, readers, source):
@@ -269,7 +272,7 @@ def _covered(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, 
 
 
 def _count(sizes: Sequence[object]) -> int:
-    return int(np.prod([int(str(n)) for n in sizes], dtype=np.int64))
+    return math.prod(int(str(n)) for n in sizes)
 
 
 def _all_used(name: str, readers: Sequence[Definition], source: Graph) -> bool:
