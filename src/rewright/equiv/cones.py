@@ -22,6 +22,8 @@ _SIMPLE = (
     ops.BroadcastInDim,
     ops.Reshape,
     ops.Transpose,
+    ops.Pad,
+    ops.Reverse,
     ops.Slice,
     ops.Concatenate,
     ops.Convert,
@@ -54,6 +56,10 @@ class Cutter:
         for position, node in enumerate(graph.nodes):
             plain = isinstance(node.op, _SIMPLE) and not depends[position]
             self._simple.append(plain and all(self._simple[p] for p in node.operands))
+
+    def is_exact(self, position: int) -> bool:
+        """Whether a node depends on no input and is made without rounding: a mask, or whole numbers."""
+        return self._simple[position]
 
     def cone(self, root: int, leaf: Callable[[int], int | None], largest: int = LARGEST) -> Cone | None:
         """The nodes behind ``root`` up to those for which ``leaf`` gives a key; None where there are too many.

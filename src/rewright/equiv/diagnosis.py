@@ -27,6 +27,11 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
     if exchange.cones is None:
         return Diagnosis("other_operator", "the two compute something else")
     mine, theirs = (_Part(cone) for cone in exchange.cones)
+    if _turns(right, exchange.right) and not theirs.names & {"dot_general", "reduce"}:
+        own, other = mine.floats() or ["other numbers"], theirs.floats() or ["other numbers"]
+        return Diagnosis(
+            "rotary_frequencies", f"the angles are made with {_list(other)}, on the left with {_list(own)}"
+        )
     missing = [name for name in unread if name in mine.inputs()]
     if missing:
         return Diagnosis("unread_input", f"{missing[0]} is never read by the right program")
@@ -35,6 +40,22 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         if found is not None:
             return found
     return Diagnosis("other_operator", "the two compute something else")
+
+
+def _turns(graph: Graph, position: int) -> bool:
+    """Whether a tensor is an angle, or the sine or cosine of one."""
+    if isinstance(graph.nodes[position].op, ops.Sine | ops.Cosine):
+        return True
+    reached = {position}
+    for reader in range(position + 1, min(position + 24, len(graph.nodes))):
+        node = graph.nodes[reader]
+        if reached.isdisjoint(node.operands):
+            continue
+        if isinstance(node.op, ops.Sine | ops.Cosine):
+            return True
+        if isinstance(node.op, (*_MOVING, ops.Divide, ops.DotGeneral)):
+            reached.add(reader)
+    return False
 
 
 class _Part:

@@ -15,8 +15,9 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.alignment import Index, Layout, Numbers, agree, laid_out
-from rewright.equiv.building import converted, copy_nodes, rebuilt
+from rewright.equiv.building import converted, copy_nodes, depends_on_inputs, rebuilt
 from rewright.equiv.cones import Cone, Cutter
+from rewright.equiv.weights import MAP_SPAN
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.base import Array, TensorOperator
@@ -30,6 +31,8 @@ _PLAIN = (ops.Constant, ops.Iota)
 
 
 _LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate)
+_READ = 5
+"""How much later than operators that are wrong those are tried that they read."""
 _SOON = 5
 """So many operators after an exchange that helps everything is right."""
 
@@ -78,7 +81,7 @@ class Search:
         """Whether the left program has a tensor of the right one."""
         node = self.right.nodes[position]
         own = [v[position] for v in values]
-        if isinstance(node.op, _PLAIN) or own[0].size < 2 or (own[0] == own[0].reshape(-1)[0]).all():
+        if node.span == MAP_SPAN or isinstance(node.op, _PLAIN) or own[0].size < 2 or (own[0] == own[0].reshape(-1)[0]).all():
             return True
         return next(self.numbers.left_index.alike(own), None) is not None
 
@@ -139,7 +142,7 @@ class Search:
             rights = self.region(names, self.values, self._known)
             lefts = self.left_region(names, self.values)
             if parting is None:
-                parting = Parting(lefts[0] if lefts else None, rights[0])
+                parting = Parting(self._first(self.left, lefts), self._first(self.right, rights) or rights[0])
             self._start = rights[0]
             if deadline is not None and time.monotonic() > deadline:
                 return parting
@@ -148,10 +151,20 @@ class Search:
                 return parting
             if not parting.exchanges:
                 parting.values = self._example(exchange)
-            parting.exchanges.append(self._with_cones(exchange))
+            exchange = self._with_cones(exchange)
+            if not parting.exchanges and exchange.cones is not None:
+                inside = [p for p in lefts if p in exchange.cones[0].positions]
+                parting.left = inside[0] if inside else exchange.left
+                parting.right = next((p for p in rights if p in exchange.cones[1].positions), exchange.right)
+            parting.exchanges.append(exchange)
             self.values, _ = self._after(exchange)
             self._known = {}
         return parting
+
+    def _first(self, graph: Graph, region: Sequence[int]) -> int | None:
+        """The first node of a region that depends on an input, else the first one."""
+        depends = depends_on_inputs(graph)
+        return next((p for p in region if depends[p]), region[0] if region else None)
 
     def _example(self, exchange: Exchange) -> tuple[float, float] | None:
         own = self.values[0][exchange.right].astype(np.float64)
@@ -164,15 +177,15 @@ class Search:
         return float(theirs.reshape(-1)[where]), float(own.reshape(-1)[where])
 
     def _exchange(self, names: Sequence[str], rights: Sequence[int], lefts: Sequence[int]) -> Exchange | None:
-        rights, lefts = _with_read(self.right, rights[:_NEAR]), _with_read(self.left, lefts[:_NEAR])
-        near = [(i + j, i, j) for i in range(len(rights)) for j in range(len(lefts))]
+        mine, other = _with_read(self.left, lefts[:_NEAR]), _with_read(self.right, rights[:_NEAR])
+        near = sorted((cost + more, i, j) for i, more in other.items() for j, cost in mine.items())
         tried = 0
-        for _, i, j in sorted(near):
-            for layout in self._possible(lefts[j], rights[i]):
+        for _, right, left in near:
+            for layout in self._possible(left, right):
                 if tried >= _MOST_TRIALS:
                     return None
                 tried += 1
-                exchange = Exchange(lefts[j], rights[i], layout)
+                exchange = Exchange(left, right, layout)
                 if self._helps(exchange, names):
                     return exchange
         return None
@@ -268,19 +281,21 @@ class Search:
         return replace(exchange, cones=(left, right), sources={p: sources[p] for p in left.leaves})
 
 
-def _with_read(graph: Graph, region: Sequence[int]) -> list[int]:
-    """The nodes of a region, and what they read: an operator may be missing after a tensor that is right."""
-    found: set[int] = set()
-    for position in region:
-        found.add(position)
+def _with_read(graph: Graph, region: Sequence[int]) -> dict[int, int]:
+    """The nodes of a region by how far behind its start they are, and later what they read.
+
+    An operator may be missing after a tensor that is right, so that what is read is a place too.
+    """
+    found = {position: number for number, position in enumerate(region)}
+    for number, position in enumerate(region):
         stack = list(graph.nodes[position].operands)
         while stack:
             operand = stack.pop()
             node = graph.nodes[operand]
-            if not isinstance(node.op, (*_PLAIN, ops.Input)):
-                found.add(operand)
+            if not isinstance(node.op, (*_PLAIN, ops.Input)) and operand not in found:
+                found[operand] = number + _READ
                 stack.extend(node.operands if isinstance(node.op, _LAYOUT) else ())
-    return sorted(found)
+    return found
 
 
 def mended(left: Graph, right: Graph, exchanges: Sequence[Exchange]) -> Graph | None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from rewright.equiv import precision
 from rewright.equiv.alignment import Numbers
+from rewright.equiv.expressions import names_in
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed
 from rewright.equiv.ideal import idealised
 from rewright.equiv.lemmas import Lemma, Prover, described
+from rewright.equiv.masks import shared_masks
 from rewright.equiv.sweep import Sweep, Swept
-from rewright.equiv.weights import Definition, Shared, WeightMap, read_map, shared
+from rewright.equiv.weights import Definition, Shared, WeightMap, bound, read_map, renamed, shared
 from rewright.equiv.wording import reworded
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -79,12 +81,18 @@ def equiv(
     """
     started = time.perf_counter()
     deadline = None if budget is None else time.monotonic() + budget
-    program = _program(right)
+    program = renamed(left, _program(right))
     _check(left, program)
-    weights = guessed(read_map(relations, left, program), left, program, _values(inputs))
+    values = _values(inputs)
+    weights = guessed(read_map(relations, left, program), left, program, values)
+    left, program = _bound(left, program, weights, values)
     both = shared(left, program, weights)
     ideal = idealised([both.left, *both.right.graphs])
     pair = _Pair(ideal.graphs[0], replace(both.right, graphs=ideal.graphs[1:]), weights, deadline)
+    masks: list[Lemma] = []
+    if pair.is_single:
+        masked, masks = shared_masks(pair.left, pair.right.graphs[0])
+        pair = replace(pair, right=replace(pair.right, graphs=(masked,)))
     prepared = time.perf_counter() - started
     swept = pair.swept(prover or Prover())
     sweeping = time.perf_counter() - started - prepared
@@ -95,7 +103,8 @@ def equiv(
         pair.left, pair.right, weights.placements or None, None, left_over, suggest=not pair.is_single, audit=audit
     )
     verdict.stats.seconds.update({"weights and constants": prepared, "lemmas": sweeping})
-    lemmas = tuple(swept.lemmas.values()) if swept else ()
+    found = [*masks, *(swept.lemmas.values() if swept else ())]
+    lemmas = tuple(replace(lemma, name=f"lemma {number}") for number, lemma in enumerate(found, start=1))
     verdict = _with_findings(verdict, pair, both, swept)
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
     fields["assumptions"] = (*verdict.assumptions, *ideal.assumptions, *weights.guessed)
@@ -212,6 +221,18 @@ def _program(right: Graph | RankProgram | Sequence[Graph]) -> RankProgram:
     return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
 
 
+def _bound(
+    left: Graph, right: RankProgram, weights: WeightMap, values: tuple[Mapping[str, Array], Mapping[str, Array]] | None
+) -> tuple[Graph, RankProgram]:
+    """Both programs with tables that nothing relates as constants."""
+    if values is None:
+        return left, right
+    related = {name for d in weights.definitions for name in (d.name, *names_in(d.text))}
+    mine = bound(left, values[0], related | set(right.graphs[0].inputs))
+    others = related | set(left.inputs)
+    return mine, replace(right, graphs=tuple(bound(graph, values[1], others) for graph in right.graphs))
+
+
 def _check(left: Graph, right: RankProgram) -> None:
     """Raise RewrightError for outputs of other names or shapes: a vocabulary of another size, for example."""
     if len(right.graphs) != 1:
@@ -239,7 +260,7 @@ def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name, value in values.items():
         plain = value.detach().float().cpu().numpy() if hasattr(value, "detach") else value
-        found[name] = cast("Array", np.asarray(plain))
+        found[name] = np.asarray(plain)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
@@ -28,6 +28,9 @@ _ROLES: tuple[tuple[str, str], ...] = (
     (r"\b(mlp|feed_forward|ffn|ff)\b", "MLP"),
     (r"\b(input_layernorm|ln_1|norm_1|attention_norm|norm1|pre_attention_norm)\b", "NORM1"),
     (r"\b(post_attention_layernorm|ln_2|norm_2|ffn_norm|norm2|pre_mlp_norm)\b", "NORM2"),
+    (r"\b(post_attn_norm|post_attention_norm|post_attention_layernorm_)\b", "POSTATTN"),
+    (r"\b(pre_feedforward_layernorm)\b", "NORM2"),
+    (r"\b(post_feedforward_layernorm|post_mlp_norm|post_ffw_norm)\b", "POSTMLP"),
     (r"\b(qkv_proj|query_key_value|c_attn|Wqkv|wqkv|qkv|attn)\b(?=\.(weight|bias)$)", "QKV"),
     (r"\b(q_proj|wq|query|q_lin|q)\b(?=\.(weight|bias)$)", "Q"),
     (r"\b(k_proj|wk|key|k_lin|k)\b(?=\.(weight|bias)$)", "K"),
@@ -36,7 +39,8 @@ _ROLES: tuple[tuple[str, str], ...] = (
     (r"\b(gate_up_proj|gate_up|w13|wi)\b", "GATEUP"),
     (r"(?<=MLP\.)(gate_proj|w1|fc_1|gate)\b", "GATE"),
     (r"(?<=MLP\.)(up_proj|w3|fc_2|up)\b", "UP"),
-    (r"(?<=MLP\.)(down_proj|w2|proj|c_proj|down)\b", "DOWN"),
+    (r"(?<=MLP\.)(down_proj|w2|proj|c_proj|down|dense_4h_to_h)\b", "DOWN"),
+    (r"(?<=MLP\.)(c_fc|fc|fc1|dense_h_to_4h)\b", "UP"),
     (r"^(norm|ln_f|final_norm|final_layer_norm|final_layernorm)\b", "NORM"),
     (r"\b(q_norm|norm_q|q_layernorm|query_norm)\b", "QNORM"),
     (r"\b(k_norm|norm_k|k_layernorm|key_norm)\b", "KNORM"),
@@ -63,6 +67,10 @@ def guessed(
         return weights
     found = list(weights.definitions)
     said: list[str] = []
+    arguments = list(_arguments(found, left, right.graphs[0]))
+    if arguments:
+        found += arguments
+        said.append(f"arguments of other names are the same: {'; '.join(f'{d.name} is {d.text}' for d in arguments)}")
     for how, search in (("values", _by_values), ("names", _by_names)):
         unknown = _unknown(found, left, right.graphs[0])
         if not unknown.left or not unknown.right:
@@ -86,6 +94,19 @@ def _unknown(definitions: Sequence[Definition], left: Graph, right: Graph) -> _O
     return _Open(*numbers)
 
 
+def _arguments(definitions: Sequence[Definition], left: Graph, right: Graph) -> Iterator[Definition]:
+    """Integer inputs that only one side has, where both have one of each type: tokens, positions."""
+    known = {d.name for d in definitions} | {name for d in definitions for name in names_in(d.text)}
+    mine, other = (
+        [(graph.nodes[p].type, name) for name, p in graph.inputs.items() if name not in known and name not in theirs]
+        for graph, theirs in ((left, right.inputs), (right, left.inputs))
+    )
+    for kind, name in other:
+        same = [n for k, n in mine if k == kind]
+        if not kind.dtype.is_float and len(same) == 1 and sum(k == kind for k, _ in other) == 1:
+            yield Definition("right", name, same[0])
+
+
 def _shape(graph: Graph, name: str) -> tuple[int, ...] | None:
     kind = graph.nodes[graph.inputs[name]].type
     if not kind.dtype.is_float or not all(isinstance(n, int) for n in kind.shape):
@@ -104,7 +125,7 @@ def role(name: str) -> str:
 
 
 def _by_names(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator[Definition]:
-    roles = {role(name): name for name in unknown.left}, {role(name): name for name in unknown.right}
+    roles = _roles(unknown.left), _roles(unknown.right)
     shapes = unknown.left, unknown.right
     for side, mine, other in (("right", 1, 0), ("left", 0, 1)):
         for what, name in roles[mine].items():
@@ -115,6 +136,10 @@ def _by_names(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator[
                 if text is not None and (side == "right"):
                     yield Definition("right", name, text)
                 continue
+            tied = roles[other].get(what.replace("HEAD", "EMBED")) if "HEAD" in what else None
+            if tied is not None and side == "right" and shapes[other][tied] == shape:
+                yield Definition("right", name, tied)
+                continue
             parts = [roles[other].get(part) for part in _parts_of(what)]
             if not parts or any(part is None for part in parts):
                 continue
@@ -122,6 +147,19 @@ def _by_names(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator[
             if shape == (sum(s[0] for s in sizes), *sizes[0][1:]):
                 text = f"concat([{', '.join(part for part in parts if part)}], axis=0)"
                 yield Definition("right" if side == "right" else "left", name, text)
+
+
+def _roles(names: Collection[str]) -> dict[str, str]:
+    """Names by role; a prefix that all of them have says nothing."""
+    listed = list(names)
+    while listed and all("." in name for name in listed):
+        first = listed[0].partition(".")[0]
+        if first.isdigit() or any(name.partition(".")[0] != first for name in listed):
+            break
+        listed = [name.partition(".")[2] for name in listed]
+    if any("post_feedforward_layernorm" in name for name in listed):
+        listed = [name.replace("post_attention_layernorm", "post_attention_norm") for name in listed]
+    return {role(short): name for short, name in zip(listed, names, strict=True)}
 
 
 def _parts_of(what: str) -> list[str]:

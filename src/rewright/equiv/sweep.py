@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
+
 from rewright import ops
 from rewright.equiv.alignment import Layout, Numbers, fits
 from rewright.equiv.building import converted, copy_nodes, rebuilt
 from rewright.equiv.cones import LARGEST, Cone, Cutter
 from rewright.equiv.lemmas import Lemma, Prover, key_of
 from rewright.interp.meetings import Step
+from rewright.interp.program import run
 from rewright.ir.digest import node_digests
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
@@ -30,6 +33,7 @@ from rewright.lifting.value import NotAView, Pieces, Value
 from rewright.refine.inputs import input_values
 from rewright.refine.relations import Relations
 
+_MOST_COMPUTED = 4096
 _MOST_FAILURES = 12
 """After so many proofs that failed no more are tried."""
 
@@ -113,6 +117,10 @@ class Sweep:
             value = self._laid_out(other, layout, right_type)
             if value is None:
                 continue
+            computed = self._computed(other, position, layout, right_type)
+            if computed is not None:
+                self.lifted.values[position] = self.lifter.intern(value)
+                return self._merge(computed[0], other, position, layout, computed[1], found)
             for cones in self._cones(other, position):
                 if not self._is_plain(cones[1]):
                     continue
@@ -149,6 +157,26 @@ class Sweep:
             return tidy(reshape(transpose(value, layout.order), shape))
         except NotAView:
             return None
+
+    def _computed(
+        self, left: int, right: int, layout: Layout, kind: TensorType
+    ) -> tuple[tuple[Cone, Cone], Lemma] | None:
+        """A lemma about masks and whole numbers that depend on no input: both are computed, and compared exactly."""
+        cutters = self._cutters
+        if not (cutters[0].is_exact(left) and cutters[1].is_exact(right)) or not kind.is_static():
+            return None
+        cones = [cutter.cone(p, _no_leaf, _MOST_COMPUTED) for cutter, p in zip(cutters, (left, right), strict=True)]
+        mine, theirs = cones
+        if mine is None or theirs is None:
+            return None
+        try:
+            parts = _shaped(mine.part({}, {}), layout, kind), theirs.part({}, {})
+            values = [run(part, {})["result"] for part in parts]
+        except RewrightError:
+            return None
+        if not np.array_equal(*values) or not all(np.isinf(v).any() or (v == np.round(v)).all() for v in values):
+            return None
+        return (mine, theirs), Lemma("", *parts, "computed at its size")
 
     # --- cones
 
@@ -247,6 +275,10 @@ def _shaped(part: Graph, layout: Layout, kind: TensorType) -> Graph:
     result = layout.build(builder, places[part.outputs["result"]], kind.shape)
     builder.output("result", converted(builder, result, kind))
     return builder.build()
+
+
+def _no_leaf(position: int) -> None:
+    return None
 
 
 def _familiar(lifter: Lifter, value: Value) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -24,8 +24,10 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
+from rewright.ops.base import Array
 
 Side = Literal["left", "right"]
+_MOST_BOUND = 1 << 16
 _MOST_ELEMENTS = 1 << 22
 """Larger tensors are not checked element by element for being used as a whole."""
 MAP_SPAN = SourceSpan(scope="weight map")
@@ -131,6 +133,42 @@ class Shared:
     unchecked: tuple[str, ...] = ()
 
 
+def bound(graph: Graph, values: Mapping[str, Array], others: Collection[str]) -> Graph:
+    """The program with small float inputs that only it has, and whose values are known, as constants.
+
+    Such are tables that a module computes when it is made: frequencies of a rotary embedding, for example.
+    """
+    names = {
+        position: name
+        for name, position in graph.inputs.items()
+        if name in values and name not in others and 0 < values[name].size <= _MOST_BOUND
+    }
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        name = names.get(position)
+        if name is None or not node.type.dtype.is_float or values[name].shape != node.type.shape:
+            return None
+        return builder.add(ops.Constant(node.type, tuple(float(v) for v in values[name].reshape(-1))))
+
+    return rebuilt(graph, make) if names else graph
+
+
+def renamed(left: Graph, right: RankProgram) -> RankProgram:
+    """The right program with its only output called as the only output of the left program."""
+    if len(left.outputs) != 1 or any(len(graph.outputs) != 1 for graph in right.graphs):
+        return right
+    (name,) = left.outputs
+    return (
+        replace(
+            right,
+            graphs=tuple(replace(g, outputs={name: next(iter(g.outputs.values()))}) for g in right.graphs),
+            outputs={},
+        )
+        if any(name not in graph.outputs for graph in right.graphs)
+        else right
+    )
+
+
 def shared(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
     """Both programs with the map in front of them.
 
@@ -142,7 +180,7 @@ def shared(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
     graphs: list[Graph] = []
     for rank, graph in enumerate(right.graphs):
         texts = {d.name: d.text for d in weights.of("right") if d.rank in (None, rank)}
-        graphs.append(_composed(graph, texts, left))
+        graphs.append(_composed(_without_dead(graph, {*left.inputs, *texts}), texts, left))
     unread = _unread(new_left, graphs, weights)
     if unread:
         new_left, graphs = _with_inputs(new_left, graphs)
@@ -150,6 +188,25 @@ def shared(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
     defined = {d.name for d in weights.of("right")}
     inputs = {n: p for n, p in right.inputs.items() if n not in defined}
     return Shared(new_left, replace(right, graphs=tuple(graphs), inputs=inputs), unread, unchecked)
+
+
+def _without_dead(graph: Graph, kept: Collection[str]) -> Graph:
+    """The program without inputs that it never reads and that nothing relates: tables that it replaces, say."""
+    read = _read(graph)
+    dead = {position for name, position in graph.inputs.items() if name not in read and name not in kept}
+    if not dead:
+        return graph
+    places: dict[int, int] = {}
+    for position in range(len(graph.nodes)):
+        if position not in dead:
+            places[position] = len(places)
+    live = graph.live()
+    used = [p for p in places if all(o in places for o in graph.nodes[p].operands)]
+    if len(used) < len(places):
+        return _without_dead(pruned(graph), kept) if len(live) < len(graph.nodes) else graph
+    nodes = tuple(replace(graph.nodes[p], operands=tuple(places[o] for o in graph.nodes[p].operands)) for p in places)
+    inputs = {name: places[p] for name, p in graph.inputs.items() if p in places}
+    return replace(graph, nodes=nodes, inputs=inputs, outputs={name: places[p] for name, p in graph.outputs.items()})
 
 
 def _check_free(left: Graph, right: RankProgram, weights: WeightMap) -> None:
