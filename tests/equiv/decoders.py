@@ -108,7 +108,7 @@ def rotate(x: torch.Tensor, style: Style) -> torch.Tensor:
         cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
         turned = torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
         y = x * cos + turned * sin
-    return torch.cat([y, rest], -1)
+    return torch.cat([y.to(x.dtype), rest], -1)
 
 
 class Attention(nn.Module):
@@ -176,7 +176,7 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, s: Style) -> torch
     if s.attention == "sdpa":
         if s.mask == "causal" and s.window is None:
             return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
-        mask = seen if s.mask == "where" else torch.where(seen, 0.0, -math.inf)
+        mask = seen if s.mask == "where" else torch.where(seen, 0.0, -math.inf).to(q.dtype)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     if s.scale == "query":
         q = q * scale
@@ -200,11 +200,11 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, s: Style) -> torch
 def masked(scores: torch.Tensor, seen: torch.Tensor, s: Style) -> torch.Tensor:
     lowest = torch.finfo(scores.dtype).min
     if s.mask == "lowest":
-        return scores + torch.where(seen, 0.0, lowest)
+        return scores + torch.where(seen, 0.0, lowest).to(scores.dtype)
     if s.mask == "multiplied":
         return scores + (1.0 - seen.to(scores.dtype)) * lowest
     if s.mask == "infinite":
-        return scores + torch.where(seen, 0.0, -math.inf)
+        return scores + torch.where(seen, 0.0, -math.inf).to(scores.dtype)
     return scores.masked_fill(~seen, -math.inf)
 
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli import commands
+from rewright.cli import commands, equivalence
 from rewright.cli.rules import build_rules_app
 from rewright.ir.errors import RewrightError
 
@@ -38,6 +38,7 @@ def build_app() -> typer.Typer:
     )
     app.command("demo")(commands.demo)
     app.command("refine")(commands.refine)
+    app.command("equiv")(equivalence.equiv)
     app.command("audit")(commands.audit)
     app.command("capture")(commands.capture)
     app.command("show")(commands.show)

@@ -78,7 +78,7 @@ class Cutter:
             if key is not None:
                 leaves[position] = key
                 continue
-            if isinstance(node.op, ops.Input) or isinstance(node.op, ops.Collective):
+            if isinstance(node.op, ops.Input | ops.Collective):
                 return None
             found.add(position)
             if len(found) > largest:

@@ -35,7 +35,7 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
     missing = [name for name in unread if name in mine.inputs()]
     if missing:
         return Diagnosis("unread_input", f"{missing[0]} is never read by the right program")
-    for rule in (_window, _activation, _soft_cap, _rotary, _eps, _axes, _routing, _numbers, _scale, _operators):
+    for rule in (_activation, _soft_cap, _window, _rotary, _eps, _axes, _routing, _numbers, _scale, _operators):
         found = rule(mine, theirs)
         if found is not None:
             return found
@@ -67,6 +67,11 @@ class _Part:
         self.names = {node.op.name for node in self.nodes}
         self._positions = cone.positions
         self._leaves = tuple(cone.leaves)
+
+    def line(self) -> list[Node]:
+        """All nodes of the source line of the result."""
+        span = self.nodes[-1].span
+        return [node for node in self.graph.nodes if node.span == span] if span.line else []
 
     def inputs(self) -> set[str]:
         """The inputs of the program that the part reads."""
@@ -145,13 +150,17 @@ def _directions(part: _Part) -> str:
 
 def _activation(mine: _Part, theirs: _Part) -> Diagnosis | None:
     own, other = (_functions(part) for part in (mine, theirs))
+    if theirs.is_rotary() or mine.is_rotary():
+        return None
     if own == other or not own or not other:
         return None
     return Diagnosis("activation", f"the activation is made with {_list(other)} where the left has {_list(own)}")
 
 
 def _functions(part: _Part) -> list[str]:
-    return [text for name, text in _ACTIVATIONS.items() if name in part.names]
+    """The functions of a part, and of the source line that its result belongs to."""
+    names = part.names | {node.op.name for node in part.line()}
+    return [text for name, text in _ACTIVATIONS.items() if name in names]
 
 
 def _soft_cap(mine: _Part, theirs: _Part) -> Diagnosis | None:

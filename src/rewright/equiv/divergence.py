@@ -81,7 +81,7 @@ class Search:
         """Whether the left program has a tensor of the right one."""
         node = self.right.nodes[position]
         own = [v[position] for v in values]
-        if node.span == MAP_SPAN or isinstance(node.op, _PLAIN) or own[0].size < 2 or (own[0] == own[0].reshape(-1)[0]).all():
+        if node.span == MAP_SPAN or isinstance(node.op, _PLAIN) or _is_uniform(own[0]):
             return True
         return next(self.numbers.left_index.alike(own), None) is not None
 
@@ -121,8 +121,7 @@ class Search:
                     continue
                 seen.add(operand)
                 own = self.numbers.left(operand)
-                plain = isinstance(self.left.nodes[operand].op, _PLAIN) or own[0].size < 2
-                plain = plain or bool((own[0] == own[0].reshape(-1)[0]).all())
+                plain = isinstance(self.left.nodes[operand].op, _PLAIN) or _is_uniform(own[0])
                 if not plain and next(index.alike(own), None) is None:
                     found.add(operand)
                     stack.append(operand)
@@ -279,6 +278,10 @@ class Search:
         if left is None or right is None:
             return exchange
         return replace(exchange, cones=(left, right), sources={p: sources[p] for p in left.leaves})
+
+
+def _is_uniform(value: Array) -> bool:
+    return value.size < 2 or bool((value == value.reshape(-1)[0]).all())
 
 
 def _with_read(graph: Graph, region: Sequence[int]) -> dict[int, int]:

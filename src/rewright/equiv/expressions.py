@@ -72,7 +72,7 @@ class _Reader:
             return self.builder.add(ops.Negate(), self._tensor(tree.operand))
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in self._functions():
             return self._functions()[tree.func.id](tree)
-        self._wrong(f"may only use tensors, slices, +, -, * with a number, and {', '.join(FUNCTIONS)}")
+        return self._wrong(f"may only use tensors, slices, +, -, * with a number, and {', '.join(FUNCTIONS)}")
 
     def _functions(self) -> Mapping[str, Callable[[ast.Call], int]]:
         return {

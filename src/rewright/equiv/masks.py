@@ -84,14 +84,15 @@ def _masks(graph: Graph) -> dict[int, Array]:
     except RewrightError:
         return {}
     found = {int(name): values[position] for name, position in part.outputs.items()}
-    return {p: value for p, value in found.items() if _core(value).ndim >= 2 and _is_whole(value)}
+    return {p: value for p, value in found.items() if _core(value).ndim >= 2 and is_whole(value)}
 
 
 def _count(node: Node) -> int:
     return int(np.prod([int(str(n)) for n in node.type.shape], dtype=np.int64))
 
 
-def _is_whole(value: Array) -> bool:
+def is_whole(value: Array) -> bool:
+    """Whether every element is a whole number or an infinity, which is computed without rounding."""
     with np.errstate(invalid="ignore"):
         return bool((np.isinf(value) | (value == np.round(value))).all())
 

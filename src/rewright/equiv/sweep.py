@@ -20,6 +20,7 @@ from rewright.equiv.alignment import Layout, Numbers, fits
 from rewright.equiv.building import converted, copy_nodes, rebuilt
 from rewright.equiv.cones import LARGEST, Cone, Cutter
 from rewright.equiv.lemmas import Lemma, Prover, key_of
+from rewright.equiv.masks import is_whole
 from rewright.interp.meetings import Step
 from rewright.interp.program import run
 from rewright.ir.digest import node_digests
@@ -171,10 +172,10 @@ class Sweep:
             return None
         try:
             parts = _shaped(mine.part({}, {}), layout, kind), theirs.part({}, {})
-            values = [run(part, {})["result"] for part in parts]
+            mask, other = (run(part, {})["result"] for part in parts)
         except RewrightError:
             return None
-        if not np.array_equal(*values) or not all(np.isinf(v).any() or (v == np.round(v)).all() for v in values):
+        if not np.array_equal(mask, other) or not is_whole(mask):
             return None
         return (mine, theirs), Lemma("", *parts, "computed at its size")
 

@@ -73,7 +73,7 @@ def read_map(given: Mapping[str, str | Sequence[str]] | None, left: Graph, right
     definitions: dict[tuple[Side, str, int | None], Definition] = {}
     placements: dict[str, str | Sequence[str]] = {}
     for key, what in (given or {}).items():
-        if not isinstance(what, str) or _is_placement(what) or ("@" in what and "@" not in key):
+        if not isinstance(what, str) or _is_placement(what) or (re.search(r"@\d", what) and "@" not in key):
             placements[key] = what
             continue
         for definition in _matched(key, what, left, right):
@@ -109,17 +109,20 @@ def _matched(key: str, text: str, left: Graph, right: RankProgram) -> Iterator[D
 
 
 def _filled(pattern: str, name: str, text: str) -> str:
-    """The expression with its stars replaced by what the stars of the pattern matched."""
-    if "*" not in pattern or "*" not in text:
+    """The expression with its stars replaced by what the stars of the pattern matched.
+
+    With one star in the pattern every star between dots is that one; else they are taken in order.
+    """
+    if "*" not in pattern:
         return text
-    found = re.fullmatch(".*".join(f"{re.escape(part)}" for part in pattern.split("*")).replace(".*", "(.*?)"), name)
-    stars = found.groups() if found else ()
-    if len(set(stars)) == 1:
-        return re.sub(r"(?<=\.)\*(?=\.)|\*(?=[\w.])(?<=[\w.]\*)", stars[0], text)
+    found = re.fullmatch("(.*?)".join(re.escape(part) for part in pattern.split("*")), name)
+    stars = [str(star) for star in found.groups()] if found else []
+    if len(stars) == 1:
+        return re.sub(r"(?<=[.])[*](?=[.])", lambda _: stars[0], text)
     parts = text.split("*")
     if len(stars) != len(parts) - 1:
         raise RewrightError(f"{pattern!r} has {len(stars)} stars and {text!r} has {len(parts) - 1}; give as many")
-    return "".join(part + star for part, star in zip(parts, (*stars, ""), strict=True))
+    return "".join(part + star for part, star in zip(parts, [*stars, ""], strict=True))
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,7 @@ def shared(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
     the map leaves out a part; ContradictoryRelations where shapes or meanings do not fit.
     """
     _check_free(left, right, weights)
+    _check_equal(left, right, weights)
     new_left = _composed(left, {d.name: d.text for d in weights.of("left")}, right.graphs[0])
     graphs: list[Graph] = []
     for rank, graph in enumerate(right.graphs):
@@ -220,6 +224,22 @@ def _check_free(left: Graph, right: RankProgram, weights: WeightMap) -> None:
                 raise ContradictoryRelations(
                     f"{definition.side} {definition.name!r} is made of {name!r}, which is itself defined by the map; "
                     "define one of them by the other"
+                )
+
+
+def _check_equal(left: Graph, right: RankProgram, weights: WeightMap) -> None:
+    """Tensors that are shared under one name have one shape; ranks may hold shards."""
+    if len(right.graphs) != 1:
+        return
+    graph = right.graphs[0]
+    defined = {d.name for d in weights.definitions}
+    for name, position in left.inputs.items():
+        if name in graph.inputs and name not in defined:
+            kinds = left.nodes[position].type, graph.nodes[graph.inputs[name]].type
+            if kinds[0].shape != kinds[1].shape:
+                raise ContradictoryRelations(
+                    f"{name!r} is {kinds[0]} in the left program and {kinds[1]} in the right one; relate them by an "
+                    "equation under [relations]"
                 )
 
 
