@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rewright.equiv import equiv as equiv
     from rewright.frontends.files import load as load
     from rewright.frontends.files import save as save
     from rewright.frontends.ranks import ranks as ranks
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from rewright.refine import refine as refine
 
 __version__ = "0.1.0"
-__all__ = ["capture", "capture_ranks", "load", "optimize", "ranks", "refine", "save"]
+__all__ = ["capture", "capture_ranks", "equiv", "load", "optimize", "ranks", "refine", "save"]
 
 _HOMES = {
     "capture": "rewright.frontends.torch",
     "capture_ranks": "rewright.frontends.torch",
+    "equiv": "rewright.equiv",
     "load": "rewright.frontends.files",
     "optimize": "rewright.optimize",
     "ranks": "rewright.frontends.ranks",

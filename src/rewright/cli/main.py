@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli import commands
-from rewright.cli.optimize import optimize
+from rewright.cli import commands, equivalence
 from rewright.cli.env import build_env_app
+from rewright.cli.optimize import optimize
 from rewright.cli.rules import build_rules_app
 from rewright.ir.errors import RewrightError
 
@@ -41,6 +41,7 @@ def build_app() -> typer.Typer:
     app.command("demo")(commands.demo)
     app.command("refine")(commands.refine)
     app.command("optimize")(optimize)
+    app.command("equiv")(equivalence.equiv)
     app.command("audit")(commands.audit)
     app.command("capture")(commands.capture)
     app.command("show")(commands.show)

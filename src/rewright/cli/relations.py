@@ -41,6 +41,25 @@ def read_relations(path: Path) -> Relations:
     return Relations(_table(path, tables, "relations"), _table(path, tables, "expect"))
 
 
+def read_map(path: Path) -> dict[str, Relation]:
+    """The table ``[relations]`` of a file with expressions over weights in place of placements; RewrightError."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RewrightError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RewrightError(f"{path} is no TOML: {error}; correct that line") from None
+    table = tables.get("relations", {})
+    if set(tables) - {"relations"} or not isinstance(table, dict):
+        odd = next(iter(set(tables) - {"relations"}), "relations")
+        raise RewrightError(f"{path}: {odd!r} is no table of a weight map; write [relations] only")
+    for name, value in cast("dict[str, Any]", table).items():
+        texts = cast("list[Any]", value) if isinstance(value, list) else [value]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise RewrightError(f"{path}: relations.{name!r} is {value!r}; write an expression over weights")
+    return cast("dict[str, Relation]", table)
+
+
 def check_relations(
     path: Path, table: Mapping[str, Relation], tensors: Mapping[str, TensorType], mesh: Mesh, kind: str
 ) -> None:

@@ -25,14 +25,14 @@ class UserFunction:
     name: str
     function: Callable[..., Any]
 
-    def __call__(self, *args: Any) -> tuple[Any, Sequence[Any], dict[str, Any]]:
+    def __call__(self, *args: Any, **fields: Any) -> tuple[Any, Sequence[Any], dict[str, Any]]:
         """Call it; it must return ``(module, args)`` or ``(module, args, kwargs)``. Raises RewrightError.
 
-        Arguments that are a dictionary are keyword arguments.
+        Arguments that are a dictionary are keyword arguments; ``fields`` are those of a configuration.
         """
         self._check_arguments(args)
         with user_code(self.path, f"running {self.name}"):
-            result = self.function(*args)
+            result = self.function(*args, **fields)
         if not _is_program(result):
             wanted = "return (module, args), or (module, args, kwargs)"
             raise RewrightError(f"{self.path.name}: {self.name} returned {_kind(result)}; {wanted}")
@@ -40,6 +40,11 @@ class UserFunction:
         if isinstance(given, dict):
             return module, (), cast("dict[str, Any]", given)
         return module, given, rest[0] if rest else {}
+
+    def fields(self) -> dict[str, Any]:
+        """Its parameters that have a default: the fields of a configuration."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
     def _check_arguments(self, args: Sequence[Any]) -> None:
         """Raise RewrightError where the function is one of ranks and no mesh is given, or the other way round."""

@@ -19,17 +19,23 @@ _SHOWN_INPUTS = 4
 _SHOWN_SECONDS = 0.005
 
 
-def print_verdict(verdict: Verdict, console: Console, title: str = "") -> None:
+Sides = tuple[str, str]
+"""What the two programs are called."""
+
+
+def print_verdict(
+    verdict: Verdict, console: Console, title: str = "", sides: Sides = ("sequential", "distributed")
+) -> None:
     """Write the report: verdict, findings, relation of each output, assumptions, notes, time by phase."""
     _line(console, "", Text(verdict.status.upper(), _STYLES[verdict.status]), Text(f"  {headline(verdict, title)}"))
     for number, finding in enumerate(verdict.findings[:_SHOWN_FINDINGS], start=1):
-        _print_finding(console, number, finding)
+        _print_finding(console, number, finding, sides)
     if len(verdict.findings) > _SHOWN_FINDINGS:
         _line(console, "", Text(f"and {len(verdict.findings) - _SHOWN_FINDINGS} more findings; --json lists all"))
     _print_outputs(console, families(verdict.relation.values()))
     _print_list(console, "assumptions", verdict.assumptions)
     _print_list(console, "notes", verdict.notes)
-    _print_rows(console, "work", _work(verdict.stats))
+    _print_rows(console, "work", _work(verdict.stats, sides))
 
 
 def headline(verdict: Verdict, title: str = "") -> str:
@@ -46,10 +52,10 @@ def headline(verdict: Verdict, title: str = "") -> str:
     return f"{subject}{reason} (evidence: {verdict.evidence})"
 
 
-def _print_finding(console: Console, number: int, finding: Finding) -> None:
+def _print_finding(console: Console, number: int, finding: Finding, sides: Sides) -> None:
     console.print()
     _line(console, "", Text(f"{number}. {finding.kind.replace('_', ' ')}", "bold"), Text(f": {finding.message}"))
-    rows = [*_source("sequential", finding.sequential), *_source("distributed", finding.distributed)]
+    rows = [*_source(sides[0], finding.sequential), *_source(sides[1], finding.distributed)]
     if finding.expected:
         rows.append(("expected", Text(finding.expected, "green")))
     if finding.found:
@@ -57,7 +63,7 @@ def _print_finding(console: Console, number: int, finding: Finding) -> None:
     if finding.suggestion:
         rows.append(("repair", Text(finding.suggestion, "bold")))
     if finding.counterexample is not None:
-        rows.extend(_counterexample(finding.counterexample))
+        rows.extend(_counterexample(finding.counterexample, sides))
     _print_rows(console, "", rows)
 
 
@@ -69,12 +75,12 @@ def _source(label: str, span: SourceSpan | None) -> list[tuple[str, Text]]:
     return [*rows, ("", Text(f"| {code}", "dim"))] if code else rows
 
 
-def _counterexample(example: Counterexample) -> list[tuple[str, Text]]:
+def _counterexample(example: Counterexample, sides: Sides) -> list[tuple[str, Text]]:
     shapes = [f"{name} {_shape(shape)}" for name, shape in example.sizes.items()]
     more = len(shapes) - _SHOWN_INPUTS
     sizes = ", ".join(shapes[:_SHOWN_INPUTS]) + (f" and {more} more" if more > 0 else "")
     element = f"{example.output}[{', '.join(map(str, example.index))}]" if example.index else example.output
-    values = f"{example.sequential_value:.6g} sequential, {example.distributed_value:.6g} distributed"
+    values = f"{example.sequential_value:.6g} {sides[0]}, {example.distributed_value:.6g} {sides[1]}"
     return [("counterexample", Text(f"{element} = {values} (seed {example.seed})")), ("at sizes", Text(sizes))]
 
 
@@ -96,10 +102,11 @@ def _print_outputs(console: Console, groups: list[Family]) -> None:
     _print_rows(console, "outputs", rows)
 
 
-def _work(stats: Stats) -> list[tuple[str, Text]]:
+def _work(stats: Stats, sides: Sides) -> list[tuple[str, Text]]:
     rows: list[tuple[str, Text]] = []
     if stats.ranks:
-        size = f"{stats.sequential_nodes:,} sequential, {stats.rank_nodes:,} on {stats.ranks} ranks"
+        many = sides[1] if stats.ranks == 1 and sides[1] != "distributed" else f"on {stats.ranks} ranks"
+        size = f"{stats.sequential_nodes:,} {sides[0]}, {stats.rank_nodes:,} {many}"
         rows.append(("nodes", Text(size)))
     if stats.steps:
         rows.append(("steps", Text(", ".join(f"{count:,} {name}" for name, count in stats.steps.items()))))

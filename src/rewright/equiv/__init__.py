@@ -1,0 +1,31 @@
+"""Do two implementations of one model compute the same function?
+
+As with ``rewright.refine`` the name means both the public function and this package, so the package can be called.
+"""
+
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from rewright.equiv.engine import Equivalence, Given, Inputs, equiv
+from rewright.equiv.lemmas import Lemma, Prover
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+
+__all__ = ["Equivalence", "Lemma", "Prover", "equiv"]
+
+
+class _CallablePackage(ModuleType):
+    def __call__(
+        self,
+        left: Graph,
+        right: Graph | RankProgram | Sequence[Graph],
+        inputs: Inputs | None = None,
+        relations: Given | None = None,
+        budget: float | None = None,
+    ) -> Equivalence:
+        """See :func:`rewright.equiv.engine.equiv`."""
+        return equiv(left, right, inputs, relations, budget)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -1,0 +1,89 @@
+"""Graphs made from other graphs: nodes replaced one by one, parts cut out, and parts put in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from rewright import ops
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.types import TensorType
+
+Maker = Callable[[GraphBuilder, int, Node, tuple[int, ...]], int | None]
+"""Given the builder, an old position, its node and the new places of its operands: the new place, or None to copy."""
+
+
+def rebuilt(graph: Graph, make: Maker) -> Graph:
+    """The graph with some nodes made anew; nodes that nothing reads any more are left out, inputs stay.
+
+    Raises TypeMismatch where a replacement does not fit what reads it.
+    """
+    builder = GraphBuilder(graph.name)
+    places: dict[int, int] = {}
+    names = {position: name for name, position in graph.inputs.items()}
+    for position, node in enumerate(graph.nodes):
+        builder.span = node.span
+        operands = tuple(places[p] for p in node.operands)
+        made = make(builder, position, node, operands)
+        if made is None:
+            made = builder.input(names[position], node.op) if position in names else builder.add(node.op, *operands)
+        places[position] = made
+    for name, position in graph.outputs.items():
+        builder.output(name, places[position])
+    return pruned(replace(builder.build(), metadata=graph.metadata))
+
+
+def pruned(graph: Graph) -> Graph:
+    """The graph without nodes that no output depends on; inputs stay."""
+    live = graph.live()
+    if len(live) == len(graph.nodes):
+        return graph
+    places: dict[int, int] = {}
+    nodes: list[Node] = []
+    for position, node in enumerate(graph.nodes):
+        if position in live:
+            places[position] = len(nodes)
+            nodes.append(replace(node, operands=tuple(places[p] for p in node.operands)))
+    inputs = {name: places[p] for name, p in graph.inputs.items()}
+    outputs = {name: places[p] for name, p in graph.outputs.items()}
+    return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
+
+
+def cut(graph: Graph, positions: Sequence[int], leaves: Mapping[int, str], types: Mapping[str, TensorType]) -> Graph:
+    """A part of a graph as a program of its own: ``positions`` in order, the last one its output.
+
+    ``leaves`` names what it reads from outside; ``types`` are those of the inputs, which are cast where the graph has
+    another float type.
+    """
+    builder = GraphBuilder("part")
+    places: dict[int, int] = {}
+    for position, name in leaves.items():
+        known = builder.build().inputs.get(name)
+        place = builder.input(name, ops.Input(name, types[name])) if known is None else known
+        places[position] = converted(builder, place, graph.nodes[position].type)
+    copy_nodes(builder, graph, positions, places)
+    builder.output("result", places[positions[-1]])
+    return builder.build()
+
+
+def copy_nodes(builder: GraphBuilder, graph: Graph, positions: Sequence[int], places: dict[int, int]) -> None:
+    """Append nodes of a graph whose operands have a place; ``places`` learns theirs."""
+    for position in positions:
+        if position not in places:
+            node = graph.nodes[position]
+            places[position] = builder.add(node.op, *(places[p] for p in node.operands))
+
+
+def converted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
+    """A node as another element type."""
+    if builder.type(position).dtype is kind.dtype:
+        return position
+    return builder.add(ops.Convert(kind.dtype), position)
+
+
+def depends_on_inputs(graph: Graph) -> list[bool]:
+    """For every node whether its value depends on any input."""
+    found: list[bool] = []
+    for node in graph.nodes:
+        found.append(isinstance(node.op, ops.Input) or any(found[p] for p in node.operands))
+    return found

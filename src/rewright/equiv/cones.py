@@ -1,0 +1,87 @@
+"""The part of a program between values that are known to be equal and one that should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.equiv.building import cut, depends_on_inputs
+from rewright.ir.graph import Graph
+from rewright.ir.types import TensorType
+
+LARGEST = 64
+_SIMPLE = (
+    ops.Constant,
+    ops.Iota,
+    ops.Compare,
+    ops.Select,
+    ops.And,
+    ops.Or,
+    ops.Not,
+    ops.BroadcastInDim,
+    ops.Reshape,
+    ops.Transpose,
+    ops.Pad,
+    ops.Reverse,
+    ops.Slice,
+    ops.Concatenate,
+    ops.Convert,
+    ops.Add,
+    ops.Subtract,
+    ops.Multiply,
+)
+
+
+@dataclass(frozen=True)
+class Cone:
+    """Nodes in order, the last one the result; leaves by position with the name of the value that they hold."""
+
+    graph: Graph
+    positions: tuple[int, ...]
+    leaves: Mapping[int, int]
+
+    def part(self, names: Mapping[int, str], types: Mapping[str, TensorType]) -> Graph:
+        """The cone as a program over its leaves."""
+        return cut(self.graph, self.positions, {p: names[key] for p, key in self.leaves.items()}, types)
+
+
+class Cutter:
+    """Cuts cones out of one program."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        depends = depends_on_inputs(graph)
+        self._simple: list[bool] = []
+        for position, node in enumerate(graph.nodes):
+            plain = isinstance(node.op, _SIMPLE) and not depends[position]
+            self._simple.append(plain and all(self._simple[p] for p in node.operands))
+
+    def is_exact(self, position: int) -> bool:
+        """Whether a node depends on no input and is made without rounding: a mask, or whole numbers."""
+        return self._simple[position]
+
+    def cone(self, root: int, leaf: Callable[[int], int | None], largest: int = LARGEST) -> Cone | None:
+        """The nodes behind ``root`` up to those for which ``leaf`` gives a key; None where there are too many.
+
+        Masks and numbers that depend on no input are always a part of the cone, never a leaf.
+        """
+        found: set[int] = set()
+        leaves: dict[int, int] = {}
+        stack = [root]
+        while stack:
+            position = stack.pop()
+            if position in found or position in leaves:
+                continue
+            key = leaf(position) if position != root and not self._simple[position] else None
+            node = self.graph.nodes[position]
+            if key is not None:
+                leaves[position] = key
+                continue
+            if isinstance(node.op, ops.Input | ops.Collective):
+                return None
+            found.add(position)
+            if len(found) > largest:
+                return None
+            stack.extend(node.operands)
+        return Cone(self.graph, tuple(sorted(found)), leaves)

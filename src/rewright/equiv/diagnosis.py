@@ -1,0 +1,250 @@
+"""What differs at a place where two programs part, in words, from what both compute there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.equiv.cones import Cone
+from rewright.equiv.divergence import Exchange
+from rewright.ir.graph import Graph, Node
+
+_ACTIVATIONS = {"tanh": "tanh", "erf": "erf", "logistic": "the logistic function", "maximum": "a maximum with zero"}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A kind, in words that stay the same over releases, and a sentence."""
+
+    kind: str
+    text: str
+
+
+def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str] = ()) -> Diagnosis:
+    """What differs between the two parts that an exchange puts one in the place of the other."""
+    if exchange.cones is None:
+        return Diagnosis("other_operator", "the two compute something else")
+    mine, theirs = (_Part(cone) for cone in exchange.cones)
+    if _turns(right, exchange.right) and not theirs.names & {"dot_general", "reduce"}:
+        own, other = mine.floats() or ["other numbers"], theirs.floats() or ["other numbers"]
+        return Diagnosis(
+            "rotary_frequencies", f"the angles are made with {_list(other)}, on the left with {_list(own)}"
+        )
+    missing = [name for name in unread if name in mine.inputs()]
+    if missing:
+        return Diagnosis("unread_input", f"{missing[0]} is never read by the right program")
+    for rule in (_activation, _soft_cap, _window, _rotary, _eps, _axes, _routing, _numbers, _scale, _operators):
+        found = rule(mine, theirs)
+        if found is not None:
+            return found
+    return Diagnosis("other_operator", "the two compute something else")
+
+
+def _turns(graph: Graph, position: int) -> bool:
+    """Whether a tensor is an angle, or the sine or cosine of one."""
+    if isinstance(graph.nodes[position].op, ops.Sine | ops.Cosine):
+        return True
+    reached = {position}
+    for reader in range(position + 1, min(position + 24, len(graph.nodes))):
+        node = graph.nodes[reader]
+        if reached.isdisjoint(node.operands):
+            continue
+        if isinstance(node.op, ops.Sine | ops.Cosine):
+            return True
+        if isinstance(node.op, (*_MOVING, ops.Divide, ops.DotGeneral)):
+            reached.add(reader)
+    return False
+
+
+class _Part:
+    """The operators of a cone."""
+
+    def __init__(self, cone: Cone) -> None:
+        self.graph = cone.graph
+        self.nodes: list[Node] = [cone.graph.nodes[p] for p in cone.positions]
+        self.names = {node.op.name for node in self.nodes}
+        self._positions = cone.positions
+        self._leaves = tuple(cone.leaves)
+
+    def line(self) -> list[Node]:
+        """All nodes of the source line of the result."""
+        span = self.nodes[-1].span
+        return [node for node in self.graph.nodes if node.span == span] if span.line else []
+
+    def inputs(self) -> set[str]:
+        """The inputs of the program that the part reads."""
+        leaves = [self.graph.nodes[p].op for p in self._leaves]
+        return {op.label for op in leaves if isinstance(op, ops.Input)}
+
+    def floats(self) -> list[float]:
+        """Its numbers, without nought, one and infinities."""
+        found = [self._number(node) for node in self.nodes if node.type.dtype.is_float]
+        return sorted({v for v in found if v is not None and math.isfinite(v) and v not in (0.0, 1.0)})
+
+    def integers(self) -> list[int]:
+        """Its whole numbers."""
+        found = [self._number(node) for node in self.nodes if node.type.dtype.is_integer]
+        return sorted({int(v) for v in found if v is not None})
+
+    def _number(self, node: Node) -> float | None:
+        if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
+            return float(node.op.values[0])
+        return None
+
+    def compares(self) -> bool:
+        """Whether it makes or applies a mask."""
+        return "compare" in self.names
+
+    def is_rotary(self) -> bool:
+        """Whether it computes with sines and cosines, or with what is made of them."""
+        if self.names & {"sine", "cosine"}:
+            return True
+        stack, seen = list(self._leaves), set(self._leaves)
+        for _ in range(64):
+            if not stack:
+                return False
+            node = self.graph.nodes[stack.pop()]
+            if isinstance(node.op, ops.Sine | ops.Cosine):
+                return True
+            if isinstance(node.op, _MOVING):
+                stack += [p for p in node.operands if p not in seen]
+                seen.update(node.operands)
+        return False
+
+    def moves(self) -> list[object]:
+        """How it slices, reverses and joins."""
+        return [n.op for n in self.nodes if isinstance(n.op, ops.Slice | ops.Concatenate | ops.Transpose | ops.Reshape)]
+
+
+_MOVING = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate, ops.Multiply)
+
+
+def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    if not mine.compares() and not theirs.compares():
+        return None
+    if mine.names & {"sine", "cosine", "dot_general", "top_k"}:
+        return None
+    own, other = mine.integers(), theirs.integers()
+    only, others = [n for n in own if n not in other], [n for n in other if n not in own]
+    directions = _directions(mine), _directions(theirs)
+    if len(only) == len(others) == 1 and abs(only[0] - others[0]) == 1:
+        return Diagnosis("window_off_by_one", f"a bound of the mask is {others[0]} where the left has {only[0]}")
+    if only and others:
+        return Diagnosis("window", f"the mask has the bounds {_list(others)} where the left has {_list(only)}")
+    if only:
+        return Diagnosis("window", f"the mask lacks the bound {_list(only)} of the left: the window is not applied")
+    if others:
+        return Diagnosis("window", f"the mask has the bound {_list(others)}, which the left has not: a window too many")
+    if directions[0] != directions[1]:
+        return Diagnosis(
+            "window_off_by_one", f"the mask compares {directions[1]} where the left compares {directions[0]}"
+        )
+    return Diagnosis("mask", "the mask is another one")
+
+
+def _directions(part: _Part) -> str:
+    return ", ".join(n.op.direction for n in part.nodes if isinstance(n.op, ops.Compare))
+
+
+def _activation(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own, other = (_functions(part) for part in (mine, theirs))
+    if theirs.is_rotary() or mine.is_rotary():
+        return None
+    if own == other or not own or not other:
+        return None
+    return Diagnosis("activation", f"the activation is made with {_list(other)} where the left has {_list(own)}")
+
+
+def _functions(part: _Part) -> list[str]:
+    """The functions of a part, and of the source line that its result belongs to."""
+    names = part.names | {node.op.name for node in part.line()}
+    return [text for name, text in _ACTIVATIONS.items() if name in names]
+
+
+def _soft_cap(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for part, other, text in ((mine, theirs, "is missing"), (theirs, mine, "is one too many")):
+        if "tanh" in part.names and "tanh" not in other.names:
+            cap = [v for v in part.floats() if v > 1 and v not in other.floats()]
+            number = f" of {cap[0]:g}" if cap else ""
+            return Diagnosis("soft_cap", f"a soft cap{number} by tanh {text}")
+    return None
+
+
+def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own, other = mine.is_rotary(), theirs.is_rotary()
+    if not own and not other:
+        return None
+    if own != other:
+        which = "the right program applies none" if own else "the left program applies none"
+        return Diagnosis("rotary", f"a rotary embedding is applied on one side only: {which}")
+    if mine.names & {"sine", "cosine", "power", "divide"} and mine.floats() != theirs.floats():
+        return Diagnosis(
+            "rotary_frequencies", f"the angles use {_list(theirs.floats())}, the left {_list(mine.floats())}"
+        )
+    return Diagnosis("rotary_style", "pairs or halves are rotated in another order, or over another width")
+
+
+def _eps(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    if not {"add"} <= mine.names & theirs.names:
+        return None
+    own = [v for v in mine.floats() if v not in theirs.floats()]
+    other = [v for v in theirs.floats() if v not in mine.floats()]
+    if len(own) == len(other) == 1 and max(own[0], other[0]) < 1e-2 and min(own[0], other[0]) > 0:
+        return Diagnosis("eps", f"the number that is added is {other[0]:g} where the left adds {own[0]:g}")
+    return None
+
+
+def _axes(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    sizes = [[_reduced(part, n) for n in part.nodes if isinstance(n.op, ops.Reduce)] for part in (mine, theirs)]
+    if sizes[0] and sizes[1] and sorted(map(str, sizes[0])) != sorted(map(str, sizes[1])):
+        text = f"elements are reduced over {_list(sizes[1])} where the left reduces over {_list(sizes[0])}"
+        return Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
+    return None
+
+
+def _reduced(part: _Part, node: Node) -> object:
+    assert isinstance(node.op, ops.Reduce)
+    operand = part.graph.nodes[node.operands[0]].type.shape
+    return math.prod(int(str(operand[a])) if isinstance(operand[a], int) else 1 for a in node.op.dimensions)
+
+
+def _routing(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    if "top_k" in mine.names | theirs.names or "sort" in mine.names | theirs.names:
+        return Diagnosis("routing", "experts are chosen or weighted otherwise")
+    return None
+
+
+def _numbers(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own = [v for v in mine.floats() if v not in theirs.floats()]
+    other = [v for v in theirs.floats() if v not in mine.floats()]
+    if own and other:
+        return Diagnosis("wrong_constant", f"the number {_list(other)} is used where the left has {_list(own)}")
+    return None
+
+
+def _scale(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own = [v for v in mine.floats() if v not in theirs.floats()]
+    other = [v for v in theirs.floats() if v not in mine.floats()]
+    if own and "multiply" in mine.names | {"divide"} & mine.names:
+        return Diagnosis("missing_scale", f"the left scales by {_list(own)}, and the right program does not")
+    if other and theirs.names & {"multiply", "divide"}:
+        return Diagnosis("extra_scale", f"the right program scales by {_list(other)}, and the left does not")
+    return None
+
+
+def _operators(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own = sorted(mine.names - theirs.names - {"input", "constant"})
+    other = sorted(theirs.names - mine.names - {"input", "constant"})
+    if mine.moves() != theirs.moves() and not own and not other:
+        return Diagnosis("other_order", "elements are moved otherwise: other slices, heads or groups")
+    if own or other:
+        shown = [f"{side} has {_list(names)}" for side, names in (("the left", own), ("the right", other)) if names]
+        return Diagnosis("other_operator", f"only {', only '.join(shown)}")
+    return None
+
+
+def _list(values: Sequence[object]) -> str:
+    texts = [f"{v:g}" if isinstance(v, float) else str(v) for v in values]
+    return " and ".join(texts[:4]) or "none"

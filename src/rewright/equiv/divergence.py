@@ -1,0 +1,331 @@
+"""Where two programs part: the first operators on both sides that compute something the other side never computes.
+
+Values decide. From an output that is wrong one walks back through tensors that the other program does not have; where
+that ends, the programs part. Then the right program is given what the left one computes there, and runs on: a place
+after which it computes what the left program computes is what has to be changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rewright import ops
+from rewright.equiv.alignment import Index, Layout, Numbers, agree, laid_out
+from rewright.equiv.building import converted, copy_nodes, depends_on_inputs, rebuilt
+from rewright.equiv.cones import Cone, Cutter
+from rewright.equiv.weights import MAP_SPAN
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ops.base import Array, TensorOperator
+
+_LARGEST = 48
+_NEAR = 40
+"""Operators after the place of parting that are tried as the end of what is wrong."""
+_MOST_TRIALS = 400
+_MOST_PLACES = 130
+_PLAIN = (ops.Constant, ops.Iota)
+
+
+_LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate)
+_READ = 5
+"""How much later than operators that are wrong those are tried that they read."""
+_SOON = 5
+"""So many operators after an exchange that helps everything is right."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A node of the right program that should be what a node of the left one is, in a layout.
+
+    ``cones`` are what both compute the two nodes by, ``sources`` where the right program has the leaves of the left
+    cone, and in which layout; None where the left program computes it from something that the right one has not.
+    """
+
+    left: int
+    right: int
+    layout: Layout
+    cones: tuple[Cone, Cone] | None = None
+    sources: Mapping[int, tuple[int, Layout]] = field(default_factory=dict[int, "tuple[int, Layout]"])
+
+
+@dataclass
+class Parting:
+    """Where the programs part, and what makes them equal again where something does."""
+
+    left: int | None
+    right: int
+    exchanges: list[Exchange] = field(default_factory=list[Exchange])
+    is_mended: bool = False
+    """Whether the exchanges together make every output right."""
+    values: tuple[float, float] | None = None
+    """What both sides compute at one element of the first exchange."""
+
+
+class Search:
+    """The comparison of one pair of programs; the right one is changed value by value."""
+
+    def __init__(self, left: Graph, right: Graph, numbers: Numbers) -> None:
+        self.left, self.right, self.numbers = left, right, numbers
+        self.values: list[dict[int, Array]] = [dict(trial.ranks[0].values) for trial in numbers.trials]
+        self._known: dict[int, bool] = {}
+        self._start = 0
+        self._readers = right.users()
+
+    # --- regions
+
+    def _has(self, position: int, values: Sequence[Mapping[int, Array]]) -> bool:
+        """Whether the left program has a tensor of the right one."""
+        node = self.right.nodes[position]
+        own = [v[position] for v in values]
+        if node.span == MAP_SPAN or isinstance(node.op, _PLAIN) or _is_uniform(own[0]):
+            return True
+        return next(self.numbers.left_index.alike(own), None) is not None
+
+    def wrong(self) -> list[str]:
+        """The outputs that differ."""
+        return [name for name in self.left.outputs if not self._is_right(name, self.values)]
+
+    def _is_right(self, name: str, values: Sequence[Mapping[int, Array]]) -> bool:
+        if name not in self.right.outputs:
+            return True
+        theirs = self.numbers.left(self.left.outputs[name])
+        own = [v[self.right.outputs[name]] for v in values]
+        return all(a.shape == b.shape and agree(a, b) for a, b in zip(theirs, own, strict=True))
+
+    def region(self, names: Sequence[str], values: Sequence[Mapping[int, Array]], known: dict[int, bool]) -> list[int]:
+        """Nodes of the right program behind wrong outputs that the left one does not have, in order."""
+        stack = [self.right.outputs[name] for name in names if name in self.right.outputs]
+        found = set(stack)
+        while stack:
+            for operand in self.right.nodes[stack.pop()].operands:
+                if operand not in known:
+                    known[operand] = self._has(operand, values)
+                if not known[operand] and operand not in found:
+                    found.add(operand)
+                    stack.append(operand)
+        return sorted(found)
+
+    def left_region(self, names: Sequence[str], values: Sequence[Mapping[int, Array]]) -> list[int]:
+        """The same of the left program."""
+        index = Index(values)
+        stack = [self.left.outputs[name] for name in names]
+        found = set(stack)
+        seen: set[int] = set()
+        while stack:
+            for operand in self.left.nodes[stack.pop()].operands:
+                if operand in seen:
+                    continue
+                seen.add(operand)
+                own = self.numbers.left(operand)
+                plain = isinstance(self.left.nodes[operand].op, _PLAIN) or _is_uniform(own[0])
+                if not plain and next(index.alike(own), None) is None:
+                    found.add(operand)
+                    stack.append(operand)
+        return sorted(found)
+
+    # --- what makes it right
+
+    def run(self, deadline: float | None = None) -> Parting | None:
+        """The first parting, and the exchanges that mend the program; None where no output differs."""
+        parting: Parting | None = None
+        for _ in range(_MOST_PLACES):
+            names = self.wrong()
+            if not names:
+                if parting is not None:
+                    parting.is_mended = True
+                return parting
+            rights = self.region(names, self.values, self._known)
+            lefts = self.left_region(names, self.values)
+            if parting is None:
+                parting = Parting(self._first(self.left, lefts), self._first(self.right, rights) or rights[0])
+            self._start = rights[0]
+            if deadline is not None and time.monotonic() > deadline:
+                return parting
+            exchange = self._exchange(names, rights, lefts)
+            if exchange is None:
+                return parting
+            if not parting.exchanges:
+                parting.values = self._example(exchange)
+            exchange = self._with_cones(exchange)
+            if not parting.exchanges and exchange.cones is not None:
+                inside = [p for p in lefts if p in exchange.cones[0].positions]
+                parting.left = inside[0] if inside else exchange.left
+                parting.right = next((p for p in rights if p in exchange.cones[1].positions), exchange.right)
+            parting.exchanges.append(exchange)
+            self.values, _ = self._after(exchange)
+            self._known = {}
+        return parting
+
+    def _first(self, graph: Graph, region: Sequence[int]) -> int | None:
+        """The first node of a region that depends on an input, else the first one."""
+        depends = depends_on_inputs(graph)
+        return next((p for p in region if depends[p]), region[0] if region else None)
+
+    def _example(self, exchange: Exchange) -> tuple[float, float] | None:
+        own = self.values[0][exchange.right].astype(np.float64)
+        theirs = laid_out(self.numbers.left(exchange.left)[0], exchange.layout, own.shape).astype(np.float64)
+        both = np.isfinite(own) & np.isfinite(theirs)
+        if not both.any():
+            return None
+        with np.errstate(invalid="ignore"):
+            where = int(np.where(both, np.abs(own - theirs), -1.0).argmax())
+        return float(theirs.reshape(-1)[where]), float(own.reshape(-1)[where])
+
+    def _exchange(self, names: Sequence[str], rights: Sequence[int], lefts: Sequence[int]) -> Exchange | None:
+        mine, other = _with_read(self.left, lefts[:_NEAR]), _with_read(self.right, rights[:_NEAR])
+        near = sorted((cost + more, i, j) for i, more in other.items() for j, cost in mine.items())
+        tried = 0
+        for _, right, left in near:
+            for layout in self._possible(left, right):
+                if tried >= _MOST_TRIALS:
+                    return None
+                tried += 1
+                exchange = Exchange(left, right, layout)
+                if self._helps(exchange, names):
+                    return exchange
+        return None
+
+    def _possible(self, left: int, right: int) -> Iterator[Layout]:
+        mine, other = self.values[0][right], self.numbers.left(left)[0]
+        if mine.size != other.size or mine.dtype.kind != other.dtype.kind or mine.size < 2:
+            return
+        small = [n for n in mine.shape if n != 1], [n for n in other.shape if n != 1]
+        if small[0] == small[1]:
+            yield Layout(tuple(range(other.ndim)), False)
+        elif other.ndim == mine.ndim and sorted(small[0]) == sorted(small[1]):
+            order = tuple(other.shape.index(n) for n in mine.shape)
+            if len(set(order)) == len(order):
+                yield Layout(order, False)
+
+    def _helps(self, exchange: Exchange, names: Sequence[str]) -> bool:
+        """Whether the programs part later, or nowhere, once the exchange is made."""
+        try:
+            values, changed = self._after(exchange)
+        except (RewrightError, ValueError, IndexError):
+            return False
+        if not changed:
+            return False
+        wrong = [name for name in names if not self._is_right(name, values)]
+        if not wrong:
+            return True
+        known = {p: has for p, has in self._known.items() if p not in changed}
+        region = set(self.region(wrong, values, known))
+        if exchange.right in region:
+            return False
+        first = {p for p in region if region.isdisjoint(self.right.nodes[p].operands)}
+        return min(region) > self._start and self._soon(exchange.right).isdisjoint(first)
+
+    def _soon(self, start: int) -> set[int]:
+        """Nodes that read a node directly, or through few operators."""
+        steps = {start: 0}
+        for position in range(start + 1, len(self.right.nodes)):
+            node = self.right.nodes[position]
+            near = [steps[p] for p in node.operands if p in steps]
+            if near:
+                steps[position] = min(near) + (not isinstance(node.op, _LAYOUT))
+        return {p for p, count in steps.items() if count <= _SOON}
+
+    def _after(self, exchange: Exchange) -> tuple[list[dict[int, Array]], set[int]]:
+        """The values of the right program after an exchange, and the nodes whose values it changes."""
+        found: list[dict[int, Array]] = []
+        changed: set[int] = set()
+        for draw, before in enumerate(self.values):
+            values = dict(before)
+            shape = before[exchange.right].shape
+            values[exchange.right] = laid_out(self.numbers.left(exchange.left)[draw], exchange.layout, shape)
+            if agree(values[exchange.right], before[exchange.right]):
+                return found, set()
+            changed.add(exchange.right)
+            for position in range(exchange.right + 1, len(self.right.nodes)):
+                node = self.right.nodes[position]
+                if changed.isdisjoint(node.operands) or not isinstance(node.op, TensorOperator):
+                    continue
+                values[position] = node.op.execute([values[p] for p in node.operands], np.float64)
+                changed.add(position)
+            found.append(values)
+        return found, changed
+
+    # --- the parts of both programs that differ
+
+    def _with_cones(self, exchange: Exchange) -> Exchange:
+        """An exchange with what both programs compute the two nodes by, from tensors that both have."""
+        index = Index(self.values)
+        sources: dict[int, tuple[int, Layout]] = {}
+
+        def left_leaf(position: int) -> int | None:
+            node = self.left.nodes[position]
+            if isinstance(node.op, ops.Input):
+                held = self.right.inputs.get(node.op.label)
+                found = None if held is None else (held, Layout(tuple(range(node.type.rank)), False))
+            else:
+                alike = index.alike(self.numbers.left(position), 16)
+                found = next(((p, how) for p, how in alike if p < exchange.right), None)
+            if found is None:
+                return None
+            sources[position] = found
+            return position
+
+        def right_leaf(position: int) -> int | None:
+            is_input = isinstance(self.right.nodes[position].op, ops.Input)
+            return position if is_input or self._has(position, self.values) else None
+
+        left = Cutter(self.left).cone(exchange.left, left_leaf, _LARGEST)
+        right = Cutter(self.right).cone(exchange.right, right_leaf, _LARGEST)
+        if left is None or right is None:
+            return exchange
+        return replace(exchange, cones=(left, right), sources={p: sources[p] for p in left.leaves})
+
+
+def _is_uniform(value: Array) -> bool:
+    return value.size < 2 or bool((value == value.reshape(-1)[0]).all())
+
+
+def _with_read(graph: Graph, region: Sequence[int]) -> dict[int, int]:
+    """The nodes of a region by how far behind its start they are, and later what they read.
+
+    An operator may be missing after a tensor that is right, so that what is read is a place too.
+    """
+    found = {position: number for number, position in enumerate(region)}
+    for number, position in enumerate(region):
+        stack = list(graph.nodes[position].operands)
+        while stack:
+            operand = stack.pop()
+            node = graph.nodes[operand]
+            if not isinstance(node.op, (*_PLAIN, ops.Input)) and operand not in found:
+                found[operand] = number + _READ
+                stack.extend(node.operands if isinstance(node.op, _LAYOUT) else ())
+    return found
+
+
+def mended(left: Graph, right: Graph, exchanges: Sequence[Exchange]) -> Graph | None:
+    """The right program with every exchange made; None where one cannot be written down or does not fit."""
+    by_position = {exchange.right: exchange for exchange in exchanges}
+    if any(exchange.cones is None for exchange in exchanges):
+        return None
+    names = {position: name for name, position in right.inputs.items()}
+    places: dict[int, int] = {}
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        exchange = by_position.get(position)
+        if exchange is not None and exchange.cones is not None:
+            own: dict[int, int] = {}
+            for leaf, (source, layout) in exchange.sources.items():
+                kind = left.nodes[leaf].type
+                own[leaf] = converted(builder, layout.build(builder, places[source], kind.shape), kind)
+            copy_nodes(builder, left, exchange.cones[0].positions, own)
+            made = exchange.layout.build(builder, own[exchange.left], node.type.shape)
+            places[position] = converted(builder, made, node.type)
+        elif position in names:
+            places[position] = builder.input(names[position], node.op)
+        else:
+            places[position] = builder.add(node.op, *operands)
+        return places[position]
+
+    try:
+        return rebuilt(right, make)
+    except RewrightError:
+        return None

@@ -1,0 +1,267 @@
+"""``rewright.equiv``: the verdict on two implementations of one model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rewright.equiv import precision
+from rewright.equiv.alignment import Numbers
+from rewright.equiv.expressions import names_in
+from rewright.equiv.findings import explained
+from rewright.equiv.guessing import guessed
+from rewright.equiv.ideal import idealised
+from rewright.equiv.lemmas import Lemma, Prover, described
+from rewright.equiv.masks import shared_masks
+from rewright.equiv.sweep import Sweep, Swept
+from rewright.equiv.weights import Definition, Shared, WeightMap, bound, read_map, renamed, shared
+from rewright.equiv.wording import reworded
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
+from rewright.ir.placement import Mesh, RankProgram
+from rewright.ops.base import Array
+from rewright.refine.check import Proof, attempt
+from rewright.refine.engine import answer
+from rewright.refine.relations import Relations, input_relations
+from rewright.refine.twin.twin import Twin, make_twin
+from rewright.refine.verdict import Verdict
+
+Given = Mapping[str, str | Sequence[str]]
+Inputs = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Equivalence(Verdict):
+    """A verdict on two implementations, with what it rests on besides the certificate."""
+
+    equations: tuple[str, ...] = ()
+    """The weight map, one equation for each tensor that is not shared under its own name."""
+    lemmas: tuple[Lemma, ...] = ()
+    """What was proved about parts of the two programs. The certificate is about the right program with these parts
+    as the left one has them."""
+    left: Graph | None = field(default=None, repr=False, compare=False)
+    right: RankProgram | None = field(default=None, repr=False, compare=False)
+    """The programs that the certificate is about."""
+
+
+def equiv(
+    left: Graph,
+    right: Graph | RankProgram | Sequence[Graph],
+    inputs: Inputs | None = None,
+    relations: Given | None = None,
+    budget: float | None = None,
+    *,
+    audit: bool = True,
+    prover: Prover | None = None,
+) -> Equivalence:
+    """Whether two implementations of one model compute the same function, although they are written differently.
+
+    Args:
+        left: one program.
+        right: the other one, or the programs of all ranks that compute it together.
+        inputs: values of a checkpoint by input name, for both programs or as a pair (left, right): the weight map is
+            found by them where names say nothing.
+        relations: by input name (or pattern) an expression over inputs of the other program, such as
+            ``"concat([q.weight, k.weight, v.weight], axis=0)"``; or for ranks a placement in DTensor notation.
+            Inputs of equal names are the same tensor where nothing else is said.
+        budget: wall-clock seconds after which the answer is ``unknown``.
+        audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then.
+        prover: proves parts of programs, and remembers them from one pair to the next.
+
+    Returns:
+        ``proved``, ``refuted`` with the first operators on both sides that differ, or ``unknown``.
+
+    Raises:
+        RewrightError: for programs that have nothing in common and for a map that is partial or contradicts itself.
+    """
+    started = time.perf_counter()
+    deadline = None if budget is None else time.monotonic() + budget
+    program = renamed(left, _program(right))
+    _check(left, program)
+    values = _values(inputs)
+    weights = guessed(read_map(relations, left, program), left, program, values)
+    left, program = _bound(left, program, weights, values)
+    both = shared(left, program, weights)
+    ideal = idealised([both.left, *both.right.graphs])
+    pair = _Pair(ideal.graphs[0], replace(both.right, graphs=ideal.graphs[1:]), weights, deadline)
+    masks: list[Lemma] = []
+    if pair.is_single:
+        masked, masks = shared_masks(pair.left, pair.right.graphs[0])
+        pair = replace(pair, right=replace(pair.right, graphs=(masked,)))
+    prepared = time.perf_counter() - started
+    swept = pair.swept(prover or Prover())
+    sweeping = time.perf_counter() - started - prepared
+    if swept is not None and swept.merges:
+        pair = replace(pair, right=replace(pair.right, graphs=(swept.program,)))
+    left_over = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+    verdict = answer(
+        pair.left, pair.right, weights.placements or None, None, left_over, suggest=not pair.is_single, audit=audit
+    )
+    verdict.stats.seconds.update({"weights and constants": prepared, "lemmas": sweeping})
+    found = [*masks, *(swept.lemmas.values() if swept else ())]
+    lemmas = tuple(replace(lemma, name=f"lemma {number}") for number, lemma in enumerate(found, start=1))
+    verdict = _with_findings(verdict, pair, both, swept)
+    fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
+    fields["assumptions"] = (*verdict.assumptions, *ideal.assumptions, *weights.guessed)
+    fields["notes"] = (
+        *verdict.notes,
+        *(pair.precision() if verdict.status == "proved" else ()),
+        *(described(lemma) for lemma in lemmas),
+    )
+    equations = tuple(str(definition) for definition in weights.definitions)
+    return Equivalence(**fields, equations=equations, lemmas=lemmas, left=pair.left, right=pair.right)
+
+
+def _with_findings(verdict: Verdict, pair: _Pair, both: Shared, swept: Swept | None) -> Verdict:
+    """The verdict in the words of two programs, with the place where they part."""
+    if pair.is_single and verdict.status == "refuted" and verdict.findings:
+        started = time.perf_counter()
+        numbers = pair.numbers()
+        if numbers is not None:
+            example = next((f.counterexample for f in verdict.findings if f.counterexample is not None), None)
+            unread = [name for side, name in both.unread if side == "left"]
+            found = explained(pair.left, pair.right.graphs[0], numbers, example, unread, pair.proves, pair.deadline)
+            if found is not None:
+                verdict = replace(verdict, findings=(found,))
+        verdict.stats.seconds["divergence"] = time.perf_counter() - started
+    open_pairs = swept.open if swept is not None and verdict.status == "unknown" else []
+    return reworded(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Both programs over the same inputs and over the reals."""
+
+    left: Graph
+    right: RankProgram
+    weights: WeightMap
+    deadline: float | None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the right program runs on one rank."""
+        return len(self.right.graphs) == 1
+
+    def relations(self) -> Relations:
+        """Every input on one rank is what it is in the left program."""
+        known = input_relations(self.left, self.right, self.weights.placements or None)
+        return replace(known, placements={**known.inferred.first, **known.placements})
+
+    def proof(self, right: Graph | None = None) -> Proof:
+        """What the engine makes of the pair, or of another right program."""
+        program = self.right if right is None else replace(self.right, graphs=(right,))
+        return attempt(self.left, program, self.relations(), {}, self.deadline)
+
+    def proves(self, right: Graph) -> bool:
+        """Whether another right program is proved to compute what the left one does."""
+        try:
+            proof = self.proof(right)
+        except RewrightError:
+            return False
+        if not proof.failed:
+            return not (proof.mismatch or proof.out_of_time)
+        other = replace(self, right=replace(self.right, graphs=(right,)))
+        swept = other.swept(Prover(seconds=2.0))
+        return swept is not None and not other.proof(swept.program).failed
+
+    def twin(self) -> Twin | None:
+        """The pair at sizes that can be executed."""
+        made = make_twin(self.left, replace(self.right, inputs=self.relations().placements))
+        return None if isinstance(made, Unsupported) else made
+
+    def numbers(self) -> Numbers | None:
+        """What both programs compute on random inputs."""
+        twin = self.twin()
+        numbers = None if twin is None else Numbers(twin)
+        return numbers if numbers is not None and numbers.trials else None
+
+    def swept(self, prover: Prover) -> Swept | None:
+        """The right program with what the engine does not recognise proved piece by piece; None where nothing is."""
+        if not self.is_single:
+            return None
+        proof = self.proof()
+        if not proof.failed or proof.mismatch or proof.out_of_time:
+            return None
+        numbers = self.numbers()
+        return (
+            None
+            if numbers is None
+            else Sweep(self.left, self.right, self.relations(), numbers).run(prover, self.deadline)
+        )
+
+    def precision(self) -> list[str]:
+        """Where the two programs round differently."""
+        if not self.is_single or not _has_casts(self.left, self.right.graphs[0]):
+            return []
+        relations = self.relations()
+        from rewright.lifting.programs import Lifter
+        from rewright.refine.inputs import input_values
+
+        lifter = Lifter()
+        values = input_values(lifter, self.left, self.right, relations.placements, relations.equations)
+        mine = lifter.sequential(self.left, values.sequential)
+        return precision.notes(mine, lifter.ranks(self.right.graphs, values.ranks)[0], self.twin())
+
+
+def _has_casts(*graphs: Graph) -> bool:
+    return len({node.type.dtype for graph in graphs for node in graph.nodes if node.type.dtype.is_float}) > 1
+
+
+def _program(right: Graph | RankProgram | Sequence[Graph]) -> RankProgram:
+    if isinstance(right, RankProgram):
+        return right
+    graphs = (right,) if isinstance(right, Graph) else tuple(right)
+    if not graphs:
+        raise RewrightError("no right program was given; give a graph")
+    return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
+
+
+def _bound(
+    left: Graph, right: RankProgram, weights: WeightMap, values: tuple[Mapping[str, Array], Mapping[str, Array]] | None
+) -> tuple[Graph, RankProgram]:
+    """Both programs with tables that nothing relates as constants."""
+    if values is None:
+        return left, right
+    related = {name for d in weights.definitions for name in (d.name, *names_in(d.text))}
+    mine = bound(left, values[0], related | set(right.graphs[0].inputs))
+    others = related | set(left.inputs)
+    return mine, replace(right, graphs=tuple(bound(graph, values[1], others) for graph in right.graphs))
+
+
+def _check(left: Graph, right: RankProgram) -> None:
+    """Raise RewrightError for outputs of other names or shapes: a vocabulary of another size, for example."""
+    if len(right.graphs) != 1:
+        return
+    graph = right.graphs[0]
+    for name, position in left.outputs.items():
+        if name not in graph.outputs:
+            continue
+        kinds = left.nodes[position].type, graph.nodes[graph.outputs[name]].type
+        if kinds[0].shape != kinds[1].shape:
+            raise RewrightError(
+                f"output {name!r} is {kinds[0]} in the left program and {kinds[1]} in the right one; "
+                "compare programs of one configuration (vocabulary, batch and sequence)"
+            )
+
+
+def _values(inputs: Inputs | None) -> tuple[Mapping[str, Array], Mapping[str, Array]] | None:
+    if inputs is None:
+        return None
+    pair = inputs if isinstance(inputs, tuple) else (inputs, inputs)
+    return _arrays(pair[0]), _arrays(pair[1])
+
+
+def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for name, value in values.items():
+        plain = value.detach().float().cpu().numpy() if hasattr(value, "detach") else value
+        found[name] = np.asarray(plain)
+    return found
+
+
+__all__ = ["Definition", "Equivalence", "equiv"]

@@ -1,0 +1,262 @@
+"""Weight maps that nobody wrote: by what tensors are called in common checkpoints, or by their values."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from rewright.equiv.expressions import names_in
+from rewright.equiv.weights import Definition, WeightMap
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.ops.base import Array
+
+Values = Mapping[str, Array]
+_MOST_RUNS = 256
+_ROLES: tuple[tuple[str, str], ...] = (
+    (r"^(model|transformer|backbone|module|gpt_neox|decoder)\.", ""),
+    (r"^(decoder|model|transformer)\.", ""),
+    (r"\b(h|blocks|block|layer)\.(\d+)\b", r"layers.\2"),
+    (r"\b(embed_tokens|wte|tok_embeddings|embed_in|word_embeddings|embed|tokens_embed|embedding)\b", "EMBED"),
+    (r"\b(lm_head|embed_out|output|head|unembed)\b(?=\.|$)", "HEAD"),
+    (r"\b(self_attn|attention|attn|self_attention)\b", "ATTN"),
+    (r"\b(mlp|feed_forward|ffn|ff)\b", "MLP"),
+    (r"\b(input_layernorm|ln_1|norm_1|attention_norm|norm1|pre_attention_norm)\b", "NORM1"),
+    (r"\b(post_attention_layernorm|ln_2|norm_2|ffn_norm|norm2|pre_mlp_norm)\b", "NORM2"),
+    (r"\b(post_attn_norm|post_attention_norm|post_attention_layernorm_)\b", "POSTATTN"),
+    (r"\b(pre_feedforward_layernorm)\b", "NORM2"),
+    (r"\b(post_feedforward_layernorm|post_mlp_norm|post_ffw_norm)\b", "POSTMLP"),
+    (r"\b(qkv_proj|query_key_value|c_attn|Wqkv|wqkv|qkv|attn)\b(?=\.(weight|bias)$)", "QKV"),
+    (r"\b(q_proj|wq|query|q_lin|q)\b(?=\.(weight|bias)$)", "Q"),
+    (r"\b(k_proj|wk|key|k_lin|k)\b(?=\.(weight|bias)$)", "K"),
+    (r"\b(v_proj|wv|value|v_lin|v)\b(?=\.(weight|bias)$)", "V"),
+    (r"(?<=ATTN\.)(o_proj|wo|out_proj|c_proj|proj|dense|o)\b", "O"),
+    (r"\b(gate_up_proj|gate_up|w13|wi)\b", "GATEUP"),
+    (r"(?<=MLP\.)(gate_proj|w1|fc_1|gate)\b", "GATE"),
+    (r"(?<=MLP\.)(up_proj|w3|fc_2|up)\b", "UP"),
+    (r"(?<=MLP\.)(down_proj|w2|proj|c_proj|down|dense_4h_to_h)\b", "DOWN"),
+    (r"(?<=MLP\.)(c_fc|fc|fc1|dense_h_to_4h)\b", "UP"),
+    (r"^(norm|ln_f|final_norm|final_layer_norm|final_layernorm)\b", "NORM"),
+    (r"\b(q_norm|norm_q|q_layernorm|query_norm)\b", "QNORM"),
+    (r"\b(k_norm|norm_k|k_layernorm|key_norm)\b", "KNORM"),
+)
+_FUSED = {"QKV": ("Q", "K", "V"), "GATEUP": ("GATE", "UP")}
+
+
+@dataclass(frozen=True)
+class _Open:
+    """The inputs of both programs that nothing is known about."""
+
+    left: dict[str, tuple[int, ...]]
+    right: dict[str, tuple[int, ...]]
+
+
+def guessed(
+    weights: WeightMap, left: Graph, right: RankProgram, values: tuple[Values, Values] | None = None
+) -> WeightMap:
+    """The map with definitions for inputs that only one side has, where values or names say what they are.
+
+    Values of a checkpoint decide where both sides have them; names decide what they leave open.
+    """
+    if len(right.graphs) != 1 or weights.placements:
+        return weights
+    found = list(weights.definitions)
+    said: list[str] = []
+    arguments = list(_arguments(found, left, right.graphs[0]))
+    if arguments:
+        found += arguments
+        said.append(f"arguments of other names are the same: {'; '.join(f'{d.name} is {d.text}' for d in arguments)}")
+    for how, search in (("values", _by_values), ("names", _by_names)):
+        unknown = _unknown(found, left, right.graphs[0])
+        if not unknown.left or not unknown.right:
+            break
+        more = list(search(unknown, values))
+        if more:
+            found += more
+            shown = "; ".join(str(d) for d in more[:2]) + (f" and {len(more) - 2} more" if len(more) > 2 else "")
+            said.append(f"the weight map was found by {how}: {shown}")
+    return replace(weights, definitions=tuple(found), guessed=(*weights.guessed, *said))
+
+
+def _unknown(definitions: Sequence[Definition], left: Graph, right: Graph) -> _Open:
+    known: dict[str, set[str]] = {"left": set(), "right": set()}
+    for definition in definitions:
+        known[definition.side].add(definition.name)
+        known["left" if definition.side == "right" else "right"].update(names_in(definition.text))
+    lefts = {n: _shape(left, n) for n in left.inputs if n not in right.inputs and n not in known["left"]}
+    rights = {n: _shape(right, n) for n in right.inputs if n not in left.inputs and n not in known["right"]}
+    numbers = {n: s for n, s in lefts.items() if s is not None}, {n: s for n, s in rights.items() if s is not None}
+    return _Open(*numbers)
+
+
+def _arguments(definitions: Sequence[Definition], left: Graph, right: Graph) -> Iterator[Definition]:
+    """Integer inputs that only one side has, where both have one of each type: tokens, positions."""
+    known = {d.name for d in definitions} | {name for d in definitions for name in names_in(d.text)}
+    mine, other = (
+        [(graph.nodes[p].type, name) for name, p in graph.inputs.items() if name not in known and name not in theirs]
+        for graph, theirs in ((left, right.inputs), (right, left.inputs))
+    )
+    for kind, name in other:
+        same = [n for k, n in mine if k == kind]
+        if not kind.dtype.is_float and len(same) == 1 and sum(k == kind for k, _ in other) == 1:
+            yield Definition("right", name, same[0])
+
+
+def _shape(graph: Graph, name: str) -> tuple[int, ...] | None:
+    kind = graph.nodes[graph.inputs[name]].type
+    if not kind.dtype.is_float or not all(isinstance(n, int) for n in kind.shape):
+        return None
+    return tuple(int(str(n)) for n in kind.shape)
+
+
+# --- by names
+
+
+def role(name: str) -> str:
+    """What a tensor is in a transformer, from its name in common checkpoints."""
+    for pattern, what in _ROLES:
+        name = re.sub(pattern, what, name)
+    return name
+
+
+def _by_names(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator[Definition]:
+    roles = _roles(unknown.left), _roles(unknown.right)
+    shapes = unknown.left, unknown.right
+    for side, mine, other in (("right", 1, 0), ("left", 0, 1)):
+        for what, name in roles[mine].items():
+            shape = shapes[mine][name]
+            same = roles[other].get(what)
+            if same is not None:
+                text = _same_or_turned(same, shapes[other][same], shape)
+                if text is not None and (side == "right"):
+                    yield Definition("right", name, text)
+                continue
+            tied = roles[other].get(what.replace("HEAD", "EMBED")) if "HEAD" in what else None
+            if tied is not None and side == "right" and shapes[other][tied] == shape:
+                yield Definition("right", name, tied)
+                continue
+            parts = [roles[other].get(part) for part in _parts_of(what)]
+            if not parts or any(part is None for part in parts):
+                continue
+            sizes = [shapes[other][part] for part in parts if part is not None]
+            if shape == (sum(s[0] for s in sizes), *sizes[0][1:]):
+                text = f"concat([{', '.join(part for part in parts if part)}], axis=0)"
+                yield Definition("right" if side == "right" else "left", name, text)
+
+
+def _roles(names: Collection[str]) -> dict[str, str]:
+    """Names by role; a prefix that all of them have says nothing."""
+    listed = list(names)
+    while listed and all("." in name for name in listed):
+        first = listed[0].partition(".")[0]
+        if first.isdigit() or any(name.partition(".")[0] != first for name in listed):
+            break
+        listed = [name.partition(".")[2] for name in listed]
+    if any("post_feedforward_layernorm" in name for name in listed):
+        listed = [name.replace("post_attention_layernorm", "post_attention_norm") for name in listed]
+    return {role(short): name for short, name in zip(listed, names, strict=True)}
+
+
+def _parts_of(what: str) -> list[str]:
+    for fused, parts in _FUSED.items():
+        if f"{fused}." in what:
+            return [what.replace(f"{fused}.", f"{part}.") for part in parts]
+    return []
+
+
+def _same_or_turned(name: str, own: tuple[int, ...], wanted: tuple[int, ...]) -> str | None:
+    if own == wanted:
+        return name
+    return f"transpose({name}, (1, 0))" if own[::-1] == wanted and len(own) == 2 else None
+
+
+# --- by values
+
+
+def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator[Definition]:
+    if values is None:
+        return
+    lefts = {n: np.asarray(values[0][n]) for n in unknown.left if n in values[0]}
+    rights = {n: np.asarray(values[1][n]) for n in unknown.right if n in values[1]}
+    taken: set[str] = set()
+    for name, wanted in rights.items():
+        whole = _whole(name, wanted, {n: v for n, v in lefts.items() if n not in taken})
+        if whole is not None:
+            taken.add(whole[0])
+            yield Definition("right", name, whole[1])
+    rest = {n: v for n, v in lefts.items() if n not in taken}
+    for name, wanted in rights.items():
+        if _whole(name, wanted, lefts) is None:
+            text = _rows(wanted, rest)
+            if text is not None:
+                yield Definition("right", name, text)
+
+
+def _whole(name: str, wanted: Array, lefts: Mapping[str, Array]) -> tuple[str, str] | None:
+    """A tensor of the left program that is the wanted one as a whole, turned, or up to an offset of one."""
+    found: list[tuple[float, str, str]] = []
+    for other, value in lefts.items():
+        text = None
+        if value.shape == wanted.shape and _close(value, wanted):
+            text = other
+        elif value.ndim == 2 and value.shape[::-1] == wanted.shape and _close(value.T, wanted):
+            text = f"transpose({other}, (1, 0))"
+        elif value.shape == wanted.shape and value.ndim == 1:
+            text = next((f"{other} {sign} 1" for sign, k in (("+", 1), ("-", -1)) if _close(value + k, wanted)), None)
+        if text is not None:
+            found.append((SequenceMatcher(None, role(other), role(name)).ratio(), other, text))
+    if not found:
+        return None
+    _, other, text = max(found)
+    return other, text
+
+
+def _close(a: Array, b: Array) -> bool:
+    return bool(np.allclose(a, b, rtol=1e-2 if a.dtype != b.dtype else 1e-6, atol=1e-7))
+
+
+def _rows(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
+    """Rows of left tensors that the wanted one is put together from, as a concatenation of slices."""
+    known: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
+    for name, value in lefts.items():
+        if value.ndim == wanted.ndim and value.shape[1:] == wanted.shape[1:]:
+            for number, row in enumerate(value):
+                known[np.asarray(row, np.float32).tobytes()].append((name, number))
+    places: list[tuple[str, int]] = []
+    for row in wanted:
+        choices = known.get(np.asarray(row, np.float32).tobytes())
+        if not choices:
+            return None
+        follows = [c for c in choices if places and c == (places[-1][0], places[-1][1] + 1)]
+        places.append((follows or choices)[0])
+    runs = _runs(places)
+    if len(runs) > _MOST_RUNS:
+        return None
+    parts = [_sliced(name, start, step, count, len(lefts[name])) for name, start, step, count in runs]
+    return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis=0)"
+
+
+def _sliced(name: str, start: int, step: int, count: int, size: int) -> str:
+    stop = start + step * (count - 1) + 1
+    if (start, stop, step) == (0, size, 1):
+        return name
+    return f"{name}[{start}:{stop}]" if step == 1 else f"{name}[{start}:{stop}:{step}]"
+
+
+def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int, int]]:
+    """Stretches of rows of one tensor with a constant positive step: name, start, step, count."""
+    runs: list[tuple[str, int, int, int]] = []
+    for name, number in places:
+        if runs:
+            own, start, step, count = runs[-1]
+            gap = number - (start + step * (count - 1))
+            if own == name and gap > 0 and (count == 1 or gap == step):
+                runs[-1] = own, start, gap, count + 1
+                continue
+        runs.append((name, number, 1, 1))
+    return runs

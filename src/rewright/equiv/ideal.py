@@ -1,0 +1,327 @@
+"""Programs as functions of real numbers: what rounding and finite number ranges made of them is put right, and said.
+
+- The most negative number of a type, which masks add before a softmax, stands for minus infinity.
+- Scalars and small tables that are computed from nothing but numbers become constants.
+- Constants that agree to single precision are one number.
+Each of these that happened is an assumption of the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from rewright import ops
+from rewright.equiv.building import depends_on_inputs, rebuilt
+from rewright.interp.program import run_nodes
+from rewright.ir.dims import Shape
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.types import TensorType
+
+_LOWEST = {
+    "f16": -65504.0,
+    "bf16": -3.3895313892515355e38,
+    "f32": -3.4028234663852886e38,
+    "f64": -1.7976931348623157e308,
+}
+_MOST_FOLDED = 4096
+ROUNDING = 2.5e-7
+"""Numbers this close, relative to their size, are one number that was rounded to single precision."""
+MASKS = (
+    "the most negative numbers of float types, which masks are filled with, stand for -infinity, and every row of a "
+    "softmax has an element that is not masked"
+)
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """Programs over the reals, in the order in which they were given, and what that took for granted."""
+
+    graphs: tuple[Graph, ...]
+    assumptions: tuple[str, ...]
+
+
+def idealised(graphs: Sequence[Graph]) -> Ideal:
+    """The programs over the reals; constants are compared over all of them."""
+    assumptions: list[str] = []
+    found: list[Graph] = []
+    for graph in graphs:
+        masked = _masked(graph)
+        if masked is not graph and MASKS not in assumptions:
+            assumptions.append(MASKS)
+        found.append(_factors(_folded(masked)))
+    merged, said = _merged(found)
+    rooted, roots = _rooted(merged)
+    return Ideal(tuple(rooted), (*assumptions, *said, *roots))
+
+
+# --- masks
+
+
+def _masked(graph: Graph) -> Graph:
+    if not any(_is_lowest(node) for node in graph.nodes):
+        return graph
+    indicators = _indicators(graph)
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if _is_lowest(node) and isinstance(node.op, ops.Constant):
+            low = _LOWEST[node.type.dtype.value]
+            return builder.add(ops.Constant(node.op.tensor, tuple(_infinite(v, low) for v in node.op.values)))
+        if isinstance(node.op, ops.Multiply):
+            return _product(builder, graph, node, operands, indicators)
+        return None
+
+    return rebuilt(graph, make)
+
+
+def _is_lowest(node: Node) -> bool:
+    low = _LOWEST.get(node.type.dtype.value)
+    return isinstance(node.op, ops.Constant) and low is not None and any(_infinite(v, low) != v for v in node.op.values)
+
+
+def _infinite(value: float | int | bool, low: float) -> float | int | bool:
+    return -math.inf if isinstance(value, float) and abs(value / low - 1) < 1e-6 else value
+
+
+def _indicators(graph: Graph) -> dict[int, tuple[int, bool]]:
+    """Float nodes that are one where a condition holds, or where it does not, and zero elsewhere."""
+    found: dict[int, tuple[int, bool]] = {}
+    for position, node in enumerate(graph.nodes):
+        if isinstance(node.op, ops.Convert) and graph.nodes[node.operands[0]].type.dtype.value == "i1":
+            found[position] = node.operands[0], True
+        elif isinstance(node.op, ops.Convert) and node.operands[0] in found:
+            found[position] = found[node.operands[0]]
+        elif isinstance(node.op, ops.Subtract) and node.operands[1] in found and _splat(graph, node.operands[0]) == 1:
+            condition, holds = found[node.operands[1]]
+            found[position] = condition, not holds
+    return found
+
+
+def _product(
+    builder: GraphBuilder,
+    graph: Graph,
+    node: Node,
+    operands: tuple[int, ...],
+    indicators: Mapping[int, tuple[int, bool]],
+) -> int | None:
+    """An indicator times the most negative number: nought or minus infinity, and never nought times infinity."""
+    low = _LOWEST.get(node.type.dtype.value)
+    for k in (0, 1):
+        value, flag = _splat(graph, node.operands[1 - k]), indicators.get(node.operands[k])
+        if low is None or value is None or flag is None or _infinite(value, low) == value:
+            continue
+        zero = builder.add(ops.Constant(node.type, (0.0,)))
+        endless = builder.add(ops.Constant(node.type, (-math.inf,)))
+        one = builder.add(ops.Constant(node.type, (1.0,)))
+        holds = builder.add(ops.Compare("EQ"), operands[k], one)
+        return builder.add(ops.Select(), holds, endless, zero)
+    return None
+
+
+def _splat(graph: Graph, position: int) -> float | None:
+    node = graph.nodes[position]
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+        node = graph.nodes[node.operands[0]]
+    if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
+        return float(node.op.values[0])
+    return None
+
+
+# --- numbers made of numbers
+
+
+def _folded(graph: Graph) -> Graph:
+    """Small float tensors that depend on no input, as constants; what merely lays out constants stays."""
+    depends = depends_on_inputs(graph)
+    computed = [False] * len(graph.nodes)
+    for position, node in enumerate(graph.nodes):
+        moving = isinstance(node.op, ops.Constant | ops.Iota | ops.BroadcastInDim | ops.Reshape | ops.Convert)
+        if not depends[position]:
+            computed[position] = not moving or any(computed[p] for p in node.operands)
+    wanted = [
+        p
+        for p, node in enumerate(graph.nodes)
+        if computed[p] and node.type.dtype.is_float and _is_small(node.type.shape) and node.type.rank <= 1
+    ]
+    if not wanted:
+        return graph
+    values = _values(graph, wanted, depends)
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        value = values.get(position)
+        if value is None or not np.isfinite(value).all():
+            return None
+        flat = [float(v) for v in value.reshape(-1)]
+        same = len(set(flat)) == 1
+        return builder.add(ops.Constant(node.type, (flat[0],) if same else tuple(flat)))
+
+    return rebuilt(graph, make)
+
+
+def _is_small(shape: Shape) -> bool:
+    return all(isinstance(n, int) for n in shape) and 0 < math.prod(int(str(n)) for n in shape) <= _MOST_FOLDED
+
+
+def _values(graph: Graph, wanted: Sequence[int], depends: Sequence[bool]) -> dict[int, np.ndarray]:
+    needed: set[int] = set()
+    stack = list(wanted)
+    while stack:
+        position = stack.pop()
+        if position not in needed:
+            needed.add(position)
+            stack.extend(graph.nodes[position].operands)
+    order = sorted(needed)
+    places = {position: k for k, position in enumerate(order)}
+    nodes = tuple(
+        Node(graph.nodes[p].op, tuple(places[q] for q in graph.nodes[p].operands), graph.nodes[p].type) for p in order
+    )
+    part = Graph(nodes, {}, {str(p): places[p] for p in wanted})
+    try:
+        found = run_nodes(part, {}, [places[p] for p in wanted])
+    except RewrightError:
+        return {}
+    return {position: found[places[position]] for position in wanted}
+
+
+# --- constants that were rounded
+
+
+def _factors(graph: Graph) -> Graph:
+    """Quotients by numbers that are not whole as products, and products with rounded 1/n as quotients by n."""
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if isinstance(node.op, ops.Divide) and node.type.dtype.is_float:
+            value = _splat(graph, node.operands[1])
+            if value and math.isfinite(value) and value != int(value):
+                factor = builder.add(ops.Constant(node.type, (1.0 / value,)))
+                return builder.add(ops.Multiply(), operands[0], factor)
+        if isinstance(node.op, ops.Multiply) and node.type.dtype.is_float:
+            for k in (0, 1):
+                value = _splat(graph, node.operands[k])
+                whole = round(1.0 / value) if value and abs(value) > 1e-6 and math.isfinite(value) else 0
+                if value and abs(whole) > 1 and _close(1.0 / whole, value) and Fraction(value) != Fraction(1, whole):
+                    divisor = builder.add(ops.Constant(node.type, (float(whole),)))
+                    return builder.add(ops.Divide(), operands[1 - k], divisor)
+        return None
+
+    return rebuilt(graph, make)
+
+
+def _merged(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
+    """Constants that agree to single precision, over all programs, as the one that was met first."""
+    scalars = sorted({float(v) for g in graphs for node in g.nodes for v in _numbers(node)})
+    chosen = _representatives(scalars)
+    tables = _tables(graphs)
+    said: list[str] = []
+    pairs = [(a, b) for a, b in chosen.items() if a != b]
+    if pairs:
+        shown = ", ".join(f"{a:.9g} and {b:.9g}" for a, b in pairs[:4]) + (" and more" if len(pairs) > 4 else "")
+        said.append(f"constants that differ by the rounding of single precision are equal: {shown}")
+    if any(key != value for key, value in tables.items()):
+        said.append("tables of constants that differ by the rounding of single precision are equal")
+    if not said:
+        return list(graphs), said
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if not isinstance(node.op, ops.Constant) or not node.type.dtype.is_float:
+            return None
+        if len(node.op.values) > 1:
+            return builder.add(ops.Constant(node.op.tensor, tables.get(node.op.values, node.op.values)))
+        values = tuple(chosen.get(float(value), value) for value in node.op.values)
+        return builder.add(ops.Constant(node.op.tensor, values))
+
+    return [rebuilt(graph, make) for graph in graphs], said
+
+
+def _rooted(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
+    """Where programs have other scalars, those that are rounded roots of simple numbers as these roots."""
+    own = [{v for node in graph.nodes for v in _numbers(node)} for graph in graphs]
+    roots = {v: found for v in set[float]().union(*own) if (found := _root(v)) is not None}
+    if all(numbers == own[0] for numbers in own) or not roots:
+        return list(graphs), []
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        found = roots.get(float(node.op.values[0])) if isinstance(node.op, ops.Constant) else None
+        if found is None or not isinstance(node.op, ops.Constant) or len(node.op.values) > 1:
+            return None
+        simple, times = found
+        place = builder.add(ops.Constant(node.op.tensor, (simple,)))
+        for _ in range(times):
+            place = builder.add(ops.Sqrt(), place)
+        return place
+
+    shown = ", ".join(f"{v:.9g}" for v in sorted(roots)[:4])
+    return [rebuilt(graph, make) for graph in graphs], [
+        f"constants that are rounded roots stand for the roots: {shown}"
+    ]
+
+
+def _root(value: float) -> tuple[float, int] | None:
+    """A simple number and how often its root is taken to give a number, where that is so."""
+    if value <= 0 or _is_simple(value) is not None:
+        return None
+    for times in (1, 2):
+        simple = _is_simple(value ** (2**times))
+        if simple is not None:
+            return simple, times
+    return None
+
+
+def _is_simple(value: float) -> float | None:
+    near = Fraction(value).limit_denominator(4096)
+    if near and abs(float(near) / value - 1) < 4e-15 and Fraction(float(near)) == near:
+        return float(near)
+    return None
+
+
+def _numbers(node: Node) -> Iterable[float]:
+    if isinstance(node.op, ops.Constant) and node.type.dtype.is_float and len(node.op.values) == 1:
+        value = float(node.op.values[0])
+        if math.isfinite(value) and value != int(value):
+            yield value
+
+
+def _representatives(numbers: Sequence[float]) -> dict[float, float]:
+    """By number the shortest one among its neighbours in ascending order."""
+    found: dict[float, float] = {}
+    group: list[float] = []
+    for number in [*numbers, math.inf]:
+        if group and not _close(group[0], number):
+            best = min(group, key=lambda n: (len(repr(n)), n))
+            found.update(dict.fromkeys(group, best))
+            group = []
+        group.append(number)
+    return found
+
+
+def _close(a: float, b: float) -> bool:
+    return math.isfinite(b) and abs(a - b) <= ROUNDING * max(abs(a), abs(b))
+
+
+def _tables(
+    graphs: Sequence[Graph],
+) -> dict[tuple[float | int | bool, ...], tuple[float | int | bool, ...]]:
+    """By table of floats the first one that it is equal to but for rounding."""
+    found: dict[tuple[float | int | bool, ...], tuple[float | int | bool, ...]] = {}
+    known: dict[TensorType, list[tuple[float | int | bool, ...]]] = {}
+    for graph in graphs:
+        for node in graph.nodes:
+            if not isinstance(node.op, ops.Constant) or len(node.op.values) == 1 or not node.type.dtype.is_float:
+                continue
+            values = node.op.values
+            if values in found:
+                continue
+            same = (t for t in known.setdefault(TensorType((len(values),), node.type.dtype), []) if _alike(t, values))
+            found[values] = next(same, values)
+            if found[values] is values:
+                known[TensorType((len(values),), node.type.dtype)].append(values)
+    return found
+
+
+def _alike(a: Sequence[float | int | bool], b: Sequence[float | int | bool]) -> bool:
+    return len(a) == len(b) and bool(np.allclose(np.array(a, float), np.array(b, float), rtol=ROUNDING, atol=0.0))

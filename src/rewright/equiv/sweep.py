@@ -1,0 +1,296 @@
+"""Going through the right program once, in order: what the engine does not recognise is proved equal piece by piece.
+
+Values say where to look. A tensor of the right program that the engine does not recognise, and that has the values of
+one of the left program, is cut back on both sides to what is known to be equal, and the two small parts are proved
+equal. From then on the engine takes the tensor for what it is in the left program. Parts that were proved once are
+proved for every layer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from rewright import ops
+from rewright.equiv.alignment import Layout, Numbers, fits
+from rewright.equiv.building import converted, copy_nodes, rebuilt
+from rewright.equiv.cones import LARGEST, Cone, Cutter
+from rewright.equiv.lemmas import Lemma, Prover, key_of
+from rewright.equiv.masks import is_whole
+from rewright.interp.meetings import Step
+from rewright.interp.program import run
+from rewright.ir.digest import node_digests
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.placement import RankProgram
+from rewright.ir.types import TensorType
+from rewright.lifting.layout import reshape, tidy, transpose
+from rewright.lifting.programs import Lifted, Lifter, Run
+from rewright.lifting.value import NotAView, Pieces, Value
+from rewright.refine.inputs import input_values
+from rewright.refine.relations import Relations
+
+_MOST_COMPUTED = 4096
+_MOST_FAILURES = 12
+"""After so many proofs that failed no more are tried."""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A node of the right program that is a node of the left one, laid out otherwise."""
+
+    right: int
+    left: int
+    layout: Layout
+    cone: Cone
+    """What the left program computes it by."""
+    sources: Mapping[int, int]
+    """For every leaf of the cone the node of the right program that holds its value."""
+    lemma: str
+
+
+@dataclass
+class Swept:
+    """The right program with the proved parts replaced by those of the left, and the lemmas that say why."""
+
+    program: Graph
+    merges: list[Merge] = field(default_factory=list[Merge])
+    lemmas: dict[str, Lemma] = field(default_factory=dict[str, Lemma])
+    failures: int = 0
+    open: list[tuple[int, int, str]] = field(default_factory=list[tuple[int, int, str]])
+    """Pairs of nodes whose values agree and that were not proved equal, with the reason."""
+
+
+class Sweep:
+    """One pass over a right program of one rank."""
+
+    def __init__(self, left: Graph, program: RankProgram, relations: Relations, numbers: Numbers | None) -> None:
+        self.left, self.right = left, program.graphs[0]
+        self.numbers = numbers
+        self.lifter = Lifter()
+        inputs = input_values(self.lifter, left, program, relations.placements, relations.equations)
+        self.lifted_left = self.lifter.sequential(left, inputs.sequential)
+        self.lifted = Lifted(self.right, [-1] * len(self.right.nodes))
+        self._run = Run(self.lifter, [self.lifted], inputs.ranks, [frozenset()], 0)
+        self._by_value: dict[int, int] = {}
+        for position, value in enumerate(self.lifted_left.values):
+            self._by_value.setdefault(value, position)
+        self._holders: dict[int, int] = {}
+        """By value the first node of the right program that holds it."""
+        self._cutters = Cutter(left), Cutter(self.right)
+        self._expressions = node_digests(self.right)
+
+    def run(self, prover: Prover, deadline: float | None = None) -> Swept:
+        """Go through the program; after the deadline nothing more is proved."""
+        found = Swept(self.right)
+        for position, node in enumerate(self.right.nodes):
+            self._run.step(Step(0, position))
+            value = self.lifted.values[position]
+            if self._is_strange(value, node) and (deadline is None or time.monotonic() < deadline):
+                merge = self._merged(position, prover, found)
+                if merge is not None:
+                    found.merges.append(merge)
+                    value = self.lifted.values[position]
+            self._holders.setdefault(value, position)
+        if found.merges:
+            found.program = self._rewritten(found.merges)
+        return found
+
+    def _is_strange(self, value: int, node: Node) -> bool:
+        """Whether the engine does not know a value from the left program."""
+        if not node.type.dtype.is_float or isinstance(node.op, ops.Constant | ops.Input):
+            return False
+        if value in self._by_value:
+            return False
+        return not _familiar(self.lifter, self.lifter.values[value])
+
+    def _merged(self, position: int, prover: Prover, found: Swept) -> Merge | None:
+        if self.numbers is None or found.failures >= _MOST_FAILURES:
+            return None
+        for other, layout in self.numbers.partners(position):
+            left_type, right_type = self.left.nodes[other].type, self.right.nodes[position].type
+            if not fits(layout, left_type.shape, right_type.shape):
+                continue
+            value = self._laid_out(other, layout, right_type)
+            if value is None:
+                continue
+            computed = self._computed(other, position, layout, right_type)
+            if computed is not None:
+                self.lifted.values[position] = self.lifter.intern(value)
+                return self._merge(computed[0], other, position, layout, computed[1], found)
+            for cones in self._cones(other, position):
+                if not self._is_plain(cones[1]):
+                    continue
+                lemma = self._lemma(cones, layout, right_type, prover)
+                if isinstance(lemma, str):
+                    found.open.append((other, position, lemma))
+                    found.failures += 1
+                    continue
+                self.lifted.values[position] = self.lifter.intern(value)
+                return self._merge(cones, other, position, layout, lemma, found)
+        return None
+
+    def _merge(
+        self, cones: tuple[Cone, Cone], other: int, position: int, layout: Layout, lemma: Lemma, found: Swept
+    ) -> Merge:
+        own = {key: p for p, key in sorted(cones[1].leaves.items(), reverse=True)}
+        place = str(self.left.nodes[other].span), str(self.right.nodes[position].span)
+        known = found.lemmas.get(lemma.key)
+        if known is None:
+            lemma = replace(lemma, name=f"lemma {len(found.lemmas) + 1}")
+        found.lemmas[lemma.key] = replace(known or lemma, places=(*(known.places if known else ()), place))
+        sources = {p: own.get(key, self._holders[key]) for p, key in cones[0].leaves.items()}
+        return Merge(position, other, layout, cones[0], sources, lemma.key)
+
+    def _laid_out(self, position: int, layout: Layout, kind: TensorType) -> Value | None:
+        """The value of a left node in a layout."""
+        value = self.lifter.values[self.lifted_left.values[position]]
+        shape = kind.shape
+        try:
+            if layout.split_first:
+                inner = tuple(shape[a] for a in layout.order)
+                back = [layout.order.index(a) for a in range(len(layout.order))]
+                return tidy(transpose(reshape(value, inner), back))
+            return tidy(reshape(transpose(value, layout.order), shape))
+        except NotAView:
+            return None
+
+    def _computed(
+        self, left: int, right: int, layout: Layout, kind: TensorType
+    ) -> tuple[tuple[Cone, Cone], Lemma] | None:
+        """A lemma about masks and whole numbers that depend on no input: both are computed, and compared exactly."""
+        cutters = self._cutters
+        if not (cutters[0].is_exact(left) and cutters[1].is_exact(right)) or not kind.is_static():
+            return None
+        cones = [cutter.cone(p, _no_leaf, _MOST_COMPUTED) for cutter, p in zip(cutters, (left, right), strict=True)]
+        mine, theirs = cones
+        if mine is None or theirs is None:
+            return None
+        try:
+            parts = _shaped(mine.part({}, {}), layout, kind), theirs.part({}, {})
+            mask, other = (run(part, {})["result"] for part in parts)
+        except RewrightError:
+            return None
+        if not np.array_equal(mask, other) or not is_whole(mask):
+            return None
+        return (mine, theirs), Lemma("", *parts, "computed at its size")
+
+    # --- cones
+
+    def _cones(self, left: int, right: int) -> Iterator[tuple[Cone, Cone]]:
+        """Pairs of cones over the same leaves, the smallest first."""
+        lefts, rights = self._cutters
+        seen: set[tuple[object, object]] = set()
+        for largest in (LARGEST // 4, LARGEST):
+            mine = rights.cone(right, self._known_right, largest)
+            if mine is not None:
+                allowed = set(mine.leaves.values())
+                other = lefts.cone(left, partial(self._known_left, allowed=allowed), largest)
+                yield from _fresh(other, mine, seen)
+            other = lefts.cone(left, partial(self._known_left, allowed=None), largest)
+            if other is not None:
+                allowed = set(other.leaves.values())
+                mine = rights.cone(right, partial(self._within, allowed=allowed), largest)
+                yield from _fresh(other, mine, seen)
+
+    def _is_plain(self, cone: Cone) -> bool:
+        """Whether leaves that hold one value are one expression: a lemma takes them for one tensor."""
+        first: dict[int, bytes] = {}
+        leaves = cone.leaves.items()
+        return all(first.setdefault(key, self._expressions[p]) == self._expressions[p] for p, key in leaves)
+
+    def _known_right(self, position: int) -> int | None:
+        value = self.lifted.values[position]
+        is_input = isinstance(self.right.nodes[position].op, ops.Input)
+        return value if is_input or value in self._by_value else None
+
+    def _within(self, position: int, allowed: set[int]) -> int | None:
+        value = self.lifted.values[position]
+        return value if isinstance(self.right.nodes[position].op, ops.Input) or value in allowed else None
+
+    def _known_left(self, position: int, allowed: set[int] | None) -> int | None:
+        """A left node that the right program has computed already, or an input that it has."""
+        value = self.lifted_left.values[position]
+        if isinstance(self.left.nodes[position].op, ops.Input):
+            return value if value in self._holders else None
+        return value if value in (self._holders if allowed is None else allowed) else None
+
+    def _lemma(self, cones: tuple[Cone, Cone], layout: Layout, kind: TensorType, prover: Prover) -> Lemma | str:
+        """The lemma that two cones compute the same, or why it is not proved."""
+        left, right = cones
+        keys = list(dict.fromkeys([*left.leaves.values(), *right.leaves.values()]))
+        names = {key: f"t{k}" for k, key in enumerate(keys)}
+        types: dict[str, TensorType] = {}
+        for cone in (left, right):
+            for position, key in cone.leaves.items():
+                types.setdefault(names[key], cone.graph.nodes[position].type)
+        try:
+            sides = _shaped(left.part(names, types), layout, kind), right.part(names, types)
+        except RewrightError as error:
+            return str(error)
+        if not prover.proves(*sides):
+            return prover.reasons[key_of(*sides)]
+        return Lemma("", *sides, "proved")
+
+    # --- the right program with its proved parts as the left program has them
+
+    def _rewritten(self, merges: list[Merge]) -> Graph:
+        by_position = {merge.right: merge for merge in merges}
+        places: dict[int, int] = {}
+
+        names = {position: name for name, position in self.right.inputs.items()}
+
+        def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+            merge = by_position.get(position)
+            if merge is None:
+                if position in names:
+                    places[position] = builder.input(names[position], node.op)
+                else:
+                    places[position] = builder.add(node.op, *operands)
+            else:
+                places[position] = spliced(builder, self.left, merge, places, node.type)
+            return places[position]
+
+        return rebuilt(self.right, make)
+
+
+def spliced(builder: GraphBuilder, left: Graph, merge: Merge, places: Mapping[int, int], kind: TensorType) -> int:
+    """Append what the left program computes a node by, over nodes of the right program."""
+    own = {p: converted(builder, places[source], left.nodes[p].type) for p, source in merge.sources.items()}
+    copy_nodes(builder, left, merge.cone.positions, own)
+    return converted(builder, merge.layout.build(builder, own[merge.left], kind.shape), kind)
+
+
+def _shaped(part: Graph, layout: Layout, kind: TensorType) -> Graph:
+    """A part with its result in another layout and element type."""
+
+    builder = GraphBuilder("part")
+    places: dict[int, int] = {}
+    for name, position in part.inputs.items():
+        places[position] = builder.input(name, part.nodes[position].op)
+    copy_nodes(builder, part, range(len(part.nodes)), places)
+    result = layout.build(builder, places[part.outputs["result"]], kind.shape)
+    builder.output("result", converted(builder, result, kind))
+    return builder.build()
+
+
+def _no_leaf(position: int) -> None:
+    return None
+
+
+def _familiar(lifter: Lifter, value: Value) -> bool:
+    if isinstance(value, Pieces):
+        return all(_familiar(lifter, part) for part in value.parts)
+    return lifter.algebra.is_familiar(value)
+
+
+def _fresh(left: Cone | None, right: Cone | None, seen: set[tuple[object, object]]) -> Iterator[tuple[Cone, Cone]]:
+    if left is not None and right is not None:
+        key = left.positions, right.positions
+        if key not in seen:
+            seen.add(key)
+            yield left, right

@@ -1,0 +1,37 @@
+"""Verdicts in the words of two programs: ``refine`` speaks of a sequential program and of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rewright.refine.verdict import Verdict
+
+_WORDS = (
+    ("the ranks hold all", "the right program computes all"),
+    ("the ranks hold the output of the sequential program", "both programs compute the same output"),
+    ("outputs of the sequential program", "outputs of the left program"),
+    ("of rank 0 at", "of the right program at"),
+    ("on rank 0 ", ""),
+    ("rank 0 computes", "the right program computes"),
+    ("the sequential program runs, and the distributed one fails", "the left program runs, and the right one fails"),
+    ("the sequential program", "the left program"),
+    ("the distributed program", "the right program"),
+    ("fits no placement", "differs"),
+    ("look-ups of the ranks", "look-ups of the right program"),
+)
+
+
+def reworded(verdict: Verdict, lemma: str = "") -> Verdict:
+    """The verdict, and for one that is ``unknown`` why the first part whose values agree was not proved."""
+    findings = tuple(replace(f, message=_said(f.message), found=_said(f.found)) for f in verdict.findings)
+    kept = tuple(_said(a) for a in verdict.assumptions if not a.startswith("relations of "))
+    reason = _said(verdict.reason)
+    if lemma:
+        reason += f"; the first part whose values agree is not proved: {lemma}"
+    return replace(verdict, reason=reason, findings=findings, assumptions=kept)
+
+
+def _said(text: str) -> str:
+    for before, after in _WORDS:
+        text = text.replace(before, after)
+    return text

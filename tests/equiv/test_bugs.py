@@ -1,0 +1,74 @@
+"""Known differences between implementations, injected into one of two styles: refuted, and the culprit is named."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
+
+from rewright.equiv.engine import equiv
+from rewright.ir.graph import Graph
+from tests.equiv.decoders import PLAIN, Style, captured
+
+OTHER = {"attention": "sdpa", "norm": "power", "repeat": "interleave"}
+"""The right side is another implementation besides its bug."""
+CAPPED = {"norm": "power", "repeat": "interleave"}
+
+
+@cache
+def program(style: Style) -> Graph:
+    return captured(style)
+
+
+@pytest.mark.parametrize(
+    ("left", "style", "bug", "kind", "line"),
+    [
+        ({"activation": "gelu_tanh"}, OTHER, {"activation": "gelu"}, "activation", "gelu at "),
+        ({"softcap": 3.0}, CAPPED, {"softcap": None}, "soft_cap", "softcap"),
+        ({"window": 4}, OTHER, {"window": None}, "window", ""),
+        ({"window": 4}, OTHER, {"window": 5}, "window_off_by_one", "style.window"),
+        ({}, OTHER, {"window": 6}, "window", ""),
+        ({"scaling": 4.0}, OTHER, {"scaling": 1.0}, "rotary_frequencies", "style.scaling"),
+        ({}, OTHER, {"theta": 1e6}, "rotary_frequencies", "style.scaling"),
+        ({"rotary": "none"}, OTHER, {"rotary": "half"}, "rotary", ""),
+        ({"rotary": "pairs"}, OTHER, {"rotary": "half"}, "rotary", ""),
+        ({"logits_scale": 0.25}, OTHER, {"logits_scale": None}, "missing_scale", "logits_scale"),
+        ({"eps": 1e-5}, OTHER, {"eps": 1e-6}, "eps", "s.eps"),
+        ({"head": 8, "rotary_width": 4}, OTHER, {"rotary_width": 2}, "rotary", "rest"),
+        ({"bias": True}, OTHER, {"bias": False}, "unread_input", ""),
+        ({}, OTHER, {"scale_value": 0.25}, "wrong_constant", "scale"),
+        ({}, OTHER, {"activation": "relu"}, "activation", ""),
+        ({"tied": True}, OTHER, {"activation": "gelu"}, "activation", ""),
+    ],
+    ids=lambda value: "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value),
+)
+def test_a_bug_is_refuted_and_named(
+    left: dict[str, object], style: dict[str, object], bug: dict[str, object], kind: str, line: str
+) -> None:
+    first = PLAIN.but(**left)
+    verdict = equiv(program(first), program(first.but(**style).but(**bug)))
+    assert verdict.status == "refuted"
+    (finding,) = verdict.findings
+    assert finding.kind.startswith(kind), finding
+    assert finding.sequential is not None
+    assert finding.distributed is not None
+    assert finding.sequential.file.endswith("decoders.py")
+    assert finding.suggestion is not None
+    assert "proved equal" in finding.suggestion
+    assert finding.counterexample is not None
+
+
+def test_a_norm_in_another_place_has_no_single_edit() -> None:
+    verdict = equiv(program(PLAIN), program(PLAIN.but(post_norm=True)))
+    assert verdict.status == "refuted"
+    assert verdict.findings[0].suggestion is None
+
+
+def test_a_window_as_long_as_the_sequence_is_none() -> None:
+    """Equal up to the length of the captured sequence is equal for it, and a longer one tells them apart."""
+    windowed = PLAIN.but(window=PLAIN.sequence)
+    assert equiv(program(PLAIN), program(windowed)).status == "proved"
+    long = {"sequence": PLAIN.sequence + 4}
+    assert equiv(program(PLAIN.but(**long)), program(windowed.but(**long))).status == "refuted"
