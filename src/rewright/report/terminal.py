@@ -56,8 +56,12 @@ def _print_finding(console: Console, number: int, finding: Finding) -> None:
         rows.append(("found", Text(finding.found, "red")))
     if finding.suggestion:
         rows.append(("repair", Text(finding.suggestion, "bold")))
+    if finding.also:
+        rows.append(("also in", Text(_few(finding.also))))
+    if finding.why_not:
+        rows.append(("why not", Text(finding.why_not, "dim")))
     if finding.counterexample is not None:
-        rows.extend(_counterexample(finding.counterexample))
+        rows.extend((label, Text(text)) for label, text in counterexample_lines(finding.counterexample))
     _print_rows(console, "", rows)
 
 
@@ -69,13 +73,18 @@ def _source(label: str, span: SourceSpan | None) -> list[tuple[str, Text]]:
     return [*rows, ("", Text(f"| {code}", "dim"))] if code else rows
 
 
-def _counterexample(example: Counterexample) -> list[tuple[str, Text]]:
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN_INPUTS
+    return ", ".join(names[:_SHOWN_INPUTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def counterexample_lines(example: Counterexample, limit: int | None = _SHOWN_INPUTS) -> list[tuple[str, str]]:
+    """What differs, and the sizes of inputs (of some of them, with a limit)."""
     shapes = [f"{name} {_shape(shape)}" for name, shape in example.sizes.items()]
-    more = len(shapes) - _SHOWN_INPUTS
-    sizes = ", ".join(shapes[:_SHOWN_INPUTS]) + (f" and {more} more" if more > 0 else "")
+    sizes = ", ".join(shapes) if limit is None else _few(shapes)
     element = f"{example.output}[{', '.join(map(str, example.index))}]" if example.index else example.output
     values = f"{example.sequential_value:.6g} sequential, {example.distributed_value:.6g} distributed"
-    return [("counterexample", Text(f"{element} = {values} (seed {example.seed})")), ("at sizes", Text(sizes))]
+    return [("counterexample", f"{element} = {values} (seed {example.seed})"), ("at sizes", sizes)]
 
 
 def _shape(shape: Sequence[int]) -> str:
