@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from rewright.ir.graph import Node
+from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
@@ -46,13 +48,14 @@ def findings(
         suggest: whether repairs are tried, and later failures looked for behind them.
     """
     found: list[Finding] = []
+    original = case
     for _ in range(_MOST_ROUNDS):
         spots = spots_of(case, proof, ran)
         here = _told(case, proof, ran, spots)
         if not (spots and suggest and ran.is_different):
             return _merged(found, [] if found else here), _notes(found)
         step = _step(case, proof, ran, spots[0], deadline, len(found))
-        first = here[0]
+        first = _in(original.program, case.program, here[0])
         if step.mended is not None:
             first = replace(first, suggestion=step.mended.repair.text, also=step.mended.also)
         elif found and not _is_shown(case, ran, spots[0]):
@@ -66,6 +69,23 @@ def findings(
             return _merged(found, []), _notes(found)
         ran = run_twin(case, proof)
     return _merged(found, []), (*_notes(found), f"the search ended after {_MOST_ROUNDS} failures; mend these first")
+
+
+def _in(original: RankProgram, mended: RankProgram, finding: Finding) -> Finding:
+    """A finding of a program with repairs, at the node of the program without them that it is about."""
+    where = finding.where
+    if where.distributed is None or original is mended:
+        return finding
+    before, after = original.graphs[where.rank], mended.graphs[where.rank]
+    node = after.nodes[where.distributed]
+    number = sum(_is_like(node, other) for other in after.nodes[: where.distributed])
+    alike = [p for p, other in enumerate(before.nodes) if _is_like(node, other)]
+    position = alike[number] if number < len(alike) else None
+    return replace(finding, where=replace(where, distributed=position))
+
+
+def _is_like(node: Node, other: Node) -> bool:
+    return node.op.name == other.op.name and node.span == other.span
 
 
 def _is_shown(case: Case, ran: Ran, spot: Spot) -> bool:
