@@ -113,7 +113,7 @@ def _nearest(proof: Proof, lifted: Lifted, where: Where) -> str:
     value, node = _value(proof, lifted, where.distributed), lifted.graph.nodes[where.distributed]
     strange = next(_strange(proof, () if value is None else tuple(addends(value))), None)
     if strange is None:
-        return ""
+        return _known(proof, node, () if value is None else tuple(addends(value)))
     terms = proof.lifter.algebra.terms
     head, own = terms.label(strange)[:2], terms.children(strange)
     best: tuple[int, int, int] | None = None
@@ -133,6 +133,19 @@ def _nearest(proof: Proof, lifted: Lifted, where: Where) -> str:
         return f"{kind}: the nearest one, at {line}, reads other elements of the same operands"
     wanted, held = (_home(proof, term) or _inputs(proof, term) for term in differing)
     return f"{kind}: the nearest one, at {line}, reads {wanted} where this reads {held}"
+
+
+def _known(proof: Proof, node: Node, found: Sequence[Addend]) -> str:
+    """A tensor that the sequential program has, where another one belongs."""
+    if not found:
+        return ""
+    told: list[str] = []
+    for addend in found[:_MOST_BOXES]:
+        times = "" if addend.coefficient == 1 else f"{float(addend.coefficient):g} times "
+        told.append(times + (_home(proof, addend.term) or _inputs(proof, addend.term)))
+    more = f" and {len(found) - _MOST_BOXES} more" if len(found) > _MOST_BOXES else ""
+    tensors = " and ".join(told) + more
+    return f"the law of {node.op.name} fired and gives what the sequential program has elsewhere: {tensors}"
 
 
 def _strange(proof: Proof, found: Sequence[Addend]) -> Iterator[int]:

@@ -142,7 +142,8 @@ class RayWorkers:
         self._started = not ray.is_initialized()
         if self._started:
             # Workers are told what they need with each task; nothing of this process is sent along.
-            ray.init(address=address, num_cpus=None if address else count, include_dashboard=False, log_to_driver=False)
+            own = {} if address else {"num_cpus": count, "include_dashboard": False}
+            ray.init(address=address, log_to_driver=False, logging_level="error", **own)
         self._count = count or max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._work: Any = ray.remote(num_cpus=1, max_calls=1, max_retries=0)(work)
         self._running: dict[Any, Task] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
@@ -92,11 +93,14 @@ def _picture(
         parts.insert(0, f'<path class="link" d="M{focus[0][1]:.1f} {y:.1f}H{focus[1][0]:.1f}"/>')
     width, height = left - _BETWEEN + _MARGIN, rows * ROW - (ROW - BOX) + _HEAD + _MARGIN
     style = f"<style>{_asset('drawing-alone.css')}{_asset('drawing.css')}</style>" if alone else ""
+    # Several pictures may be on one page, and each needs its own name for what it refers to.
+    arrow = f"arrow-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:12]}"
+    parts = [part.replace("url(#arrow)", f"url(#{arrow})") for part in parts]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" role="img" aria-label="{escape(title)}" '
         f'viewBox="0 {-_HEAD:.0f} {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}">'
         f"<title>{escape(title)}</title>{style}"
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        f'<defs><marker id="{arrow}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto"><path class="head" d="M0 0L8 4L0 8z"/></marker></defs>'
         f"{''.join(parts)}</svg>\n"
     )
