@@ -62,25 +62,34 @@ def scaling(points: Sequence[dict[str, Any]], folder: Path, captures: str, *, ov
         for number, value in enumerate(values):
             line = sorted((p[over], p["seconds"]) for p in own if p[by] == value)
             strength = 0.35 + 0.65 * (number + 1) / len(values)
-            label = f"{family}, {value} {words[by]}"
+            label = f"{family}, {_counted(value, words[by])}"
             colour = COLOURS.get(family, "#555555")
             axes.plot(*zip(*line, strict=True), marker="o", color=colour, alpha=strength, label=label)
+            open_ = [(p[over], p["seconds"]) for p in own if p[by] == value and p["status"] != "proved"]
+            if open_:
+                axes.scatter(*zip(*open_, strict=True), marker="o", s=40, color="white", edgecolor=colour, zorder=3)
     for family, found in PUBLISHED.items():
         at = [(degree if over == "degree" else layers, seconds) for degree, layers, seconds in found]
         other = [layers if over == "degree" else degree for degree, layers, _ in found]
         axes.scatter(*zip(*at, strict=True), marker="x", s=60, color=COLOURS[family], label=f"{family}, published")
         for (x, y), value in zip(at, other, strict=True):
-            axes.annotate(f"{value} {words[by]}", (x, y), textcoords="offset points", xytext=(7, 4), fontsize="small")
+            side = {"xytext": (-7, 4), "ha": "right"} if x >= 8 else {"xytext": (7, 4), "ha": "left"}
+            axes.annotate(_counted(value, words[by]), (x, y), textcoords="offset points", fontsize="small", **side)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(sorted({*(point[over] for point in shown), 8}), minor=False)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(words[over])
     axes.set_ylabel("seconds, whole process, from files to verdict")
-    axes.set_title(f"captures {captures}; published times are on 16 cores, inference alone", fontsize="small")
+    notes = "hollow: not proved; published times are on 16 cores, inference alone"
+    axes.set_title(f"captures {captures}; {notes}", fontsize="small")
     axes.grid(visible=True, which="major", alpha=0.3)
     axes.legend(fontsize="x-small", ncols=2)
     save(figure, folder, name)
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word.removesuffix('s') if number == 1 else word}"
 
 
 def laws(programs: Sequence[dict[str, Any]], folder: Path) -> None:

@@ -33,8 +33,8 @@ class NotProved(AssertionError):
 
 
 def assert_refines(
-    distributed: Ranks,
     sequential: Program,
+    distributed: Ranks,
     *,
     mesh: Mapping[str, int] | None = None,
     relations: Given | None = None,
@@ -46,9 +46,9 @@ def assert_refines(
     """Assert that the ranks compute what the sequential program computes, and return the verdict.
 
     Args:
+        sequential: a graph, a file of one, or ``(module, args)`` or ``(module, args, kwargs)``.
         distributed: a RankProgram, the graphs of all ranks, a file of them, or a function of the mesh that returns
             ``(module, args)``.
-        sequential: a graph, a file of one, or ``(module, args)`` or ``(module, args, kwargs)``.
         mesh: axes and sizes, for a function.
         relations: how the ranks hold inputs, as for ``rewright.refine``.
         expect: how they should hold outputs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from rewright.ir.errors import RewrightError
 
 _TABLES = ("models", "meshes", "versions")
 _MODEL = ("sequential", "distributed", "relations", "backward", "symbolic", "meshes", "versions", "budget")
+_BRACES = re.compile(r"\{([^{}]*)\}")
 _NO_MESH = ""
 """Files of ranks know their mesh: where there is no table of meshes, there is one claim for each model."""
 
@@ -128,10 +130,13 @@ def _texts(where: str, found: object, empty: bool = False) -> list[str]:
 
 def _filled(where: str, text: str, words: Mapping[str, str]) -> str:
     """The text with ``{mesh}``, ``{version}``, ``{model}`` and ``{ranks}`` filled in."""
-    try:
-        return text.format_map(words)
-    except (KeyError, ValueError, IndexError, AttributeError):
-        raise RewrightError(f"{where}: {text!r} has a name in braces that is none of {', '.join(words)}") from None
+
+    def word(found: re.Match[str]) -> str:
+        if found[1] not in words:
+            raise RewrightError(f"{where}: {text!r} has a name in braces that is none of {', '.join(words)}")
+        return words[found[1]]
+
+    return _BRACES.sub(word, text)
 
 
 def _chosen(where: str, names: object, known: Mapping[str, object]) -> list[str]:
