@@ -120,10 +120,10 @@ def _ranks(given: Ranks, mesh: Mapping[str, int] | None, backward: bool) -> Rank
         found = load(given)
         return found if isinstance(found, RankProgram) else [found]
     if callable(given):
-        from rewright.frontends.torch import capture_ranks
-
         if mesh is None:
             raise RewrightError('a function of all ranks needs a mesh; give one, for example mesh={"tp": 8}')
+        from rewright.frontends.torch import capture_ranks
+
         return capture_ranks(given, mesh=dict(mesh), backward=backward)
     return given
 

@@ -167,7 +167,7 @@ def show(
     symbolic: Symbolic = None,
     jobs: Jobs = 1,
 ) -> int:
-    """Print a saved program as text, or draw programs around a place or a failure."""
+    """Print a saved program, or draw programs around a failure."""
     from rewright.cli.show import show_both, show_one, show_text
 
     source = options(Progress(), mesh, backward, symbolic, jobs)
