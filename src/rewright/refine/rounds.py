@@ -105,7 +105,7 @@ def _notes(found: Sequence[Finding]) -> tuple[str, ...]:
 
 def _step(case: Case, proof: Proof, ran: Ran, spot: Spot, deadline: float | None, number: int) -> _Step:
     """Mend a failure by a repair that was proved, else take the tensor there as right."""
-    mended = _repair(case, proof, ran, spot, deadline)
+    mended = _repair(case, proof, ran, spot, deadline, number)
     if mended is not None:
         return _Step(replace(case, program=without(mended.repair.program)), mended.proof, mended)
     if spot.finding.kind == "wrong_placement":
@@ -119,15 +119,17 @@ def _step(case: Case, proof: Proof, ran: Ran, spot: Spot, deadline: float | None
     return _Step(rest, None if rest is None else proof_of(rest, rest.program, deadline))
 
 
-def _repair(case: Case, proof: Proof, ran: Ran, spot: Spot, deadline: float | None) -> Mended | None:
+def _repair(case: Case, proof: Proof, ran: Ran, spot: Spot, deadline: float | None, number: int) -> Mended | None:
     """A repair after which all that is wrong because of a place is right, else one after which that place is."""
-    if spot.cut is None:
-        return proved_repair(case, proof.failed, spot.repairs, spot.outputs, deadline)
+    if spot.cut is None or not number:
+        whole = proved_repair(case, proof.failed, spot.repairs, spot.outputs, deadline)
+        if whole is not None or spot.cut is None:
+            return whole
+        return _repair_there(case, proof, ran, spot, spot.cut, deadline)
+    # Behind another failure there are likely more: most repairs make the place right and not yet the outputs.
     there = _repair_there(case, proof, ran, spot, spot.cut, deadline)
-    if there is not None and set(there.proof.failed) < set(proof.failed):
+    if there is not None and (len(proof.failed) == 1 or set(there.proof.failed) < set(proof.failed)):
         return there
-    if there is not None and len(proof.failed) == 1:
-        return there  # what else is wrong comes later
     return proved_repair(case, proof.failed, spot.repairs, spot.outputs, deadline) or there
 
 
