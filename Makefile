@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-captured bench-optimize bench-rules bench-ir clean bench-env
+.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-captured bench-optimize bench-rules bench-ir clean bench-env ray browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -23,6 +23,9 @@ help:
 	@echo "make check         ruff, pyright strict, import floors"
 	@echo "make unit          pytest with coverage"
 	@echo "make slow          the tests that take long"
+	@echo "make ray           the tests of many claims on a local Ray"
+	@echo "make browser       the tests of the HTML report in a Chromium, which must be installed"
+	@echo "make figures       time, scaling and uses of laws, as SVG and PDF in build/figures; CAPTURES=folder"
 	@echo "make docs          the documentation, into docs/_build/html"
 	@echo "make zoo           every model and parallelisation, tiny sizes, as a table"
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
@@ -75,6 +78,28 @@ unit: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) -m slow
+
+$(VENV)/.ray: $(VENV)/.dev
+	$(PIP) --editable '.[torch,zoo,dev,docs,ray]'
+	@touch $@
+
+ray: $(VENV)/.ray
+	$(BIN)/pytest tests/cli/matrix/test_ray.py
+
+$(VENV)/.browser: $(VENV)/.dev
+	$(PIP) --editable '.[torch,zoo,dev,docs,browser]'
+	@touch $@
+
+browser: $(VENV)/.browser
+	$(BIN)/pytest tests/report/test_browser.py
+
+FIGURES := build/figures
+
+figures: $(VENV)/.dev
+	@mkdir -p $(FIGURES)
+	@$(BIN)/python -m bench.scaling $(CAPTURES) > $(FIGURES)/scaling.json
+	@$(BIN)/python -m bench.uses > $(FIGURES)/uses.json
+	@$(BIN)/python -m bench.draw $(FIGURES)
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html

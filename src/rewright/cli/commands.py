@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from rewright.cli.meshes import parse_mesh
+from rewright.cli.outputs import Outputs
 from rewright.cli.programs import Source, check_target
 from rewright.cli.progress import Progress
 from rewright.cli.relations import Relations, check_relations, read_relations
@@ -24,7 +25,7 @@ from rewright.ir.types import TensorType
 from rewright.ir.unknowns import unread
 from rewright.proof.files import check_name
 from rewright.refine.verdict import Verdict
-from rewright.report import document, print_verdict
+from rewright.report import Claim, document, draw_finding, print_verdict
 
 STATUS = {"proved": 0, "refuted": 1, "unknown": 2}
 
@@ -39,8 +40,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on 
 
 
 def refine(
-    sequential: Annotated[str, typer.Argument(help="A graph file, or module.py:function.")],
-    distributed: Annotated[list[str], typer.Argument(help="A file of all ranks, one per rank, or module.py:build.")],
+    sequential: Annotated[str | None, typer.Argument(help="A graph file, or module.py:function.")] = None,
+    distributed: Annotated[
+        list[str] | None, typer.Argument(help="A file of all ranks, one per rank, or module.py:build.")
+    ] = None,
     mesh: Mesh = None,
     relations: Annotated[Path | None, typer.Option(metavar="TOML", help="Relations of inputs and outputs.")] = None,
     backward: Backward = False,
@@ -50,6 +53,13 @@ def refine(
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
     confirm: Annotated[bool, typer.Option("--audit", help="Have the independent checker confirm a proof.")] = False,
     as_json: Json = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML.")] = None,
+    sarif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the findings as SARIF.")] = None,
+    summary: Annotated[Path | None, typer.Option(metavar="FILE", help="Add the report to it as Markdown.")] = None,
+    matrix: Annotated[Path | None, typer.Option(metavar="TOML", help="Many claims: models, meshes, versions.")] = None,
+    executor: Annotated[str, typer.Option(metavar="NAME", help="Where a matrix runs: local, or ray.")] = "local",
+    cache: Annotated[Path | None, typer.Option(metavar="DIR", help="Prove only what changed of a matrix.")] = None,
 ) -> int:
     """Prove or refute that ranks compute what one program does.
 
@@ -57,6 +67,19 @@ def refine(
     """
     if budget is not None and not budget > 0:
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
+    outputs = Outputs(html, junit, sarif, summary)
+    outputs.check()
+    if matrix is not None:
+        given_too = {"SEQUENTIAL": sequential, "--mesh": mesh, "--relations": relations, "--symbolic": symbolic}
+        given_too |= {"--certificate": certificate, "--backward": backward or None}
+        check_matrix([name for name, value in given_too.items() if value is not None])
+        from rewright.cli.matrix.command import Options, run_matrix
+
+        return run_matrix(matrix, Options(executor, jobs, cache, budget, confirm, as_json), outputs)
+    if executor != "local" or cache is not None:
+        raise RewrightError("--executor and --cache are for many claims; give them with --matrix")
+    if sequential is None or not distributed:
+        raise RewrightError("give a sequential and a distributed program, or --matrix; see rewright refine --help")
     if certificate is not None:
         check_name(certificate)
         check_target(certificate)
@@ -72,8 +95,18 @@ def refine(
         check_relations(relations, given.expect, tensors(left, left.outputs), right.mesh, "output")
     verdict = prove(left, right, given, budget, progress, confirm)
     written = save(verdict, certificate, progress) if certificate is not None else None
+    name = f"{Path(sequential).name} and {Path(distributed[0]).name}"
+    drawings = tuple(draw_finding(verdict, f, alone=False) or "" for f in verdict.findings) if outputs.draws else ()
+    claim = Claim(name, verdict, sum(verdict.stats.seconds.values()), drawings)
+    outputs.write([claim], name)
     report(verdict, as_json, written)
     return STATUS[verdict.status]
+
+
+def check_matrix(given: list[str]) -> None:
+    """Raise RewrightError for options that a matrix says for every model."""
+    if given:
+        raise RewrightError(f"{', '.join(given)} and --matrix do not go together; say it in the file of the matrix")
 
 
 def audit(
@@ -121,12 +154,37 @@ def capture(
     return 0
 
 
-def show(file: Annotated[str, typer.Argument(help="A file saved by rewright capture.")]) -> int:
-    """Print a saved program as text."""
-    from rewright.frontends.files import text_form
+def show(
+    file: Annotated[str, typer.Argument(help="A saved program; with a picture also module.py:function.")],
+    distributed: Annotated[list[str] | None, typer.Argument(help="The programs of all ranks, as for refine.")] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw an SVG picture; - is stdout.")] = None,
+    around: Annotated[str | None, typer.Option(metavar="PLACE", help="An input, output, %12 or model.py:88.")] = None,
+    finding: Annotated[int, typer.Option(metavar="N", min=1, help="Draw around this finding.")] = 1,
+    steps: Annotated[int, typer.Option(metavar="N", min=1, max=12, help="How many operators to go back.")] = 4,
+    relations: Annotated[Path | None, typer.Option(metavar="TOML", help="Relations of inputs and outputs.")] = None,
+    mesh: Mesh = None,
+    backward: Backward = False,
+    symbolic: Symbolic = None,
+    jobs: Jobs = 1,
+) -> int:
+    """Print a saved program, or draw programs around a failure."""
+    from rewright.cli.show import show_both, show_one, show_text
 
-    program = Source(Progress()).file(file)
-    sys.stdout.write(text_form(program))
+    source = options(Progress(), mesh, backward, symbolic, jobs)
+    if svg is None:
+        if distributed or around is not None:
+            raise RewrightError("two programs, and --around, are for pictures; say where with --svg FILE")
+        show_text(source, file)
+        return 0
+    source.check_options([file, *(distributed or [])])
+    target = None if str(svg) == "-" else svg
+    if target is not None:
+        check_target(target)
+    if not distributed:
+        show_one(source, file, around, steps, target)
+        return 0
+    given = read_relations(relations) if relations is not None else Relations()
+    show_both(source, file, distributed, given, around, finding, steps, target)
     return 0
 
 

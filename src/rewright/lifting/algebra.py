@@ -43,8 +43,14 @@ class Algebra:
         self.sequential = True
         self.horizon = 0
         """Terms with an identity below this one belong to the sequential program."""
+        self.laws: dict[str, int] = {}
+        """How often each law was used."""
         self.known: set[int] = set()
         """Closed folds of the sequential program."""
+
+    def used(self, law: str) -> None:
+        """Count one use of a law."""
+        self.laws[law] = self.laws.get(law, 0) + 1
 
     def forget(self) -> None:
         """Compute everything anew from here on."""

@@ -216,6 +216,7 @@ class Lifter:
         # Equal numbers of different dtypes are one value, but an operator may treat them differently.
         kinds = tuple(lifted.graph.nodes[p].type.dtype for p in node.operands)
         key = (op, operands, kinds) if not isinstance(op, (ops.Constant, ops.Iota)) else (op, node.type)
+        self.algebra.used(op.name)
         found = self._memo.get(key)
         if found is not None:
             self.steps["shared"] += 1
@@ -264,6 +265,7 @@ class Lifter:
         """Lift one collective on all its members."""
         self.steps["collectives"] += 1
         nodes = [lifted[rank].graph.nodes[position] for rank, position in step.nodes]
+        self.algebra.used(nodes[0].op.name)
         if isinstance(nodes[-1].op, ops.Recv):
             (sender, sent), (receiver, received) = step.nodes
             lifted[receiver].values[received] = lifted[sender].values[sent]

@@ -47,6 +47,7 @@ class Reuse:
         self._lifter.check_budget()
         if any(self._like(source, start) for source in reversed(self._sources)):
             self._lifter.steps["reused"] += self._length
+            self._lifter.algebra.used("(as an earlier layer)")
             return
         stop = start + self._length
         if len(self._sources) == _MOST_TEMPLATES:

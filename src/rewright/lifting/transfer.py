@@ -48,6 +48,7 @@ def transfer(
     for others in [[plain(v) for v in values]] if isinstance(op, _LAWFUL) else plainer(values):
         other = _transferred(algebra, op, others, types, result)
         if _is_familiar(algebra, other):
+            algebra.used("(another reading of one of many)")
             return other
     return found
 
@@ -62,21 +63,23 @@ def _transferred(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
     try:
-        return tidy(_apply(algebra, op, values, types, result))
+        return tidy(apply_law(algebra, op, values, types, result))
     except NotAView:
         pass
     whole = [as_view(algebra, v) for v in values]
     if any(isinstance(v, Pieces) for v in values):
         try:
-            return tidy(_apply(algebra, op, whole, types, result))
+            return tidy(apply_law(algebra, op, whole, types, result))
         except NotAView:
             pass
+    algebra.used("(no law)")
     return unknown(algebra, op, whole, types, result)
 
 
-def _apply(
+def apply_law(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
+    """The value that an operator's law gives; raises NotAView where it has none for such operands."""
     if isinstance(op, ops.Elementwise):
         return elementwise(algebra, op, values, types)
     rule = _RULES.get(type(op))

@@ -10,9 +10,13 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.refine.editing import Editor, Replacement, edit_program, insert_node
-from rewright.refine.repairs import Repair
-from rewright.refine.telling import where
+from rewright.refine.repairs import Edit, Repair
+from rewright.refine.telling import differences, where
 from rewright.refine.twin.divergence import Divergence, Search
+from rewright.refine.twin.places import Place
+
+_DEPTH = 12
+"""How far back counterparts are compared, in operators."""
 
 
 def mended(sequential: Graph, program: RankProgram, search: Search, divergence: Divergence) -> Iterator[Repair]:
@@ -23,12 +27,13 @@ def mended(sequential: Graph, program: RankProgram, search: Search, divergence: 
         yield from _with_missing(sequential, program, search, divergence)
         return
     for text, build in _edits(divergence, wanted, node, search):
+        site = dict(enumerate(divergence.place))
         try:
-            changed = edit_program(program, dict(enumerate(divergence.place)), build)[0]
+            changed = edit_program(program, site, build)[0]
         except TypeMismatch:
             continue
         if changed != program:
-            yield Repair(text, changed)
+            yield Repair(text, changed, Edit(site, build))
 
 
 def _edits(divergence: Divergence, wanted: Node, node: Node, search: Search) -> Iterator[tuple[str, Replacement]]:
@@ -44,6 +49,52 @@ def _edits(divergence: Divergence, wanted: Node, node: Node, search: Search) -> 
         for number, before in enumerate(search.places.operands(divergence.place)):
             if search.holding.holds(divergence.sequential, before) is not None:
                 yield f"leave out the {what}", _only(number)
+
+
+def unlike(sequential: Graph, program: RankProgram, position: int, place: Place) -> Iterator[Repair]:
+    """Programs in which a constant or an attribute near a place is what it is near its sequential counterpart.
+
+    Both programs are walked backwards side by side for as long as they have the same operators.
+    """
+    stack, seen = [(position, place, 0)], {place}
+    while stack:
+        at, there, depth = stack.pop(0)
+        wanted = sequential.nodes[at]
+        nodes = [graph.nodes[p] for graph, p in zip(program.graphs, there, strict=True)]
+        if isinstance(nodes[0].op, ops.Collective) and not isinstance(wanted.op, ops.Collective):
+            stack.append((at, tuple(node.operands[0] for node in nodes), depth + 1))
+            continue
+        if depth > _DEPTH or any(type(node.op) is not type(wanted.op) for node in nodes):
+            continue
+        yield from _like(program, there, wanted, nodes[0])
+        for number, operand in enumerate(wanted.operands):
+            before = tuple(node.operands[number] for node in nodes)
+            if before not in seen:
+                seen.add(before)
+                stack.append((operand, before, depth + 1))
+
+
+def _like(program: RankProgram, place: Place, wanted: Node, node: Node) -> Iterator[Repair]:
+    what = f"{node.op.name} at {node.span}"
+    if isinstance(wanted.op, ops.Constant) and isinstance(node.op, ops.Constant):
+        values = wanted.op.values
+        if len(values) != 1 or len(node.op.values) != 1 or values == node.op.values:
+            return
+        text = f"use {values[0]:g} for the {what}"
+        build = _constant(values)
+    elif not isinstance(wanted.op, ops.Input) and differences(wanted, node):
+        text, build = f"make the {what} like the one at {wanted.span}", _as_wanted(wanted)
+    else:
+        return
+    site = dict(enumerate(place))
+    try:
+        yield Repair(text, edit_program(program, site, build)[0], Edit(site, build))
+    except TypeMismatch:
+        return
+
+
+def _constant(values: tuple[float | int | bool, ...]) -> Replacement:
+    return lambda editor, old: editor.add(ops.Constant(old.type, values))
 
 
 def _as_wanted(wanted: Node) -> Replacement:

@@ -9,20 +9,17 @@ from functools import partial
 
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
-from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
-from rewright.refine.case import Case, Ran
+from rewright.refine.case import Case
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
-from rewright.refine.explain import findings
 from rewright.refine.numbered import aligned, told
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
-from rewright.refine.solving import reads
-from rewright.refine.twin.twin import TwinResult, make_twin
+from rewright.refine.rounds import findings
+from rewright.refine.running import run_twin
 from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
 
@@ -108,13 +105,15 @@ def _answer(
         len(program.graphs),
         dict(proof.lifter.steps),
         dict(proof.seconds),
+        dict(proof.lifter.algebra.laws),
     )
     notes = (*program.notes, *(() if proof.pairing is None else told(proof.pairing)))
     assumptions = tuple(proof.assumptions)
     if proof.mismatch:
         why = str(proof.mismatch)
         finding = Finding("collective_mismatch", why, None, proof.mismatch.span, "", "", None, None)
-        return Verdict("refuted", Evidence.PROVED, assumptions, {}, (finding,), notes, stats, why)
+        programs = sequential, program
+        return Verdict("refuted", Evidence.PROVED, assumptions, {}, (finding,), notes, stats, why, programs=programs)
     if proof.out_of_time:
         reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
         return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
@@ -140,7 +139,8 @@ def _proved(
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
     write = partial(certificate, sequential, replace(program, inputs=known.placements), known, expected)
     assumptions = tuple(proof.assumptions)
-    return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write)
+    programs = sequential, program
+    return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write, programs)
 
 
 def audited(verdict: Verdict, sequential: Graph, program: RankProgram, store: Store | None = None) -> Verdict:
@@ -167,11 +167,11 @@ def _failed(
 ) -> Verdict:
     """Refuted where the numeric twin finds values that differ, else unknown."""
     started = time.perf_counter()
-    ran = _run_twin(case, proof)
+    ran = run_twin(case, proof)
     twin = ran.result
     stats.seconds["numeric twin"] = time.perf_counter() - started
     started = time.perf_counter()
-    found = findings(case, proof, ran, deadline, suggest)
+    found, more = findings(case, proof, ran, deadline, suggest)
     stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
@@ -179,35 +179,17 @@ def _failed(
         reason = f"{_counted(wrong, proof, 'wrong')}: {twin.reason}"
     else:
         reason = f"{_counted(proof.failed, proof, 'not related')}; {twin.reason}"
-    return Verdict(status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason)
+    programs = case.sequential, case.program
+    notes = (*notes, *more)
+    return Verdict(
+        status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason, programs=programs
+    )
 
 
 def _counted(names: Sequence[str], proof: Proof, what: str) -> str:
     if len(names) == 1:
         return f"the output {names[0]} is {what}"
     return f"{len(names)} of {len(proof.relations)} outputs are {what}, {names[0]} first"
-
-
-def _run_twin(case: Case, proof: Proof) -> Ran:
-    """Run the programs where they can be run; a placement that was proved but not asked for decides by itself."""
-    try:
-        solved = reads(case.relations.equations, case.sequential, case.program)
-        twin = make_twin(case.sequential, case.program, solved=solved)
-    except CollectiveMismatch as error:
-        return Ran(TwinResult(False, str(error)))
-    if isinstance(twin, Unsupported):
-        return Ran(TwinResult(None, f"the numeric twin cannot run: {twin.why}"))
-    expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
-    result = twin.compare(expect=expected)
-    if result.agrees is True:
-        partial = [n for n in proof.failed if "Partial" in proof.relations[n].placement and n not in expected]
-        if partial:
-            reason = f"{partial[0]} is a sum that is never reduced over the ranks"
-            result = replace(result, agrees=False, reason=reason, wrong_outputs=tuple(partial))
-        else:
-            reason = f"values agree on {result.trials} random inputs, so no proof is not a bug"
-            result = replace(result, reason=reason)
-    return Ran(result, twin)
 
 
 def _plain(graphs: Sequence[Graph]) -> RankProgram:

@@ -1,28 +1,40 @@
-"""From a proof that failed to findings a person can act on: the place, the counterexample, a repair that was tried."""
+"""From a proof that failed to the places where the programs part, and what may mend them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, product
 
 from rewright import ops
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import NO_SPAN
+from rewright.ir.placement import Placement, place
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.counterparts import mended
 from rewright.refine.editing import Site
 from rewright.refine.localise import Localiser, Parting
-from rewright.refine.mending import nearby, proved_repair, site_of
+from rewright.refine.mending import nearby, site_of
 from rewright.refine.repairs import Repair
 from rewright.refine.slips import slip
 from rewright.refine.telling import Teller
 from rewright.refine.twin.divergence import CONVINCING, Divergence, Search, search_trial
-from rewright.refine.verdict import Finding, OutputRelation
+from rewright.refine.twin.places import Place
+from rewright.refine.verdict import Finding, OutputRelation, Where
 
 _MOST_PLACES = 3
 """Later places usually follow from the first; they are told only up to a readable number."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A sequential node, the place of the ranks that should hold it, and the placement that it should have there."""
+
+    sequential: int
+    place: Place
+    placement: Placement
 
 
 @dataclass(frozen=True)
@@ -35,36 +47,20 @@ class Spot:
     sites: tuple[Site, ...] = ()
     is_sure: bool = False
     """Whether values showed the place, and not only where the proof stops."""
+    cut: Cut | None = None
+    """What the ranks should hold there, where that has a name."""
+    divergence: Divergence | None = None
+    search: Search | None = None
 
 
-def findings(case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest: bool = True) -> tuple[Finding, ...]:
-    """One finding for every independent place where the programs part, the most important first.
-
-    Args:
-        ran: what running the programs showed.
-        deadline: no repair is tried after it.
-        suggest: whether repairs are tried at all.
-    """
+def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
+    """The places where the programs part, as far as one run shows them, the most important first."""
     spots = list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
     spots.extend(_by_terms(case, proof, ran, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
     if spots and ran.is_different and not spots[0].is_sure:
         spots[0] = _at_slip(case, ran, spots[0]) or spots[0]
-    found = [spot.finding for spot in spots]
-    if not ran.is_different:
-        found = [replace(finding, kind="not_proved") for finding in found]
-    if spots and suggest and ran.is_different:
-        # Later findings mostly follow from the first: a repair that mends it is what there is to tell.
-        repair = proved_repair(case, proof, spots[0].repairs, spots[0].outputs, deadline)
-        found[0] = replace(found[0], suggestion=repair.text if repair else None)
-    told |= {name for spot in spots for name in spot.outputs}
-    found.extend(_output_finding(proof.relations[name]) for name in proof.failed if name not in told)
-    example = ran.result.counterexample
-    shown = [spot.outputs for spot in spots]
-    for number, finding in enumerate(found):
-        if example is not None and (number == 0 or (number < len(shown) and example.output in shown[number])):
-            found[number] = replace(finding, counterexample=example)
-    return tuple(found)
+    return spots
 
 
 def _by_values(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
@@ -96,8 +92,27 @@ def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, out
     sites = [dict(enumerate(place)) for place in told.places]
     repairs = chain(mended(case.sequential, case.program, search, found), nearby(case, ran, sites, outputs))
     line = told.sequential if told.sequential != NO_SPAN else None
-    finding = Finding(told.kind, message, line, told.distributed, wanted, told.found, None, None)
-    return Spot(finding, tuple(outputs), repairs, tuple(sites), found.cause != "moved")
+    where = Where(told.position, told.rank, told.shown[told.rank] if told.shown else None)
+    finding = Finding(told.kind, message, line, told.distributed, wanted, told.found, None, None, where=where)
+    sure = found.cause != "moved"
+    return Spot(finding, tuple(outputs), repairs, tuple(sites), sure, _cut(case, search, found), found, search)
+
+
+def _cut(case: Case, search: Search, found: Divergence) -> Cut | None:
+    """What the ranks should hold at a place, as the cleanest placement with the shapes that they have there."""
+    position, place_ = found.sequential, found.place
+    fitting = search.holding.candidates(search.holding.value(position), search.holding.local(place_))[:1]
+    try:
+        shape = case.sequential.nodes[position].type.shape
+        placement = place(shape, case.program.mesh, fitting[0].printed) if fitting else None
+    except RewrightError:
+        return None
+    if placement is None or placement.partial:
+        return None
+    graphs = case.program.graphs
+    held = [graph.nodes[p].type.shape for graph, p in zip(graphs, place_, strict=True)]
+    fits = all(placement.local_shape(rank) == own for rank, own in enumerate(held))
+    return Cut(position, place_, placement) if fits else None
 
 
 def _placed_otherwise(spot: Spot, relation: OutputRelation) -> Spot:
@@ -107,7 +122,7 @@ def _placed_otherwise(spot: Spot, relation: OutputRelation) -> Spot:
         "expected; correct the expectation, or the last collective"
     )
     finding = replace(spot.finding, kind="wrong_placement", message=message, found=relation.placement)
-    return replace(spot, finding=finding)
+    return replace(spot, finding=finding, cut=None)
 
 
 def _by_terms(case: Case, proof: Proof, ran: Ran, names: Sequence[str]) -> list[Spot]:
@@ -149,9 +164,29 @@ def _spot_by_terms(
         'Partial("sum")' if partial else "no part of a tensor of the sequential program",
         None,
         None,
+        where=Where(shown.counterpart, shown.rank, shown.position),
     )
     sites = [site_of(case.program, place.rank, place.position) for place in (origin, parting) if place is not None]
-    return Spot(finding, tuple(outputs), nearby(case, ran, sites, outputs), tuple(sites))
+    cut = _cut_at(case, parting.counterpart, sites[-1])
+    return Spot(finding, tuple(outputs), nearby(case, ran, sites, outputs), tuple(sites), cut=cut)
+
+
+def _cut_at(case: Case, position: int | None, site: Site) -> Cut | None:
+    """The same where no values say what belongs there: the first placement with the shapes that the ranks have."""
+    graphs, mesh = case.program.graphs, case.program.mesh
+    if position is None or len(site) < len(graphs):
+        return None
+    shape = case.sequential.nodes[position].type.shape
+    held = [graph.nodes[site[rank]].type.shape for rank, graph in enumerate(graphs)]
+    choices = ["Replicate()", *(f"Shard({axis})" for axis in range(len(shape)))]
+    for texts in product(choices, repeat=len(mesh.axes)):
+        try:
+            placement = place(shape, mesh, texts)
+        except RewrightError:
+            continue
+        if all(placement.local_shape(rank) == own for rank, own in enumerate(held)):
+            return Cut(position, tuple(site[rank] for rank in range(len(graphs))), placement)
+    return None
 
 
 def _at_slip(case: Case, ran: Ran, spot: Spot) -> Spot | None:
@@ -170,7 +205,9 @@ def _at_slip(case: Case, ran: Ran, spot: Spot) -> Spot | None:
         said = "off_by_one", f"is off by one on {where}", "every index on one rank", found
     kind, wrong, expected, held = said
     message = f"the {what} at {node.span} {wrong} ({_wrong(spot.outputs)})"
-    finding = replace(spot.finding, kind=kind, message=message, distributed=node.span, expected=expected, found=held)
+    at = replace(spot.finding.where, rank=rank, distributed=position)
+    finding = replace(spot.finding, kind=kind, message=message, distributed=node.span, where=at)
+    finding = replace(finding, expected=expected, found=held)
     return Spot(finding, spot.outputs, [moved.repair], (moved.site,), True)
 
 
@@ -187,7 +224,7 @@ def _by_importance(failed: Sequence[str]) -> list[str]:
     return sorted(failed, key=lambda name: name.startswith("grad:"))
 
 
-def _output_finding(relation: OutputRelation) -> Finding:
+def output_finding(relation: OutputRelation) -> Finding:
     what = f"is {relation.placement} and" if relation.placement else "is not related and"
     return Finding(
         "wrong_placement" if relation.placement else "not_related",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rewright import ops
 from rewright.ir.graph import NO_SPAN
@@ -30,6 +31,8 @@ class Parting:
     operator: str
     partial: tuple[int, ...]
     """Operand positions that are sums not yet reduced over the ranks."""
+    counterpart: int | None = None
+    """The position of that operator of the sequential program."""
 
 
 class Localiser:
@@ -54,6 +57,27 @@ class Localiser:
                 if terms.label(addend.term)[0] == "ranged":
                     home.setdefault(terms.children(addend.term)[0], position)
         return home
+
+    @cached_property
+    def _sums(self) -> dict[frozenset[int], int]:
+        """By the terms that are added up in it, whatever part of each, the first sequential node."""
+        found: dict[frozenset[int], int] = {}
+        for position, number in enumerate(self._sequential.values):
+            found.setdefault(self._bodies(number), position)
+        return found
+
+    def _bodies(self, number: int) -> frozenset[int]:
+        terms = self._lifter.algebra.terms
+        found: set[int] = set()
+        stack = [addend.term for addend in addends(self._lifter.values[number])]
+        while stack:
+            term = stack.pop()
+            kind = terms.label(term)[0]
+            if kind == "add":
+                stack.extend(terms.children(term))
+            else:
+                found.add(terms.children(term)[0] if kind == "ranged" else term)
+        return frozenset(found)
 
     def familiar(self, number: int) -> bool:
         """Whether a value is made of terms of the sequential program, or of open parts of them."""
@@ -123,18 +147,24 @@ class Localiser:
     def _parting(self, rank: int, lifted: Lifted, position: int) -> Parting:
         node = lifted.graph.nodes[position]
         partial = tuple(p for p in node.operands if self._is_partial(lifted, p))
-        return Parting(rank, position, node.span, self._counterpart(lifted, position), node.op.name, partial)
+        counterpart = self._counterpart(lifted, position)
+        span = NO_SPAN if counterpart is None else self._sequential.graph.nodes[counterpart].span
+        return Parting(rank, position, node.span, span, node.op.name, partial, counterpart)
 
-    def _counterpart(self, lifted: Lifted, position: int) -> SourceSpan:
+    def _counterpart(self, lifted: Lifted, position: int) -> int | None:
         """The sequential node with the same operator that reads what this node's operands are parts of."""
         node = lifted.graph.nodes[position]
+        alike = [self._sums.get(self._bodies(lifted.values[p])) for p in node.operands]
+        readers = [reader for home in alike if home is not None for reader in self._readers(home, type(node.op))]
+        if readers:
+            return min(readers)
         homes = self.homes(lifted, node.operands)
         users: list[int] = []
         for home in homes:
             users.extend(self._readers(home, type(node.op)))
         if users:
-            return self._sequential.graph.nodes[min(users)].span
-        return self._sequential.graph.nodes[max(homes)].span if homes else NO_SPAN
+            return min(users)
+        return max(homes) if homes else None
 
     def origin(self, parting: Parting) -> Parting | None:
         """Where the unreduced sum that a parting reads was computed; None where it reads none, or is a collective."""

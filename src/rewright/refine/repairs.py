@@ -24,11 +24,21 @@ _LAYOUT: tuple[type[Operator], ...] = (ops.BroadcastInDim, ops.Reshape, ops.Conv
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A replacement of one node on the ranks of a site."""
+
+    site: Site
+    build: Replacement
+
+
+@dataclass(frozen=True)
 class Repair:
     """One change of all ranks (or one), in words, and the program with it."""
 
     text: str
     program: RankProgram
+    edit: Edit | None = None
+    """Where it was made and how, so that it can be made at other places too."""
 
 
 _Edit = tuple[str, Replacement]
@@ -44,7 +54,7 @@ def candidates(program: RankProgram, site: Mapping[int, int]) -> Iterator[Repair
     for proposal in _proposals(program, site):
         repaired = proposal.apply(program)
         if repaired is not None:
-            yield Repair(proposal.text, repaired)
+            yield Repair(proposal.text, repaired, Edit(proposal.site, proposal.build))
 
 
 def slips(program: RankProgram, twin: Twin, region: Iterable[Site]) -> Iterator[tuple[Site, Repair, Twin]]:
@@ -68,7 +78,7 @@ def slips(program: RankProgram, twin: Twin, region: Iterable[Site]) -> Iterator[
             proposal = _Proposal((tuple(site.items()), number), text, where, build)
             tried, repaired = _retried(twin, proposal), proposal.apply(program)
             if tried is not None and repaired is not None:
-                yield where, Repair(text, repaired), tried
+                yield where, Repair(text, repaired, Edit(where, build)), tried
 
 
 def confirmed(
@@ -105,7 +115,7 @@ def confirmed(
             continue
         repaired = proposal.apply(program)
         if repaired is not None:
-            yield Repair(proposal.text, repaired)
+            yield Repair(proposal.text, repaired, Edit(proposal.site, proposal.build))
 
 
 def _retried(twin: Twin, proposal: _Proposal) -> Twin | None:

@@ -28,6 +28,12 @@ class Told:
     expected: str
     found: str
     places: tuple[Place, ...]
+    position: int = 0
+    """The sequential node that is told."""
+    rank: int = 0
+    """The rank that shows it best."""
+    shown: Place = ()
+    """The place that is told."""
 
 
 class Teller:
@@ -64,7 +70,8 @@ class Teller:
         at_reader = divergence.cause == "input" or (divergence.cause in ("missing", "term") and not alike)
         span = self._node(divergence.reader, rank).span if at_reader else node.span
         expected, found = self._expected(position, place), self._found(position, place, rank)
-        return Told(kind, message, self.nodes[position].span, span, expected, found, (place,))
+        shown = divergence.reader if at_reader else place
+        return Told(kind, message, self.nodes[position].span, span, expected, found, (place,), position, rank, shown)
 
     def _words(self, divergence: Divergence, rank: int) -> tuple[str, str]:
         """The kind of a finding, and one sentence."""
@@ -94,7 +101,7 @@ class Teller:
             case "operands":
                 return "wrong_value", f"rank {rank} computes {there} on the operands of the {own} in another order"
             case _:
-                how = _differences(wanted, node) or "and the result is another"
+                how = differences(wanted, node) or "and the result is another"
                 return "wrong_value", f"rank {rank} computes {there} on the operands of the {own}, {how}"
 
     def _never_reduced(self, position: int, place: Place, reader: str) -> Told:
@@ -106,7 +113,8 @@ class Teller:
         held = str(self.holding.holds(position, place))
         wanted = self._expected(source, origin)
         spots = (place,) if origin == place else (place, origin)
-        return Told("missing_reduction", message, self.nodes[source].span, node.span, wanted, held, spots)
+        lines = self.nodes[source].span, node.span
+        return Told("missing_reduction", message, *lines, wanted, held, spots, source, 0, origin)
 
     def _partial_operand(self, position: int, place: Place) -> tuple[int, Place] | None:
         """An operand that is a sum over ranks, where the operator needs it added up."""
@@ -176,7 +184,7 @@ _OF_SIZES = ("shape", "tensor", "start", "limit", "low", "high", "slice_sizes", 
 """Attributes that may differ because a rank has only a part."""
 
 
-def _differences(wanted: Node, node: Node) -> str:
+def differences(wanted: Node, node: Node) -> str:
     """The attributes in which two operators differ, in words."""
     names = [field.name for field in fields(cast(Any, wanted.op)) if field.name not in _OF_SIZES]
     values = [(name, getattr(node.op, name), getattr(wanted.op, name)) for name in names]

@@ -8,6 +8,8 @@ from enum import Enum
 from functools import cached_property, total_ordering
 from typing import Literal
 
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
 from rewright.proof.certificate import Certificate
 
@@ -61,6 +63,16 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
+class Where:
+    """The nodes that a finding is about, by their positions in ``Verdict.programs``; None where it is about none."""
+
+    sequential: int | None = None
+    rank: int = 0
+    """The rank that shows it best."""
+    distributed: int | None = None
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that is wrong, or that could not be shown, with both source lines and what to do."""
 
@@ -75,6 +87,11 @@ class Finding:
     suggestion: str | None
     """A repair that was applied and checked again before it is told."""
     counterexample: Counterexample | None
+    why_not: str = ""
+    """Why the nearest law did not relate the two tensors."""
+    also: tuple[str, ...] = ()
+    """Module paths of further places that have the same fault, and are mended by the same repair."""
+    where: Where = Where()
 
 
 @dataclass(frozen=True)
@@ -106,6 +123,8 @@ class Stats:
     """Sequential nodes by the strategy that related them."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """Wall-clock seconds by phase."""
+    laws: dict[str, int] = field(default_factory=dict[str, int])
+    """How often each law of the engine was used."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +142,8 @@ class Verdict:
     """One sentence: why the status is what it is; for ``unknown``, which operator and which budget or rule."""
     certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
     """Writes the proof down; None for a verdict without one."""
+    programs: tuple[Graph, RankProgram] | None = field(default=None, repr=False, compare=False)
+    """The programs that were compared, which is what findings count positions in."""
 
     @cached_property
     def certificate(self) -> Certificate | None:

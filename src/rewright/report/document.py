@@ -33,6 +33,7 @@ def document(verdict: Verdict, certificate: Path | None = None) -> dict[str, Any
             "rank_nodes": stats.rank_nodes,
             "ranks": stats.ranks,
             "steps": dict(stats.steps),
+            "laws": dict(stats.laws),
             "seconds": {phase: round(seconds, 3) for phase, seconds in stats.seconds.items()},
         },
         "certificate": None if certificate is None else str(certificate),
@@ -59,6 +60,13 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "found": finding.found,
         "suggestion": finding.suggestion,
         "counterexample": _counterexample(finding.counterexample),
+        "why_not": finding.why_not,
+        "also": list(finding.also),
+        "where": {
+            "sequential": finding.where.sequential,
+            "rank": finding.where.rank,
+            "distributed": finding.where.distributed,
+        },
     }
 
 

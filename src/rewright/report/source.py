@@ -13,6 +13,16 @@ def line_text(span: SourceSpan) -> str:
     return linecache.getline(span.file, span.line).strip() if span.file and span.line else ""
 
 
+def excerpt(span: SourceSpan, around: int = 2) -> list[tuple[int, str]]:
+    """Numbered lines around a place, without common indentation; empty where the file cannot be read."""
+    if not line_text(span):
+        return []
+    numbers = range(max(1, span.line - around), span.line + around + 1)
+    lines = [(number, linecache.getline(span.file, number).rstrip().expandtabs()) for number in numbers]
+    margin = min((len(text) - len(text.lstrip()) for _, text in lines if text), default=0)
+    return [(number, text[margin:]) for number, text in lines if text or number <= span.line]
+
+
 def place(span: SourceSpan) -> str:
     """What is there, file and line: ``softmax at src/model.py:88 (in layers.3.mlp)``.
 

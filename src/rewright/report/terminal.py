@@ -20,11 +20,12 @@ _SHOWN_SECONDS = 0.005
 
 
 Sides = tuple[str, str]
+SIDES: Sides = ("sequential", "distributed")
 """What the two programs are called."""
 
 
 def print_verdict(
-    verdict: Verdict, console: Console, title: str = "", sides: Sides = ("sequential", "distributed")
+    verdict: Verdict, console: Console, title: str = "", sides: Sides = SIDES
 ) -> None:
     """Write the report: verdict, findings, relation of each output, assumptions, notes, time by phase."""
     _line(console, "", Text(verdict.status.upper(), _STYLES[verdict.status]), Text(f"  {headline(verdict, title)}"))
@@ -62,8 +63,12 @@ def _print_finding(console: Console, number: int, finding: Finding, sides: Sides
         rows.append(("found", Text(finding.found, "red")))
     if finding.suggestion:
         rows.append(("repair", Text(finding.suggestion, "bold")))
+    if finding.also:
+        rows.append(("also in", Text(_few(finding.also))))
+    if finding.why_not:
+        rows.append(("why not", Text(finding.why_not, "dim")))
     if finding.counterexample is not None:
-        rows.extend(_counterexample(finding.counterexample, sides))
+        rows.extend((label, Text(text)) for label, text in counterexample_lines(finding.counterexample, sides=sides))
     _print_rows(console, "", rows)
 
 
@@ -75,13 +80,20 @@ def _source(label: str, span: SourceSpan | None) -> list[tuple[str, Text]]:
     return [*rows, ("", Text(f"| {code}", "dim"))] if code else rows
 
 
-def _counterexample(example: Counterexample, sides: Sides) -> list[tuple[str, Text]]:
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN_INPUTS
+    return ", ".join(names[:_SHOWN_INPUTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def counterexample_lines(
+    example: Counterexample, limit: int | None = _SHOWN_INPUTS, sides: Sides = SIDES
+) -> list[tuple[str, str]]:
+    """What differs, and the sizes of inputs (of some of them, with a limit)."""
     shapes = [f"{name} {_shape(shape)}" for name, shape in example.sizes.items()]
-    more = len(shapes) - _SHOWN_INPUTS
-    sizes = ", ".join(shapes[:_SHOWN_INPUTS]) + (f" and {more} more" if more > 0 else "")
+    sizes = ", ".join(shapes) if limit is None else _few(shapes)
     element = f"{example.output}[{', '.join(map(str, example.index))}]" if example.index else example.output
     values = f"{example.sequential_value:.6g} {sides[0]}, {example.distributed_value:.6g} {sides[1]}"
-    return [("counterexample", Text(f"{element} = {values} (seed {example.seed})")), ("at sizes", Text(sizes))]
+    return [("counterexample", f"{element} = {values} (seed {example.seed})"), ("at sizes", sizes)]
 
 
 def _shape(shape: Sequence[int]) -> str:

@@ -1,0 +1,73 @@
+"""Running both programs where a proof failed, and making the counterexample small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.operator import Unsupported
+from rewright.ops.agreement import CollectiveMismatch
+from rewright.refine.case import Case, Ran
+from rewright.refine.check import Proof
+from rewright.refine.shrink.shrinking import shrink
+from rewright.refine.solving import reads
+from rewright.refine.twin.drawing import plan_draws
+from rewright.refine.twin.resizing import Resize
+from rewright.refine.twin.twin import Twin, TwinResult, make_twin
+from rewright.refine.verdict import Counterexample
+
+_FEW = 64
+"""Inputs with no more elements than this are as small as anyone needs them."""
+
+
+def run_twin(case: Case, proof: Proof) -> Ran:
+    """Run the programs where they can be run; a placement that was proved but not asked for decides by itself."""
+    try:
+        solved = reads(case.relations.equations, case.sequential, case.program)
+        twin = make_twin(case.sequential, case.program, solved=solved)
+    except CollectiveMismatch as error:
+        return Ran(TwinResult(False, str(error)))
+    if isinstance(twin, Unsupported):
+        return Ran(TwinResult(None, f"the numeric twin cannot run: {twin.why}"))
+    expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
+    result = twin.compare(expect=expected)
+    if result.agrees is True:
+        partial = [n for n in proof.failed if "Partial" in proof.relations[n].placement and n not in expected]
+        if partial:
+            reason = f"{partial[0]} is a sum that is never reduced over the ranks"
+            result = replace(result, agrees=False, reason=reason, wrong_outputs=tuple(partial))
+        else:
+            reason = f"values agree on {result.trials} random inputs, so no proof is not a bug"
+            result = replace(result, reason=reason)
+    return Ran(result, twin)
+
+
+def smallest(case: Case, ran: Ran) -> Counterexample | None:
+    """A counterexample at sizes as small as both programs allow, where there are smaller ones; else the one found."""
+    found = ran.result.counterexample
+    if found is None or ran.twin is None or ran.twin.shrunk or ran.twin.solved or _elements(found) <= _FEW:
+        return found
+    twin = ran.twin
+    try:
+        small = shrink(twin.sequential, twin.program, twin.schedule)
+        if isinstance(small, Unsupported):
+            return found
+        shapes = {name: twin.sequential.nodes[p].type.shape for name, p in twin.sequential.outputs.items()}
+        draws = plan_draws(small.sequential, small.program)
+        resize = Resize(shapes, {}, small.scales)
+        tiny = Twin(small.sequential, small.program, draws, twin.schedule, True, resize)
+        expected = twin.resized({name: p for name, p in case.expected.items() if name in case.sequential.outputs})
+        example = tiny.compare(expect=expected, stop_early=True).counterexample
+    except RewrightError:
+        return found
+    return example if example is not None and _elements(example) < _elements(found) else found
+
+
+def _elements(example: Counterexample) -> int:
+    total = 0
+    for shape in example.sizes.values():
+        size = 1
+        for length in shape:
+            size *= length
+        total += size
+    return total
