@@ -31,7 +31,7 @@ class Owners:
 
         Raises CaptureError for wrappers whose work cannot be traced (:mod:`rewright.frontends.torch.wrappers`).
         """
-        found = {"": target} if isinstance(target, nn.Module) else _referred(target)
+        found = {"": target} if isinstance(target, nn.Module) else _modules(target)
         every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
         found |= {name: value for name, value in every if isinstance(value, nn.Module)}
         if len(found) == 1:
@@ -110,13 +110,17 @@ def first_names(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: seen.setdefault(id(value), name) for name, value in values.items()}
 
 
-def _referred(target: Any) -> dict[str, nn.Module]:
-    """Modules that a function closes over, names globally, is bound to, or is a method of; containers are walked."""
+def referred(target: Any, kind: type[_Value]) -> dict[str, _Value]:
+    """Objects of a kind that a function closes over, names globally, or is bound to; containers are walked."""
     owner = getattr(target, "__self__", None)
-    if isinstance(owner, nn.Module):
-        return {"": owner}
     every = (leaf for name, value in _scope(target, owner).items() for leaf in leaves(name, value))
-    return {name: value for name, value in every if isinstance(value, nn.Module)}
+    return {name: value for name, value in every if isinstance(value, kind)}
+
+
+def _modules(target: Any) -> dict[str, nn.Module]:
+    """The module that a function is a method of, else those that it refers to."""
+    owner = getattr(target, "__self__", None)
+    return {"": owner} if isinstance(owner, nn.Module) else referred(target, nn.Module)
 
 
 def _scope(target: Any, owner: Any) -> dict[str, Any]:
