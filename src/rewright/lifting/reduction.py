@@ -72,6 +72,10 @@ def _folds(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], 
             if found is not None:
                 rest = {v: n for v, n in folded.items() if v != var}
                 return [b for a in found for b in (_folds(algebra, kind, a, rest, lengths) if rest else [a])]
+        several = [] if addend.parts else algebra.terms.expand(addend.term, addend.access)
+        addends = [Addend(addend.coefficient * c, *operand) for c, operand in several]
+        if len(addends) > 1 and any(collapse(algebra, a, v, n, lengths) for a in addends for v, n in folded.items()):
+            return [b for a in addends for b in _folds(algebra, kind, a, folded, lengths)]
     return [_fold(algebra, kind, addend, folded, lengths)]
 
 
