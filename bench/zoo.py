@@ -1,6 +1,7 @@
-"""Every model and plan of the zoo: whether it is proved, the checker confirms it and the twin agrees, by ``make zoo``.
+"""Everything in the zoo: whether it is proved, the checker confirms it and the twin agrees, by ``make zoo``.
 
-``python -m bench.zoo NAME ..`` takes some models only; ``--degrees 2,4`` chooses degrees. Sizes are tiny,
+``python -m bench.zoo NAME ..`` takes some models only, or ``steps`` or ``patterns``: the training steps, and the bugs
+that people have had. ``--degrees 2,4`` chooses degrees. Sizes are tiny,
 or with ``--published`` the smallest that was published of each model.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bench.programs import PAIRS, Pair, captured
+from bench.steps import PATTERN_COLUMNS, STEP_COLUMNS, pattern_rows, step_rows
 from bench.tables import print_table
 from rewright.ir.errors import RewrightError
 from rewright.ir.operator import Unsupported
@@ -67,4 +69,12 @@ if __name__ == "__main__":
     options = parser.parse_args()
     header = ["model", "plan", "degree", "program", "status", "evidence", "outputs", "twin", "capture s", "prove s"]
     header += ["audit s", "reason"]
-    print_table(header, rows(options.names, options.degrees, published=options.published))
+    chosen = set(options.names)
+    if not chosen or chosen - {"steps", "patterns"}:
+        print_table(header, rows(options.names, options.degrees, published=options.published))
+    if not chosen or "steps" in chosen:
+        print()
+        print_table(STEP_COLUMNS, step_rows())
+    if not chosen or "patterns" in chosen:
+        print()
+        print_table(PATTERN_COLUMNS, pattern_rows())

@@ -71,7 +71,22 @@ class Algebra:
             for hole, region in addend.parts:
                 self.terms.mark(self.known, self.terms.ranged(hole, region))
             return closed
-        return addend
+        even = self._even(addend)
+        return addend if even is None else self.filler.fill(even)
+
+    def _even(self, addend: Addend) -> Addend | None:
+        """The addend as a multiple of known folds, where every point of its folds counts equally often.
+
+        Replicas that take part in a reduction make a sum count twice as often as its average should.
+        """
+        counts = {count for _, region in addend.parts for _, count in region}
+        if len(counts) != 1 or counts == {ONE} or self.terms.parts_kind(addend.parts) != "sum":
+            return None
+        (count,) = counts
+        parts = tuple((hole, regions.scale(region, 1 / count)) for hole, region in addend.parts)
+        if not all(self._is_known(hole, region) for hole, region in parts):
+            return None
+        return replace(addend, coefficient=addend.coefficient * count, parts=parts)
 
     def _is_known(self, hole: int, region: Region) -> bool:
         closed = self.terms.closed(hole, region)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -11,13 +11,13 @@ from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr, divide
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra, align
-from rewright.lifting.index import Access, Index, rename, used
+from rewright.lifting.index import Access, Index, compose, rename, used
 from rewright.lifting.layout import assemble, lengthwise, slice_rows
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
 from rewright.lifting.products import multiply
 from rewright.lifting.readings import recognised
-from rewright.lifting.terms import ONE, Folded, Operand
+from rewright.lifting.terms import ONE, Folded, Operand, in_order
 from rewright.lifting.value import (
     Addend,
     Digits,
@@ -72,6 +72,10 @@ def _folds(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], 
             if found is not None:
                 rest = {v: n for v, n in folded.items() if v != var}
                 return [b for a in found for b in (_folds(algebra, kind, a, rest, lengths) if rest else [a])]
+        several = [] if addend.parts else algebra.terms.expand(addend.term, addend.access)
+        addends = [Addend(addend.coefficient * c, *operand) for c, operand in several]
+        if len(addends) > 1 and any(collapse(algebra, a, v, n, lengths) for a in addends for v, n in folded.items()):
+            return [b for a in addends for b in _folds(algebra, kind, a, folded, lengths)]
     return [_fold(algebra, kind, addend, folded, lengths)]
 
 
@@ -135,9 +139,8 @@ def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
         joined = _united(algebra, kind, views)
         if joined is not None:
             return joined
+        return _extreme(algebra, kind, views)
     total = views[0]
-    if kind in IDEMPOTENT and all(v == total for v in views):
-        return total
     name = {"sum": "add", "product": "multiply"}.get(kind, kind)
     for view in views[1:]:
         total = multiply(algebra, total, view) if kind == "product" else function(algebra, name, [total, view])
@@ -160,6 +163,43 @@ def _united(algebra: Algebra, kind: str, views: Sequence[View]) -> View | None:
             return None
         found.append(a.parts[0][1])
     return View(views[0].dims, (algebra.part(ONE, first.term, regions.union(found), first.access),))
+
+
+def _extreme(algebra: Algebra, kind: str, views: Sequence[View]) -> View:
+    """The maximum of several values, flat and in one order; folds of parts of one range are one fold of their union."""
+    if all(v == views[0] for v in views):
+        return views[0]
+    terms = algebra.terms
+    parts: dict[Operand, list[regions.Region]] = {}
+    members: list[Operand] = []
+    for term, access in _members(algebra, kind, views):
+        label = terms.see(term)
+        hole = terms.children(term)[0] if label[0] == "ranged" else term
+        if label[0] == "ranged" and terms.label(hole)[:2] == ("fold", kind):
+            parts.setdefault((hole, access), []).append(terms.region(term))
+        else:
+            members.append((term, access))
+    for (hole, access), several in parts.items():
+        done = algebra.filler.fill(algebra.part(ONE, hole, regions.union(several), access))
+        members.append(terms.freeze(done))
+    first, *rest = in_order(list(dict.fromkeys(members)))
+    for member in rest:
+        first = terms.apply(kind, [first, member])
+    return View(views[0].dims, (Addend(ONE, *first),))
+
+
+def _members(algebra: Algebra, kind: str, views: Sequence[View]) -> Iterator[Operand]:
+    """The operands of nested maxima."""
+    terms = algebra.terms
+    left = [algebra.operand(view) for view in reversed(views)]
+    while left:
+        term, access = left.pop()
+        if terms.see(term)[:2] == ("apply", kind):
+            left += [
+                (c, compose(own, access)) for c, own in zip(terms.children(term), terms.accesses(term), strict=True)
+            ]
+        else:
+            yield term, access
 
 
 @dataclass(frozen=True)

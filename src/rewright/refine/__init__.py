@@ -25,9 +25,11 @@ class _CallablePackage(ModuleType):
         relations: Given | None = None,
         expect: Given | None = None,
         budget: float | None = None,
+        *,
+        audit: bool = False,
     ) -> Verdict:
         """See :func:`rewright.refine.engine.refine`."""
-        return refine(sequential, distributed, relations, expect, budget)
+        return refine(sequential, distributed, relations, expect, budget, audit=audit)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

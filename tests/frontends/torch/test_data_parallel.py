@@ -1,4 +1,4 @@
-"""Data parallelism: what FSDP2 captures is proved, and wrappers that hide their work from a trace are refused."""
+"""Data parallelism: what FSDP2 and DDP do is captured and proved, and what hides its work from a trace is refused."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.nn.parallel import DistributedDataParallel
 
 import rewright as rw
 from rewright.ir.errors import CaptureError
@@ -177,30 +178,120 @@ def nested(model: nn.Module) -> Callable[[torch.Tensor], Any]:
 
 
 def made_inside(x: torch.Tensor) -> Any:
-    return step(nn.parallel.DistributedDataParallel(FeedForward()), x)
+    return step(DistributedDataParallel(FeedForward()), x)
 
 
 ROUTES: dict[str, Callable[[nn.Module], Any]] = {
-    "as the program": lambda model: model,
     "in a closure": lambda model: lambda x: step(model, x),
     "in a container of a closure": lambda model: (lambda models: lambda x: step(models["m"][0], x))({"m": [model]}),
     "in a partial function": lambda model: functools.partial(step, model),
     "in an object": lambda model: Trainer(model).step,
-    "in a function of a function": nested,
-    "made by the program": lambda model: made_inside,
 }
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_the_silent_reducer_of_ddp_is_refused_however_it_is_reached(route: str) -> None:
+def test_the_reducer_of_ddp_is_traced_however_it_is_reached(route: str) -> None:
     def build(mesh: DeviceMesh) -> tuple[Any, tuple[torch.Tensor]]:
-        return ROUTES[route](nn.parallel.DistributedDataParallel(FeedForward())), (torch.zeros(2, 4),)
+        return ROUTES[route](DistributedDataParallel(FeedForward())), (torch.zeros(BATCH // 2, 4),)
 
-    with pytest.raises(
-        CaptureError, match=r"DistributedDataParallel, whose .* reduce the gradients in the step"
-    ) as caught:
+    whole = rw.capture(lambda model, x: {"loss": step(model, x)["loss"]}, (FeedForward(), torch.zeros(BATCH, 4)))
+    found = rw.refine(whole, rw.capture_ranks(build, {"dp": 2}), relations={"x": "Shard(0)"})
+    assert found.status == "proved", found.reason
+
+
+HIDDEN: dict[str, Callable[[nn.Module], Any]] = {
+    "made by the program": lambda model: made_inside,
+    "in a function of a function": nested,
+}
+
+
+@pytest.mark.parametrize("route", HIDDEN)
+def test_a_wrapper_that_a_program_makes_or_hides_is_refused(route: str) -> None:
+    def build(mesh: DeviceMesh) -> tuple[Any, tuple[torch.Tensor]]:
+        return HIDDEN[route](DistributedDataParallel(FeedForward())), (torch.zeros(2, 4),)
+
+    with pytest.raises(CaptureError, match=r"makes a DistributedDataParallel .*; make it before") as caught:
         rw.capture_ranks(build, {"dp": 2})
     assert "\n" not in str(caught.value)
+
+
+def silent_first(model: Any, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Two parts of the batch; what the first adds to the gradients is reduced with the second."""
+    first, second = x.chunk(2)
+    with model.no_sync():
+        (model(first).square().mean() / 2).backward()
+    (model(second).square().mean() / 2).backward()
+    return {}
+
+
+def never_reduced(model: Any, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    with model.no_sync():
+        model(x).square().mean().backward()
+    return {}
+
+
+def forgotten_half(model: Any, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Means over halves are added as if they were means over the whole."""
+    first, second = x.chunk(2)
+    with model.no_sync():
+        model(first).square().mean().backward()
+    model(second).square().mean().backward()
+    return {}
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "one bucket": {},
+    "a bucket for each parameter": {"bucket_cap_mb": 0.00001},
+    "gradients that are views": {"gradient_as_bucket_view": True},
+    "unused parameters": {"find_unused_parameters": True},
+    "a graph that stays": {"static_graph": True},
+}
+
+
+def by_ddp(ranks: Step, **options: Any) -> Any:
+    return verdict(
+        lambda _: DistributedDataParallel(FeedForward(bias=False), **options), {"dp": 2}, ranks, gradients, ["Shard(0)"]
+    )
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_reducer_of_ddp_is_proved_with_its_options(options: str) -> None:
+    found = by_ddp(gradients, **OPTIONS[options])
+    assert found.status == "proved", found.reason
+    assert found.relation["grad:up.weight"].placement == "Replicate()"
+
+
+def test_ddp_reduces_what_was_accumulated_without_synchronisation() -> None:
+    assert by_ddp(silent_first).status == "proved"
+
+
+@pytest.mark.parametrize("ranks", [never_reduced, forgotten_half])
+def test_gradients_that_ddp_never_reduces_or_that_count_twice_are_refuted(ranks: Step) -> None:
+    assert by_ddp(ranks).status == "refuted"
+
+
+@pytest.mark.parametrize("options", [{}, {"find_unused_parameters": True}])
+def test_a_bucket_that_waits_for_an_unused_parameter_is_a_capture_error(options: dict[str, Any]) -> None:
+    def build(_: DeviceMesh) -> nn.Module:
+        model = FeedForward()
+        model.unused = nn.Linear(2, 2)
+        return DistributedDataParallel(model, **options)
+
+    with pytest.raises(CaptureError, match="waits for gradients of parameters that the step does not use"):
+        rw.capture_ranks(lambda mesh: (gradients, (build(mesh), torch.zeros(2, 4))), {"dp": 2})
+
+
+def test_a_hook_of_ddp_takes_part() -> None:
+    def without_mean(group, bucket):
+        future: Any = dist.all_reduce(bucket.buffer(), async_op=True).get_future()
+        return future.then(lambda done: done.value()[0])
+
+    def build(_: DeviceMesh) -> nn.Module:
+        model: Any = DistributedDataParallel(FeedForward())
+        model.register_comm_hook(None, without_mean)
+        return model
+
+    assert verdict(build, {"dp": 2}, gradients, gradients, ["Shard(0)"]).status == "refuted"
 
 
 def test_flat_parameters_of_the_first_fsdp_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

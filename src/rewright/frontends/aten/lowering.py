@@ -41,6 +41,9 @@ class Lowering:
                 return self._write(tables.WRITES[name], arguments, given)
             if name in tables.PURE:
                 return self._pure(call, tables.PURE[name], arguments, given)
+            returning = tables.returning_form(name)
+            if returning is not None:
+                return self._pure(call, tables.PURE[returning], arguments, given)
             functional = tables.functional_name(name)
             if functional in tables.PURE:
                 return self._write(tables.PURE[functional], arguments, given)
@@ -62,7 +65,8 @@ class Lowering:
         out = keywords.pop("out", None)
         result = function(self.c, *operands, **{k: self.operands(v) for k, v in keywords.items()})
         if out is not None:
-            out.write(self.c.b, result)
+            b, kind = self.c.b, self.operands(out).type
+            out.write(b, rb.broadcast(b, rb.convert(b, result, kind.dtype), kind.shape))
             return out
         if isinstance(result, int):
             return Tensor.fresh(result)
@@ -119,8 +123,10 @@ class Lowering:
 
 
 def is_known(name: str) -> bool:
-    """Whether an operator is in one of the tables, perhaps as the functional form of one that works in place."""
-    return name in tables.KNOWN or tables.functional_name(name) in tables.PURE
+    """Whether an operator is in one of the tables, perhaps in the form that returns what this one writes."""
+    if name in tables.KNOWN or tables.returning_form(name) is not None:
+        return True
+    return tables.functional_name(name) in tables.PURE
 
 
 def locate(call: Call, span: SourceSpan, error: RewrightError) -> str:

@@ -85,6 +85,15 @@ def functional_name(name: str) -> str | None:
     return f"{namespace}.{operator[:-1]}.{overload}"
 
 
+def returning_form(name: str) -> str | None:
+    """``aten.mul.Tensor`` for ``aten.mul.out``, which writes its result into a tensor that is given; else None."""
+    operator, _, overload = name.rpartition(".")
+    if overload == "out":
+        return next((form for o in ("default", "Tensor") if (form := f"{operator}.{o}") in PURE), None)
+    form = f"{operator}.{overload.removesuffix('_out')}"
+    return form if overload.endswith("_out") and form in PURE else None
+
+
 def supported() -> dict[str, list[str]]:
     """Names of the operators that lower, by family, in alphabetical order."""
     return {family: sorted(table) for family, table in FAMILIES.items()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -24,11 +26,36 @@ def foreach_decompositions() -> dict[Any, Callable[..., Any]]:
         functions |= {name + suffix: getattr(tensor, method + suffix) for name, method in methods.items()}
         add = getattr(tensor, "add" + suffix)
         functions |= {"addcmul" + suffix: _added(add, tensor.mul), "addcdiv" + suffix: _added(add, tensor.div)}
-    found: dict[Any, Callable[..., Any]] = {}
+    powers: Any = torch.ops.aten._foreach_pow.ScalarAndTensor
+    found: dict[Any, Callable[..., Any]] = {powers: _powers}
     for name, function in functions.items():
         for overload in _overloads(name):
             found[overload] = _each(function, in_place=name.endswith("_"))
     return found
+
+
+@contextmanager
+def placed_one_by_one() -> Generator[None]:
+    """Inside, operators on lists of DTensors that DTensor cannot place are applied to one after the other.
+
+    Adam scales by a vector of numbers, one for each parameter, where the count of steps is a tensor; DTensor takes that
+    vector for another tensor to shard.
+    """
+    from torch.distributed.tensor import DTensor
+
+    untyped: Any = DTensor
+    handlers = untyped._op_dispatcher._custom_op_handlers
+    with mock.patch.dict(handlers, {torch.ops.aten._foreach_addcdiv_.Tensor: _add_quotients}):
+        yield
+
+
+def _add_quotients(operator: object, args: Sequence[Any], kwargs: object) -> None:
+    for x, left, right, scale in zip(*args, strict=True):
+        x.add_(left / right * scale)
+
+
+def _powers(base: float, exponents: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    return [torch.pow(base, exponent) for exponent in exponents]
 
 
 def _norm(x: torch.Tensor, order: float = 2, dtype: torch.dtype | None = None) -> torch.Tensor:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
 
 from rewright.frontends.torch.names import bind_some, leaves
+from rewright.frontends.torch.replicated import is_replicated, reducing
 from rewright.frontends.torch.wrappers import refuse_wrappers
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Owners:
 
         Raises CaptureError for wrappers whose work cannot be traced (:mod:`rewright.frontends.torch.wrappers`).
         """
-        found = {"": target} if isinstance(target, nn.Module) else _referred(target)
+        found = {"": target} if isinstance(target, nn.Module) else _modules(target)
         every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
         found |= {name: value for name, value in every if isinstance(value, nn.Module)}
         if len(found) == 1:
@@ -47,7 +50,7 @@ class Owners:
         return {
             _join(prefix, name): value
             for prefix, owner in self.modules
-            for name, value in owner.named_parameters(remove_duplicate=False)
+            for name, value in _plain(owner, owner.named_parameters(remove_duplicate=False))
         }
 
     def buffers(self) -> dict[str, torch.Tensor]:
@@ -55,7 +58,7 @@ class Owners:
         return {
             _join(prefix, name): value
             for prefix, owner in self.modules
-            for name, value in owner.named_buffers(remove_duplicate=False)
+            for name, value in _plain(owner, owner.named_buffers(remove_duplicate=False))
         }
 
     @contextmanager
@@ -71,7 +74,8 @@ class Owners:
                 for name, value in values.items():
                     path, _, last = name.rpartition(".")
                     getattr(by_path[path], table)[last] = value  # past any __setattr__ of the module
-            yield
+            with reducing([module for _, owner in self.modules for module in owner.modules()]):
+                yield
         finally:
             for each in saved:
                 each.restore()
@@ -106,13 +110,17 @@ def first_names(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: seen.setdefault(id(value), name) for name, value in values.items()}
 
 
-def _referred(target: Any) -> dict[str, nn.Module]:
-    """Modules that a function closes over, names globally, is bound to, or is a method of; containers are walked."""
+def referred(target: Any, kind: type[_Value]) -> dict[str, _Value]:
+    """Objects of a kind that a function closes over, names globally, or is bound to; containers are walked."""
     owner = getattr(target, "__self__", None)
-    if isinstance(owner, nn.Module):
-        return {"": owner}
     every = (leaf for name, value in _scope(target, owner).items() for leaf in leaves(name, value))
-    return {name: value for name, value in every if isinstance(value, nn.Module)}
+    return {name: value for name, value in every if isinstance(value, kind)}
+
+
+def _modules(target: Any) -> dict[str, nn.Module]:
+    """The module that a function is a method of, else those that it refers to."""
+    owner = getattr(target, "__self__", None)
+    return {"": owner} if isinstance(owner, nn.Module) else referred(target, nn.Module)
 
 
 def _scope(target: Any, owner: Any) -> dict[str, Any]:
@@ -131,7 +139,17 @@ def _scope(target: Any, owner: Any) -> dict[str, Any]:
 
 def _submodules(module: nn.Module, *, remove_duplicate: bool = True) -> Iterator[tuple[str, nn.Module]]:
     untyped: Any = module
-    return untyped.named_modules(remove_duplicate=remove_duplicate)
+    return _plain(module, untyped.named_modules(remove_duplicate=remove_duplicate))
+
+
+def _plain(module: nn.Module, named: Iterable[tuple[str, _Value]]) -> Iterator[tuple[str, _Value]]:
+    """Names without the ``module`` that data parallelism puts into them, so that ranks name what one device names."""
+    untyped: Any = module
+    wrapped = {path for path, part in untyped.named_modules(remove_duplicate=False) if is_replicated(part)}
+    for name, value in named:
+        parts = name.split(".")
+        kept = [part for i, part in enumerate(parts) if part != "module" or ".".join(parts[:i]) not in wrapped]
+        yield ".".join(kept), value
 
 
 def _join(prefix: str, name: str) -> str:

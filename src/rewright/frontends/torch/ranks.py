@@ -114,7 +114,8 @@ def _read(reader: SpecReader, specs: Mapping[str, Any]) -> dict[str, RankPlaceme
 
 def _lowered(traced: TracedRank) -> _Lowered:
     graph = with_metadata(lower(traced.trace.program), traced.trace)
-    return _Lowered(graph, traced.inputs, traced.outputs, traced.trace.notes, traced.collectives)
+    outputs = {name: placement for name, placement in traced.outputs.items() if name in graph.outputs}
+    return _Lowered(graph, traced.inputs, outputs, traced.trace.notes, traced.collectives)
 
 
 def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:

@@ -2,12 +2,15 @@
 
 The tracer creates nodes deep inside PyTorch. The user's line is the innermost frame that is not PyTorch's. Backward
 nodes run under the autograd engine, where no such frame exists; autograd gives every forward operation a sequence
-number and its backward node carries the same one, so a backward node gets the place of its forward operation.
+number and its backward node carries the same one, so a backward node gets the place of its forward operation. What
+belongs to no forward operation (gradients that are accumulated, the hooks that reduce them) gets the line that calls
+``backward``.
 """
 
 from __future__ import annotations
 
 import inspect
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,7 +34,8 @@ class SourceRecorder:
         """``boundary`` is the code of the traced program: frames outside of it are the caller's, not the model's."""
         self._boundary = boundary
         self._spans: dict[torch.fx.Node, SourceSpan] = {}
-        self._by_sequence: dict[int, SourceSpan] = {}
+        self._numbers: list[int] = []
+        self._places: list[SourceSpan] = []  # of the first node that was made when these numbers were the last
         self._modules: list[str] = []
         self._library: dict[CodeType, bool] = {}
         self._followed: SourceSpan | None = None
@@ -83,12 +87,32 @@ class SourceRecorder:
         running = _current_autograd_node()
         if running is None:
             span = self._followed or self._locate(inspect.currentframe(), SourceSpan(module_path=self.module_path))
-            # The first node with a number is the operation that took it; later ones are not differentiated.
-            self._by_sequence.setdefault(_next_sequence_number() - 1, span)
+            self._number(_next_sequence_number() - 1, span)
         else:
-            forward = self._by_sequence.get(running._sequence_nr(), NO_SPAN)
-            span = replace(self._locate(inspect.currentframe(), forward), backward=True)
+            frame = inspect.currentframe()
+            span = replace(self._locate(frame, self._forward(running) or self._caller(frame)), backward=True)
         self._spans[node] = span
+
+    def _number(self, last: int, span: SourceSpan) -> None:
+        """Later nodes with the same number are not differentiated."""
+        if not self._numbers or self._numbers[-1] < last:
+            self._numbers.append(last)
+            self._places.append(span)
+
+    def _forward(self, running: Any) -> SourceSpan | None:
+        """The place of the operation that a backward node is of.
+
+        An operation takes its number before it makes nodes, and some take several: the place is that of the first node
+        made at its number or at a later one.
+        """
+        index = bisect_left(self._numbers, running._sequence_nr())
+        return self._places[index] if index < len(self._places) else None
+
+    def _caller(self, frame: FrameType | None) -> SourceSpan:
+        """The line that called the autograd engine."""
+        while frame is not None and frame.f_code.co_name != _ENGINE:
+            frame = frame.f_back
+        return NO_SPAN if frame is None else self._locate(frame.f_back, NO_SPAN)
 
     def _locate(self, frame: FrameType | None, otherwise: SourceSpan) -> SourceSpan:
         """The innermost user frame inside the program, else ``otherwise``, whose module path is kept."""

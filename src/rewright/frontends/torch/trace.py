@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -34,9 +34,10 @@ from rewright.frontends.torch.fakes import (
     new_mode,
     undecided_sizes,
 )
-from rewright.frontends.torch.foreach import foreach_decompositions
+from rewright.frontends.torch.foreach import foreach_decompositions, placed_one_by_one
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
+from rewright.frontends.torch.optimizers import Optimizers
 from rewright.frontends.torch.owners import Owners, first_names
 from rewright.frontends.torch.spans import SourceRecorder
 from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, version
@@ -64,6 +65,10 @@ class _Results:
     """What the program returned while it ran under the tracer."""
 
     named: Tensors = field(default_factory=dict[str, torch.Tensor])
+    untold: dict[str, tuple[torch.Tensor, torch.Tensor]] = field(
+        default_factory=dict[str, tuple[torch.Tensor, torch.Tensor]]
+    )
+    """What no version counter says was written, with its local part: ``.data`` has a counter of its own."""
     without_gradient: list[str] = field(default_factory=list[str])
 
 
@@ -81,7 +86,8 @@ def trace(
 
     With ``backward`` the gradient of the loss is part of the program: the loss is the returned scalar, or the ``loss``
     entry of what is returned. A function that calls ``backward`` itself (a training step) needs no flag. Gradients are
-    named ``grad:<parameter>``, and parameters, buffers and arguments that the program overwrites ``updated:<name>``.
+    named ``grad:<parameter>``, and parameters, buffers, arguments and optimizer state that the program overwrites
+    ``updated:<name>``. The state of an optimizer is named ``<optimizer>.<parameter>.<what>``.
     ``dynamic`` names sizes that stay symbols. ``groups`` is asked for the process groups after the run. Raises
     CaptureError.
     """
@@ -112,6 +118,8 @@ class _Tracing:
         self.parameters, self.buffers = self.owners.parameters(), self.owners.buffers()
         self.canonical, self.canonical_buffer = first_names(self.parameters), first_names(self.buffers)
         self.given = _argument_tensors(self.arguments)
+        self.optimizers = Optimizers.of(self.target, self.arguments, self.parameters)
+        self.state = self.optimizers.state()
         self.inputs = self._named_inputs()
         self.specs: dict[str, Any] = {name: spec_of(value) for name, value in self.inputs.items()}
         self.results = _Results()
@@ -136,22 +144,33 @@ class _Tracing:
             if name in found:
                 raise CaptureError(f"the argument {name!r} has the name of a parameter; rename the argument")
             found[name] = value
-        return found
+        return found | self.state
 
     def run(self, groups: Groups, rank: int) -> Trace:
         """Trace once."""
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
-        with _quiet(), compiling(), refusing_wrappers(), torch.set_grad_enabled(self.backward or self._trains()):
+        with _quiet(), compiling(), refusing_wrappers(), placed_one_by_one(), self._with_gradients():
             module = _make_graph(self._program, values, symbolic=mode.shape_env is not None)
         check_constants(module, self.recorder)
-        names = tuple(self.results.named)
-        program = TracedProgram(module, tuple(self.inputs), names, self.recorder.span, groups(), rank)
-        specs = {name: spec_of(value) for name, value in self.results.named.items()}
+        results = self.results.named | {name: value for name, (value, _) in self.results.untold.items()}
+        program = TracedProgram(
+            module,
+            tuple(self.inputs),
+            tuple(self.results.named),
+            self.recorder.span,
+            groups(),
+            rank,
+            tuple(self.results.untold),
+        )
+        specs = {name: spec_of(value) for name, value in results.items()}
         if symbols is not None:
             symbols.check()
         return Trace(program, self.specs, specs, self._notes(), assumptions(mode))
+
+    def _with_gradients(self) -> AbstractContextManager[Any]:
+        return torch.set_grad_enabled(self.backward or self._trains())
 
     def _trains(self) -> bool:
         """Whether a function may call backward itself: then gradients must be recorded although nobody asked."""
@@ -186,11 +205,22 @@ class _Tracing:
             before = {n: version(t, held[n]) for n, t in exchanged.items()}
             parameters = {n: trained[first] for n, first in self.canonical.items()}
             buffers = {n: every[first] for n, first in self.canonical_buffer.items()}
-            with self.owners.exchanged(parameters, buffers):
+            remembered: Tensors = {}
+            with self.owners.exchanged(parameters, buffers), self._optimized(parameters, every, remembered):
                 self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})
             written = {n: t for n, t in exchanged.items() if version(t, held[n]) != before[n]}
-            self.results.named |= {f"updated:{n}": t for n, t in written.items()}
-        return [local(value) for value in self.results.named.values()]
+            self.results.named |= {f"updated:{n}": t for n, t in {**written, **remembered}.items()}
+            self.results.untold = {f"updated:{n}": (t, held[n]) for n, t in exchanged.items() if n not in written}
+        certain = [local(value) for value in self.results.named.values()]
+        return [*certain, *(inner for _, inner in self.results.untold.values())]
+
+    def _optimized(
+        self, parameters: Mapping[str, torch.Tensor], every: Tensors, results: Tensors
+    ) -> AbstractContextManager[None]:
+        """With optimizers that hold what stands in for parameters and for their state."""
+        table = {id(p): parameters[name] for name, p in self.parameters.items()}
+        table |= {id(value): every[name] for name, value in self.state.items()}
+        return self.optimizers.exchanged(table, results)
 
     def _execute(self, given: Tensors, trained: Tensors) -> None:
         args = [replace(name, value, given) for name, value in self._positional()]
@@ -215,7 +245,8 @@ class _Tracing:
 
     def _notes(self) -> tuple[str, ...]:
         missing = self.results.without_gradient
-        return (f"no gradient reaches {', '.join(missing)}",) if missing else ()
+        silent = (f"no gradient reaches {', '.join(missing)}",) if missing else ()
+        return (*silent, *self.optimizers.notes())
 
 
 def with_loss(named: Mapping[str, torch.Tensor]) -> Tensors:

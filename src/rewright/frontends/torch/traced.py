@@ -18,7 +18,9 @@ class TracedProgram:
     placeholders) and returns a flat sequence with one entry per entry of ``outputs``; it may contain in-place
     and aliasing operators and ``_c10d_functional`` collectives. Constants are real tensors that are attributes of
     ``module``. ``groups`` gives the ranks of each process group by name; ``rank`` is the rank that ran the program
-    (0 for a sequential one). ``spans`` gives the place in the user's source that a node comes from.
+    (0 for a sequential one). After the outputs ``module`` returns one entry per entry of ``perhaps``: each is called
+    ``updated:<input>``, and is an output only where the program writes that input. ``spans`` gives the place in the
+    user's source that a node comes from.
     """
 
     module: torch.fx.GraphModule
@@ -27,3 +29,4 @@ class TracedProgram:
     spans: Callable[[torch.fx.Node], SourceSpan]
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     rank: int = 0
+    perhaps: tuple[str, ...] = ()

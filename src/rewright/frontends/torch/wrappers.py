@@ -1,4 +1,4 @@
-"""Wrappers of data parallelism that do their work where no trace can see it: refused wherever a program uses them."""
+"""Wrappers of data parallelism whose work no trace can see: refused wherever a program uses them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from unittest import mock
 
 from torch import nn
 
+from rewright.frontends.torch.replicated import is_prepared, wrapper_class
 from rewright.ir.errors import CaptureError
 
 _REASONS = {
-    ("torch.nn.parallel.distributed", "DistributedDataParallel"): (
-        "whose C++ reducer is silent while tracing, so that its gradient all-reduces would be missing; pass its "
-        ".module and reduce the gradients in the step function"
-    ),
     ("torch.distributed.fsdp.fully_sharded_data_parallel", "FullyShardedDataParallel"): (
         "which keeps its parameters in flat tensors without names or shapes; shard the module with fully_shard"
     ),
@@ -35,6 +32,7 @@ def refuse_wrappers(name: str, module: nn.Module) -> None:
 def refusing_wrappers() -> Generator[None]:
     """Refuse wrappers that a program reaches by ways that nobody looked at, or makes itself; raises CaptureError."""
     with ExitStack() as stack:
+        _only_prepared(stack)
         for kind, reason in _kinds():
 
             def refuse(
@@ -45,6 +43,27 @@ def refusing_wrappers() -> Generator[None]:
             for method in ("__init__", "forward"):
                 stack.enter_context(mock.patch.object(kind, method, refuse))
         yield
+
+
+def _only_prepared(stack: ExitStack) -> None:
+    """A wrapper that nobody prepared reduces the gradients of other tensors than those that are traced: nothing."""
+    kind = wrapper_class()
+    if kind is None:
+        return
+    forward: Any = kind.forward
+    reason = (
+        "the program makes a DistributedDataParallel or hides it, so that its reducer cannot be traced; make it "
+        "before and pass it as an argument"
+    )
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise CaptureError(reason)
+
+    def checked(module: Any, *args: Any, **kwargs: Any) -> Any:
+        return forward(module, *args, **kwargs) if is_prepared(module) else refuse()
+
+    stack.enter_context(mock.patch.object(kind, "__init__", refuse))
+    stack.enter_context(mock.patch.object(kind, "forward", checked))
 
 
 def _kinds() -> Iterator[tuple[Any, str]]:

@@ -33,12 +33,15 @@ def lower(traced: TracedProgram) -> Graph:
     context = Context(builder, traced.groups, traced.rank)
     walk = Walk(context, traced.spans, {})
     arguments = _inputs(builder, traced)
+    given = {n: a.read(builder) for n, a in zip(traced.inputs, arguments, strict=True) if isinstance(a, Tensor)}
     result = walk.run(traced.module, arguments)
     tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor)]
-    if len(tensors) != len(traced.outputs):
+    if len(tensors) != len(traced.outputs) + len(traced.perhaps):
         raise CaptureError(f"the program returns {len(tensors)} tensors, and {len(traced.outputs)} names are given")
-    for name, tensor in zip(traced.outputs, tensors, strict=True):
-        builder.output(name, tensor.read(builder))
+    for name, tensor in zip(traced.outputs + traced.perhaps, tensors, strict=True):
+        position = tensor.read(builder)
+        if name not in traced.perhaps or position != given[name.removeprefix("updated:")]:
+            builder.output(name, position)
     graph = pruned(builder.build(), builder.superseded)
     assumed = {"assumptions": "; ".join(context.assumptions)} if context.assumptions else {}
     return replace(graph, metadata=graph.metadata | assumed)
