@@ -188,6 +188,11 @@ class Not(Unary):
     domain: ClassVar[Domain] = "logical"
     ufunc: ClassVar[np.ufunc] = np.invert
 
+    def check_domain(self, dtype: DType) -> None:
+        super(Not, self).check_domain(dtype)
+        if dtype.is_unsigned and dtype is not DType.U8:
+            raise TypeMismatch(f"not is not defined on {dtype.value}; subtract from its largest value")
+
     def function(self, dtype: DType) -> str:
         return "not_unsigned" if dtype is DType.U8 else "not"
 
