@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from rewright.frontends.hlo.devices import iota_groups
+from rewright.frontends.hlo.devices import iota_groups, mesh_of_message, part_of_message
 from rewright.frontends.hlo.frames import Frame, Frames, is_backward
 from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, ordered
 from rewright.frontends.hlo.sharding import of_message
@@ -146,10 +146,17 @@ def _groups(message: Message) -> tuple[tuple[int, ...], ...] | None:
     for devices in message.messages(87):
         groups += [group.integers(1) for group in devices.messages(1)]
         for short in devices.messages(2):
-            counts = (short.integer(1), short.integer(2))
-            order = short.integers(4) or tuple(range(len(short.integers(3))))
-            return iota_groups(counts, short.integers(3), order)
+            return _short_groups(short)
+    for short in message.messages(92):
+        return _short_groups(short)
+    for axes in message.messages(93):
+        return mesh_of_message(axes.message(1)).groups([part_of_message(part) for part in axes.messages(2)])
     return tuple(groups) if groups else None
+
+
+def _short_groups(short: Message) -> tuple[tuple[int, ...], ...]:
+    order = short.integers(4) or tuple(range(len(short.integers(3))))
+    return iota_groups((short.integer(1), short.integer(2)), short.integers(3), order)
 
 
 def _pairs(message: Message) -> tuple[tuple[int, int], ...] | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from rewright.frontends.hlo.devices import iota_order
+from rewright.frontends.hlo.devices import AxisPart, iota_order, mesh_of_message, part_of_message
 from rewright.frontends.hlo.wire import Message
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
@@ -120,6 +120,8 @@ def _tiled(grid: Sequence[int], devices: Sequence[int], trailing: Sequence[str])
 
 def of_message(message: Message, depth: int = 0) -> Sharding:
     """A serialised ``OpSharding``; raises RewrightError for a malformed one."""
+    if message.first(14) is not None:
+        return _named(message.message(14))
     number = message.integer(1)
     kind = _KINDS[number] if 0 <= number < len(_KINDS) else "unknown"
     if kind == "tuple":
@@ -137,6 +139,17 @@ def of_message(message: Message, depth: int = 0) -> Sharding:
     if not trailing and message.integer(6):
         trailing = ("replicated",)
     return _tiled(grid, devices, trailing)
+
+
+def _named(message: Message) -> Sharding:
+    """A serialised ``NamedShardingProto``: for every axis of the tensor the axes of a mesh that split it."""
+    mesh = mesh_of_message(message.message(2))
+    split = [[part_of_message(axis) for axis in entry.messages(1)] for entry in message.messages(3)]
+    unreduced, manual = ([part_of_message(axis) for axis in message.messages(number)] for number in (5, 7))
+    kinds = [(kind, parts) for kind, parts in (("unreduced", unreduced), ("manual", manual)) if parts]
+    lists: list[list[AxisPart]] = [*split, *(parts for _, parts in kinds)]
+    sizes, devices = mesh.spread(lists)
+    return _tiled(sizes, devices, [*(kind for kind, _ in kinds), "replicated"])
 
 
 _DEVICES = re.compile(r"\{devices=\[(?P<grid>[0-9,]+)\](?P<devices>[^\s}]+)(?P<rest>.*)\}", re.DOTALL)

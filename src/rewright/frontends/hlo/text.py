@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rewright.frontends.hlo.devices import iota_groups
+from rewright.frontends.hlo.devices import iota_groups, mesh_groups
 from rewright.frontends.hlo.frames import Frame, Frames, is_backward
 from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, ordered
 from rewright.frontends.hlo.sharding import Sharding, of_text
@@ -256,6 +256,8 @@ def _groups(text: str) -> tuple[tuple[int, ...], ...] | None:
         sizes = _integers(short["sizes"])
         order = _integers(short["order"]) if short["order"] else tuple(range(len(sizes)))
         return iota_groups(_integers(short["counts"]), sizes, order)
+    if re.fullmatch(r"[{}0-9, ]*", text) is None:
+        return mesh_groups(text)
     return tuple(_integers(group) for group in re.findall(r"\{([0-9, ]+)\}", text)) or None
 
 
