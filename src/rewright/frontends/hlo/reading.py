@@ -11,6 +11,7 @@ from rewright import ops
 from rewright.frontends.aten.pruning import pruned
 from rewright.frontends.hlo import proto, text
 from rewright.frontends.hlo.context import Context, Value
+from rewright.frontends.hlo.folding import FoldingBuilder
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.hlo.module import Shape as ModuleShape
 from rewright.frontends.hlo.sharding import placement
@@ -138,7 +139,7 @@ def _named_devices(instruction: Instruction) -> Iterator[int]:
 
 
 def _lowered(module: Module, replicas: int, partitions: int, device: int, face: Interface) -> Graph:
-    builder = SimplifyingBuilder(module.name)
+    builder = FoldingBuilder(module.name)
     unknowns = Unknowns(builder)
     context = Context(builder, module, unknowns, replicas, partitions, device)
     walk = Walk(context)
