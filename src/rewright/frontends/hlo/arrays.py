@@ -8,6 +8,7 @@ from typing import Any
 from rewright import ops
 from rewright.frontends.hlo.context import Context, Value
 from rewright.frontends.hlo.module import Computation, Instruction
+from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
@@ -116,7 +117,23 @@ def _reshape(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     kind, source = c.type(i), c.b.type(operands[0])
     if kind.dtype is not source.dtype:
         raise UnsupportedOperator("reading the bits of a tensor as another dtype has no meaning over the reals")
-    return rb.reshape(c.b, operands[0], kind.shape)
+    return rb.reshape(c.b, _without_places(c, operands[0], kind.shape), kind.shape)
+
+
+def _without_places(c: Context, x: int, shape: Shape) -> int:
+    """The operand without axes on which it is one place of a longer axis, where the reshape drops them.
+
+    It is a sum and not a reshape, so that the place of an element is told from a share of size one of another axis.
+    """
+    node = c.b.node(x)
+    if not isinstance(node.op, ops.Slice):
+        return x
+    whole = c.b.type(node.operands[0]).shape
+    places = [axis for axis, size in enumerate(node.type.shape) if size == 1 and whole[axis] != 1]
+    kept = [size for axis, size in enumerate(node.type.shape) if axis not in places]
+    if [size for size in kept if size != 1] != [size for size in shape if size != 1] or len(kept) != len(shape):
+        return x
+    return rb.reduce(c.b, "sum", x, places) if places and node.type.dtype is not DType.BOOL else x
 
 
 @_register("broadcast")
@@ -273,7 +290,7 @@ def _reduce_window(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 @_register("gather")
 def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    c.assume("gathers and scatters stay in range, where HLO would move or drop what does not")
+    c.assume(_IN_RANGE)
     op = ops.Gather(
         i.integers("offset_dims"),
         i.integers("collapsed_slice_dims"),
@@ -290,7 +307,7 @@ def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     if len(operands) != 3:
         raise UnsupportedOperator("a scatter into several arrays at once; scatter into them one by one")
-    c.assume("gathers and scatters stay in range, where HLO would move or drop what does not")
+    c.assume(_IN_RANGE)
     op = ops.Scatter(
         _scatter_kind(c, i),
         i.integers("update_window_dims"),
@@ -318,20 +335,51 @@ def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
 @_register("dynamic-slice")
 def _dynamic_slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     sizes = i.integers("dynamic_slice_sizes")
-    shape = c.b.type(operands[0]).shape
-    starts = [c.b.uniform(operand) for operand in operands[1:]]
-    if all(start is not None for start in starts) and len(starts) == len(sizes) == len(shape):
-        result = operands[0]
-        for axis, (start, size, whole) in enumerate(zip(starts, sizes, shape, strict=True)):
-            low = min(max(int(start or 0), 0), max(int(str(whole)) - size, 0))  # as HLO moves the block inside
-            result = rb.slice_axis(c.b, result, axis, low, low + size)
-        return result
-    return c.b.add(ops.DynamicSlice(sizes), *operands)
+    starts = _places(c, operands[0], sizes, operands[1:])
+    if starts is None:
+        c.assume(_IN_RANGE)
+        return c.b.add(ops.DynamicSlice(sizes), *operands)
+    result = operands[0]
+    for axis, (low, size) in enumerate(zip(starts, sizes, strict=True)):
+        result = rb.slice_axis(c.b, result, axis, low, low + size)
+    return result
 
 
 @_register("dynamic-update-slice")
 def _dynamic_update_slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    return c.b.add(ops.DynamicUpdateSlice(), *operands)
+    sizes = [int(str(size)) for size in c.b.type(operands[1]).shape]
+    starts = _places(c, operands[0], sizes, operands[2:])
+    if starts is None:
+        c.assume(_IN_RANGE)
+        return c.b.add(ops.DynamicUpdateSlice(), *operands)
+    return _replaced(c, operands[0], operands[1], list(zip(starts, sizes, strict=True)), 0)
+
+
+_IN_RANGE = "gathers, scatters and dynamic slices stay in range, where HLO would move or drop what does not"
+
+
+def _places(c: Context, x: int, sizes: Sequence[int], operands: Sequence[int]) -> list[int] | None:
+    """Where a block starts on every axis, moved inside as HLO does; None where that depends on data."""
+    shape = c.b.type(x).shape
+    starts = [c.b.uniform(operand) for operand in operands]
+    if len(starts) != len(sizes) or len(sizes) != len(shape) or any(start is None for start in starts):
+        return None
+    return [
+        min(max(int(start or 0), 0), max(int(str(whole)) - size, 0))
+        for start, size, whole in zip(starts, sizes, shape, strict=True)
+    ]
+
+
+def _replaced(c: Context, x: int, update: int, blocks: Sequence[tuple[int, int]], axis: int) -> int:
+    """The operand with a block of it replaced: what stands before, the block, and what stands after, axis by axis."""
+    if axis == len(blocks):
+        return update
+    start, size = blocks[axis]
+    whole = int(str(c.b.type(x).shape[axis]))
+    inner = _replaced(c, rb.slice_axis(c.b, x, axis, start, start + size), update, blocks, axis + 1)
+    before = [rb.slice_axis(c.b, x, axis, 0, start)] if start else []
+    after = [rb.slice_axis(c.b, x, axis, start + size, whole)] if start + size < whole else []
+    return rb.concatenate(c.b, [*before, inner, *after], axis)
 
 
 @_register("convolution")

@@ -10,7 +10,6 @@ from rewright.frontends.hlo.arrays import reduction
 from rewright.frontends.hlo.context import Context
 from rewright.frontends.hlo.module import Instruction
 from rewright.ir.errors import RewrightError, UnsupportedOperator
-from rewright.ir.types import DType, TensorType
 from rewright.ops.reference import building as rb
 
 Function = Callable[[Context, Instruction, int], int]
@@ -112,5 +111,4 @@ def _broadcast(c: Context, i: Instruction, operand: int) -> int:
 def identity(c: Context, i: Instruction) -> int:
     """``partition-id`` and ``replica-id``: numbers of the device."""
     number = c.partition if i.opcode == "partition-id" else c.replica
-    kind = TensorType((), DType.I32) if i.shape.element == "u32" else c.type(i)
-    return rb.splat(c.b, number, (), kind.dtype)
+    return rb.splat(c.b, number, (), c.type(i).dtype)

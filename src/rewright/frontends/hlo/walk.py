@@ -13,7 +13,7 @@ from rewright.ir.types import DType
 
 _DEEPEST = 60
 """Calls inside of calls."""
-_TOKENS = ("after-all", "partition-id", "replica-id")
+_TOKENS = ("after-all",)
 
 
 class Walk:
