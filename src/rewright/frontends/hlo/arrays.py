@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewright import ops
-from rewright.frontends.hlo.context import Context, Value
+from rewright.frontends.hlo.bounds import clamped, counts_from_end, dropped, inside
+from rewright.frontends.hlo.context import IN_RANGE, Context, Value
 from rewright.frontends.hlo.module import Computation, Instruction
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
@@ -72,7 +73,20 @@ def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         name = _ON_BOOLEANS.get(name, name)
     if name == "select" and c.b.type(operands[0]).rank == 0:
         operands = [rb.broadcast(c.b, operands[0], c.b.type(operands[1]).shape), *operands[1:]]
+    if name == "select":
+        return _select(c, operands)
     return c.b.add(_ELEMENTWISE[name], *operands)
+
+
+def _select(c: Context, operands: Sequence[int]) -> int:
+    """Where one side is no number the other is taken: programs mark so what must not happen, such as a bad index."""
+    for here, other in ((1, 2), (2, 1)):
+        if c.is_no_number(operands[here]) and not c.is_no_number(operands[other]):
+            c.assume("no result is not a number: where a program would choose one, its condition does not hold")
+            return operands[other]
+    if counts_from_end(c, *operands):
+        return operands[2]
+    return c.b.add(ops.Select(), *operands)
 
 
 @_register("cbrt", "tan", "atan2", "popcnt", "shift-left", "shift-right-logical", "shift-right-arithmetic")
@@ -94,8 +108,11 @@ def _identity(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 @_register("clamp")
 def _clamp(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    shape = c.b.type(operands[1]).shape
-    return c.b.add(ops.Clamp(), *(rb.broadcast(c.b, operand, shape) for operand in operands))
+    kind = c.b.type(operands[1])
+    low, x, high = (rb.broadcast(c.b, operand, kind.shape) for operand in operands)
+    if kind.dtype.is_integer:
+        return clamped(c, low, x, high)
+    return c.b.add(ops.Clamp(), low, x, high)
 
 
 @_register("compare")
@@ -195,7 +212,9 @@ def _constant(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         return c.unknowns.make("constant", i.name, kind)
     values: tuple[float, ...] = given if given and kind.size() != 0 else (0,)
     if any(value != value for value in values):
-        raise UnsupportedOperator("a constant that is not a number has no meaning over the reals")
+        if len(values) in (1, kind.size()) and all(value != value for value in values):
+            return c.no_number(kind)
+        raise UnsupportedOperator("a constant with elements that are no numbers has no meaning over the reals")
     if len(values) not in (1, kind.size()):
         raise RewrightError(f"{len(values)} values for a constant of {kind}; print the module again")
     cast = tuple(rb.cast(value, kind.dtype) for value in values)
@@ -250,7 +269,12 @@ def _reduce(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     if len(operands) != 2:
         raise UnsupportedOperator("a reduction of several arrays at once; reduce them one by one")
     kind = reduction(c, i)
-    result = rb.reduce(c.b, kind, operands[0], i.integers("dimensions"))
+    axes = i.integers("dimensions")
+    source = c.b.type(operands[0])
+    if kind in ("and", "or") and all(source.shape[axis] == 1 for axis in axes):
+        result = rb.reshape(c.b, operands[0], [n for axis, n in enumerate(source.shape) if axis not in axes])
+    else:
+        result = rb.reduce(c.b, kind, operands[0], axes)
     return _with_start(c, kind, result, operands[1])
 
 
@@ -290,7 +314,6 @@ def _reduce_window(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 @_register("gather")
 def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    c.assume(_IN_RANGE)
     op = ops.Gather(
         i.integers("offset_dims"),
         i.integers("collapsed_slice_dims"),
@@ -300,14 +323,14 @@ def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integer("index_vector_dim"),
         i.integers("slice_sizes"),
     )
-    return c.b.add(op, *operands)
+    x, indices = operands
+    return c.b.add(op, x, inside(c, op, c.b.type(x).shape, indices))
 
 
 @_register("scatter")
 def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     if len(operands) != 3:
         raise UnsupportedOperator("a scatter into several arrays at once; scatter into them one by one")
-    c.assume(_IN_RANGE)
     op = ops.Scatter(
         _scatter_kind(c, i),
         i.integers("update_window_dims"),
@@ -317,7 +340,8 @@ def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integers("scatter_dims_to_operand_dims"),
         i.integer("index_vector_dim"),
     )
-    return c.b.add(op, *operands)
+    x, indices, updates = operands
+    return c.b.add(op, x, *dropped(c, op, c.b.type(x).shape, indices, updates))
 
 
 def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
@@ -337,7 +361,7 @@ def _dynamic_slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     sizes = i.integers("dynamic_slice_sizes")
     starts = _places(c, operands[0], sizes, operands[1:])
     if starts is None:
-        c.assume(_IN_RANGE)
+        c.assume(IN_RANGE)
         return c.b.add(ops.DynamicSlice(sizes), *operands)
     result = operands[0]
     for axis, (low, size) in enumerate(zip(starts, sizes, strict=True)):
@@ -350,12 +374,9 @@ def _dynamic_update_slice(c: Context, i: Instruction, operands: Sequence[int]) -
     sizes = [int(str(size)) for size in c.b.type(operands[1]).shape]
     starts = _places(c, operands[0], sizes, operands[2:])
     if starts is None:
-        c.assume(_IN_RANGE)
+        c.assume(IN_RANGE)
         return c.b.add(ops.DynamicUpdateSlice(), *operands)
     return _replaced(c, operands[0], operands[1], list(zip(starts, sizes, strict=True)), 0)
-
-
-_IN_RANGE = "gathers, scatters and dynamic slices stay in range, where HLO would move or drop what does not"
 
 
 def _places(c: Context, x: int, sizes: Sequence[int], operands: Sequence[int]) -> list[int] | None:
