@@ -10,19 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rewright.frontends.capture import capture as capture
+    from rewright.frontends.capture import capture_ranks as capture_ranks
     from rewright.frontends.files import load as load
     from rewright.frontends.files import save as save
     from rewright.frontends.ranks import ranks as ranks
-    from rewright.frontends.torch import capture as capture
-    from rewright.frontends.torch import capture_ranks as capture_ranks
     from rewright.refine import refine as refine
 
 __version__ = "0.1.0"
 __all__ = ["capture", "capture_ranks", "load", "ranks", "refine", "save"]
 
 _HOMES = {
-    "capture": "rewright.frontends.torch",
-    "capture_ranks": "rewright.frontends.torch",
+    "capture": "rewright.frontends.capture",
+    "capture_ranks": "rewright.frontends.capture",
     "load": "rewright.frontends.files",
     "ranks": "rewright.frontends.ranks",
     "refine": "rewright.refine",

@@ -14,7 +14,7 @@ from rewright.frontends.hlo.context import Context, Value
 from rewright.frontends.hlo.folding import FoldingBuilder
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.hlo.module import Shape as ModuleShape
-from rewright.frontends.hlo.sharding import placement
+from rewright.frontends.hlo.sharding import Sharding, factors, placement
 from rewright.frontends.hlo.walk import Walk
 from rewright.frontends.unknowns import Unknowns
 from rewright.ir.dims import Shape
@@ -65,13 +65,20 @@ def lower(module: Module, devices: int | None = None, interface: Interface | Non
         raise RewrightError("the module is nested too deeply; print it again") from None
     if len(graphs) == 1 and face.mesh is None:
         return graphs[0]
-    axes = {name: size for name, size in (("replica", replicas), ("partition", partitions)) if size > 1}
-    mesh = face.mesh or Mesh.of(axes)
+    mesh = face.mesh or _mesh(module, replicas, partitions)
     if mesh.size != len(graphs):
         raise RewrightError(
             f"the module is for {len(graphs)} devices and the mesh has {mesh.size}; use every axis of the mesh"
         )
     return RankProgram(graphs, mesh, *_placements(module, mesh, graphs[0], face) if replicas == 1 else ({}, {}))
+
+
+def _mesh(module: Module, replicas: int, partitions: int) -> Mesh:
+    """Replicas and partitions; the latter along several axes where the shardings of parameters say so."""
+    sizes = factors([sharding for sharding in _shardings(module) if sharding.kind == "tiled"], partitions)
+    names = ["partition"] if len(sizes) == 1 else [f"partition.{axis}" for axis in range(len(sizes))]
+    axes = [("replica", replicas), *zip(names, sizes, strict=True)]
+    return Mesh(tuple((name, size) for name, size in axes if size > 1))
 
 
 def is_unpartitioned(module: Module) -> bool:
@@ -115,15 +122,30 @@ def _placements(
 
 def _counts(module: Module, devices: int | None) -> tuple[int, int]:
     replicas, partitions = module.replicas, module.partitions
+    sharded = {len(s.devices) for s in _shardings(module) if s.kind == "tiled"}
+    if replicas is None and partitions is None and len(sharded) == 1:
+        return 1, _within(sharded.pop())
     if replicas is None and partitions is None:
         named = [n for entry in _instructions(module) for n in _named_devices(entry)]
         channel = any(entry.attributes.get("channel_id") is not None for entry in _instructions(module))
         count = devices or max(named, default=0) + 1
         replicas, partitions = (1, count) if channel else (count, 1)
     replicas, partitions = replicas or 1, partitions or 1
-    if not 0 < replicas * partitions <= _MOST_DEVICES:
-        raise RewrightError(f"the module is for {replicas * partitions} devices, and at most {_MOST_DEVICES} are read")
+    _within(replicas * partitions)
     return replicas, partitions
+
+
+def _within(count: int) -> int:
+    if not 0 < count <= _MOST_DEVICES:
+        raise RewrightError(f"the module is for {count} devices, and at most {_MOST_DEVICES} are read")
+    return count
+
+
+def _shardings(module: Module) -> list[Sharding]:
+    """Of the parameters, as far as the module says."""
+    entry = module.computation(module.entry)
+    given = module.shardings or [p.attributes.get("sharding") for p in entry.parameters()]
+    return [sharding for sharding in given if isinstance(sharding, Sharding)]
 
 
 def _instructions(module: Module) -> Iterator[Instruction]:

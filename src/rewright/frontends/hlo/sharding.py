@@ -112,6 +112,26 @@ def _printed(mesh: Mesh, axis: int, places: Sequence[tuple[int, ...]], sharding:
     return "Replicate()"
 
 
+def factors(shardings: Sequence[Sharding], count: int) -> tuple[int, ...]:
+    """Sizes of the coarsest mesh of ``count`` devices along whose axes all shardings cut; one axis where there is none.
+
+    In a row-major mesh the devices along an axis are a fixed distance apart, so every axis of a grid whose devices are
+    so says where axes of the mesh begin and end.
+    """
+    cuts = {1, count}
+    for sharding in shardings:
+        step = len(sharding.devices)
+        for size in sharding.grid:
+            step //= size
+            if size > 1:
+                apart = sharding.devices[step] - sharding.devices[0]
+                cuts |= {abs(apart), abs(apart) * size}
+    ends = sorted(cuts)
+    if any(low < 1 or high % low for low, high in zip(ends, ends[1:], strict=False)) or ends[-1] != count:
+        return (count,)
+    return tuple(high // low for low, high in zip(ends, ends[1:], strict=False))[::-1]
+
+
 def _tiled(grid: Sequence[int], devices: Sequence[int], trailing: Sequence[str]) -> Sharding:
     if not grid or prod(grid) != len(devices) or len(trailing) > len(grid):
         raise RewrightError(f"a sharding with a grid of {list(grid)} and {len(devices)} devices; print it again")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any
 
 from rewright.frontends.hlo.devices import iota_groups, mesh_groups
@@ -220,7 +222,7 @@ def _literal(text: str, shape: Shape) -> tuple[float, ...] | None:
         if word == "...":
             return None
         try:
-            values.append(_value(word))
+            values.append(_rounded(_value(word), shape.element))
         except (ValueError, OverflowError):
             raise RewrightError(f"{word!r:.40} is no number; print the module again") from None
     return tuple(values)
@@ -233,6 +235,24 @@ def _value(word: str) -> float:
     if bare.startswith("0x") or "nan" in word:
         return float("nan")  # a pattern of bits that no number has
     return int(word) if bare.isdecimal() else float(word)
+
+
+_FORMS = {"f32": ("<f", 0xFFFFFFFF), "f16": ("<e", 0xFFFF), "bf16": ("<f", 0xFFFF0000)}
+
+
+def _rounded(value: float, element: str) -> float:
+    """The number of the element type that the digits stand for: text has as many digits as tell it from others."""
+    if element not in _FORMS or not isfinite(value):
+        return value
+    form, mask = _FORMS[element]
+    try:
+        raw = struct.pack(form, value)
+    except OverflowError:
+        return value
+    if mask == 0xFFFF0000:
+        bits = int.from_bytes(raw, "little")
+        raw = ((bits + 0x7FFF + (bits >> 16 & 1)) & mask).to_bytes(5, "little")[:4]
+    return float(struct.unpack(form, raw)[0])
 
 
 def _integer(text: str) -> int:
