@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewright import ops
+from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.bounds import clamped, counts_from_end, dropped, inside
-from rewright.frontends.hlo.context import IN_RANGE, Context, Value
+from rewright.frontends.hlo.context import IN_RANGE, Context
 from rewright.frontends.hlo.module import Computation, Instruction
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.base import ReductionKind
+from rewright.ops.base import ReductionKind, integer_limits
 from rewright.ops.elementwise import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.scatter import ScatterKind
@@ -75,6 +76,11 @@ def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         operands = [rb.broadcast(c.b, operands[0], c.b.type(operands[1]).shape), *operands[1:]]
     if name == "select":
         return _select(c, operands)
+    dtype = c.b.type(operands[0]).dtype if operands else DType.BOOL
+    if name == "not" and dtype.is_unsigned:
+        return rb.subtract(c.b, rb.splat_like(c.b, integer_limits(dtype)[1], operands[0]), operands[0])
+    if name in ("add", "subtract") and dtype is DType.U32 and c.wraps:
+        return bits.wrapped(c, _ELEMENTWISE[name], operands)
     return c.b.add(_ELEMENTWISE[name], *operands)
 
 
@@ -89,19 +95,40 @@ def _select(c: Context, operands: Sequence[int]) -> int:
     return c.b.add(ops.Select(), *operands)
 
 
-@_register("cbrt", "tan", "atan2", "popcnt", "shift-left", "shift-right-logical", "shift-right-arithmetic")
+@_register("cbrt")
+def _cube_root(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    (x,) = operands
+    root = c.b.add(ops.Power(), c.b.add(ops.Abs(), x), rb.splat_like(c.b, 1 / 3, x))
+    return rb.multiply(c.b, c.b.add(ops.Sign(), x), root)
+
+
+@_register("tan")
+def _tangent(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return rb.divide(c.b, c.b.add(ops.Sine(), *operands), c.b.add(ops.Cosine(), *operands))
+
+
+@_register("round-nearest-afz")
+def _round_half_up(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    (x,) = operands
+    return rb.multiply(c.b, c.b.add(ops.Sign(), x), c.b.add(ops.Floor(), rb.shifted(c.b, c.b.add(ops.Abs(), x), 0.5)))
+
+
+@_register("atan2", "popcnt", "count-leading-zeros")
 def _without(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     raise UnsupportedOperator("the IR has no such function of numbers; rewrite it with others")
 
 
-@_register(
-    "bitcast-convert", "rng", "rng-bit-generator", "rng-get-and-update-state", "fft", "triangular-solve", "cholesky"
-)
+@_register("rng", "rng-bit-generator", "rng-get-and-update-state", "fft", "triangular-solve", "cholesky")
 def _meaningless(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     raise UnsupportedOperator("it has no meaning over the reals, or none that is written out; compute it outside")
 
 
-@_register("copy", "optimization-barrier", "copy-done")
+@_register("complex", "real", "imag")
+def _complex(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    raise UnsupportedOperator("complex numbers are not supported; compute with their parts")
+
+
+@_register("copy", "optimization-barrier", "copy-start", "copy-done", "reduce-precision", "domain")
 def _identity(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return operands[0]
 
@@ -266,8 +293,6 @@ def _folds(computation: Computation) -> ReductionKind | None:
 
 @_register("reduce")
 def _reduce(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    if len(operands) != 2:
-        raise UnsupportedOperator("a reduction of several arrays at once; reduce them one by one")
     kind = reduction(c, i)
     axes = i.integers("dimensions")
     source = c.b.type(operands[0])
@@ -291,11 +316,10 @@ def _with_start(c: Context, kind: ReductionKind, result: int, start: int) -> int
 def _is_identity(kind: ReductionKind, value: float, dtype: DType) -> bool:
     if kind in ("maximum", "minimum"):
         lowest = {DType.F16: -65504.0, DType.BF16: -3.3895313892515355e38, DType.F32: -3.4028234663852886e38}
-        bounds = {DType.I8: 7, DType.I16: 15, DType.I32: 31, DType.I64: 63}
         sign = 1 if kind == "maximum" else -1
         if dtype.is_float:
             return sign * value == float("-inf") or sign * value == lowest.get(dtype)
-        return dtype in bounds and value == (-(2 ** bounds[dtype]) if sign == 1 else 2 ** bounds[dtype] - 1)
+        return dtype.is_integer and value == integer_limits(dtype)[0 if sign == 1 else 1]
     return value == {"sum": 0, "product": 1, "and": True, "or": False}[kind]
 
 
@@ -417,15 +441,3 @@ def _convolution(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     back = sorted(range(len(labels[2])), key=lambda axis: labels[2][axis])
     return rb.convert(c.b, rb.transpose(c.b, found, back), c.type(i).dtype)
 
-
-def sort(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
-    """One array sorted by its values; raises UnsupportedOperator for other orders."""
-    names: Any = i.attributes.get("called", ())
-    computation = c.module.computation(names[0] if names else "")
-    root = next(x for x in computation.instructions if x.name == computation.root)
-    parameters = [parameter.name for parameter in computation.parameters()]
-    axes = i.integers("dimensions")
-    plain = root.opcode == "compare" and root.word("direction") in ("LT", "GT") and root.operands == tuple(parameters)
-    if len(operands) != 1 or not plain or len(axes) != 1:
-        raise UnsupportedOperator("a sort by keys or by an order of its own; sort one array by its values")
-    return c.b.add(ops.Sort(axes[0], root.word("direction") == "GT", "values"), operands[0])

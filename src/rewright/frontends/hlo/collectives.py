@@ -87,6 +87,19 @@ def _all_to_all(c: Context, i: Instruction, operand: int) -> int:
     return operand if len(group) == 1 else c.b.add(ops.AllToAll(axes[0], axes[0], (group,)), operand)
 
 
+def exchange(c: Context, i: Instruction, operands: Sequence[int]) -> tuple[int, ...]:
+    """``all-to-all`` of a tuple: part k goes to member k, and part k of the result is what member k sent."""
+    group = members(c, i)
+    if len(operands) != len(group):
+        raise RewrightError(f"{i.name:.60} sends {len(operands)} arrays to {len(group)} devices; print it again")
+    shape = c.b.type(operands[0]).shape
+    joined = rb.concatenate(c.b, [rb.reshape(c.b, operand, (1, *shape)) for operand in operands], 0)
+    moved = joined if len(group) == 1 else c.b.add(ops.AllToAll(0, 0, (group,)), joined)
+    return tuple(
+        rb.reshape(c.b, rb.slice_axis(c.b, moved, 0, place, place + 1), shape) for place in range(len(operands))
+    )
+
+
 @_register("collective-permute", "collective-permute-start")
 def _permute(c: Context, i: Instruction, operand: int) -> int:
     given: Any = i.attributes.get("source_target_pairs") or ()

@@ -38,6 +38,8 @@ class Context:
     assumptions: dict[str, None] = field(default_factory=dict[str, None])
     call: Callable[[str, Sequence[Value]], Value] = lambda name, arguments: None
     """Lowers a computation on arguments."""
+    wraps: bool = False
+    """Whether sums of unsigned 32-bit numbers wrap around."""
     count: int = 0
     no_numbers: dict[int, SourceSpan] = field(default_factory=dict[int, SourceSpan])
     """Stand-ins for constants that are not numbers, and where they are."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from rewright import ops
 from rewright.frontends.aten.pruning import pruned
-from rewright.frontends.hlo import proto, text
+from rewright.frontends.hlo import bits, proto, text
 from rewright.frontends.hlo.context import Context, Value
 from rewright.frontends.hlo.folding import FoldingBuilder
 from rewright.frontends.hlo.module import Instruction, Module
@@ -163,7 +163,7 @@ def _named_devices(instruction: Instruction) -> Iterator[int]:
 def _lowered(module: Module, replicas: int, partitions: int, device: int, face: Interface) -> Graph:
     builder = FoldingBuilder(module.name)
     unknowns = Unknowns(builder)
-    context = Context(builder, module, unknowns, replicas, partitions, device)
+    context = Context(builder, module, unknowns, replicas, partitions, device, wraps=bits.wraps(module))
     walk = Walk(context)
     entry = module.computation(module.entry)
     parameters = entry.parameters()
