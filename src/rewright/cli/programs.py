@@ -65,7 +65,7 @@ class Source:
     def _checked(self, program: RankProgram, text: str) -> RankProgram:
         """The program, whose mesh must be the one that was given."""
         own = {name.split(".")[0] for name, _ in program.mesh.axes}
-        if self.mesh is not None and (own <= {"replica", "partition"} or not program.inputs and len(own) == 1):
+        if self.mesh is not None and (own <= {"replica", "partition"} or (not program.inputs and len(own) == 1)):
             from rewright.frontends.ranks import on_mesh
 
             return on_mesh(program, self.mesh)  # captured without a mesh: the axes are the user's to name

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Domain, Elementwise
