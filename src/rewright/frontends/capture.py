@@ -29,13 +29,13 @@ def capture(
 ) -> Graph:
     """One sequential program as a graph.
 
-    ``program`` is a torch module or function, an ExportedProgram, a ``.pt2`` file, an fx.GraphModule, or a JAX function
-    (under ``jit`` or not) on arrays or ``jax.ShapeDtypeStruct``. No weight is read. Inputs are parameters and buffers by
-    qualified name, and arguments by name and path (``input_ids``, ``params.w``); outputs are ``output``, or the path in
-    what is returned (``loss``, ``output.0``).
+    ``program`` is a torch module or function, an ExportedProgram, a ``.pt2`` file, an fx.GraphModule, or a JAX
+    function (under ``jit`` or not) on arrays or ``jax.ShapeDtypeStruct``. No weight is read. Inputs are parameters and
+    buffers by qualified name, and arguments by name and path (``input_ids``, ``params.w``); outputs are ``output``, or
+    the path in what is returned (``loss``, ``output.0``).
 
-    With ``backward`` the gradients are outputs too, as ``grad:<input>``: of torch's parameters, or of the first argument
-    of a JAX function of one number. ``dynamic`` keeps sizes of torch programs symbolic:
+    With ``backward`` the gradients are outputs too, as ``grad:<input>``: of torch's parameters, or of the first
+    argument of a JAX function of one number. ``dynamic`` keeps sizes of torch programs symbolic:
     ``{"input_ids": {0: "batch", 1: "sequence"}}``. ``framework`` is told by the program where it is not given. Raises
     CaptureError and UnsupportedOperator.
     """
@@ -54,11 +54,11 @@ def capture_ranks(
 ) -> RankProgram:
     """The programs of all ranks of a mesh, with how they hold inputs and outputs.
 
-    ``build(mesh)`` returns ``(program, args)`` or ``(program, args, kwargs)``. For torch it is called once per rank with
-    a ``DeviceMesh`` under which nothing communicates, in ``jobs`` processes, and placements are read off DTensors. For
-    JAX it is called once with a ``jax.sharding.Mesh`` of virtual CPU devices, the program is what XLA's SPMD partitioner
-    makes of a function under ``jit`` with shardings or of a ``shard_map``, and placements are read off the shardings. The
-    rest is as in :func:`capture`. Raises CaptureError and UnsupportedOperator.
+    ``build(mesh)`` returns ``(program, args)`` or ``(program, args, kwargs)``. For torch it is called once per rank
+    with a ``DeviceMesh`` under which nothing communicates, in ``jobs`` processes, and placements are read off DTensors.
+    For JAX it is called once with a ``jax.sharding.Mesh`` of virtual CPU devices, the program is what XLA's SPMD
+    partitioner makes of a function under ``jit`` with shardings or of a ``shard_map``, and placements are read off the
+    shardings. The rest is as in :func:`capture`. Raises CaptureError and UnsupportedOperator.
     """
     which = framework or framework_of(build, ())
     options = _options(which, backward, dynamic) | ({"jobs": jobs} if which == "torch" else {})

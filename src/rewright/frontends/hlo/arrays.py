@@ -440,4 +440,3 @@ def _convolution(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     found = c.b.add(op, data, kernel)
     back = sorted(range(len(labels[2])), key=lambda axis: labels[2][axis])
     return rb.convert(c.b, rb.transpose(c.b, found, back), c.type(i).dtype)
-

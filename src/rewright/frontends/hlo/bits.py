@@ -20,7 +20,8 @@ from rewright.ops.reference import building as rb
 
 Function = Callable[[Context, Instruction, Sequence[int]], int]
 _MIXING = frozenset({"xor", "shift-left", "shift-right-logical"})
-_WIDTHS = {DType.U8: 8, DType.U16: 16, DType.U32: 32, DType.U64: 64, DType.I8: 8, DType.I16: 16, DType.I32: 32, DType.I64: 64}
+_UNSIGNED = {DType.U8: 8, DType.U16: 16, DType.U32: 32, DType.U64: 64}
+_WIDTHS = _UNSIGNED | {DType.I8: 8, DType.I16: 16, DType.I32: 32, DType.I64: 64}
 
 
 def wraps(module: Module) -> bool:
@@ -78,7 +79,7 @@ def _floor_quotient(c: Context, x: int, factor: int) -> int:
 
 
 def bitcast(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    """``bitcast-convert`` of unsigned 32-bit numbers to floats, from sign, exponent and fraction; others are refused."""
+    """``bitcast-convert`` of unsigned 32-bit numbers to floats, from sign, exponent and fraction; no others."""
     (bits,) = operands
     if c.b.type(bits).dtype is not DType.U32 or i.shape.element != "f32":
         raise UnsupportedOperator("reading the bits of a tensor as another dtype has no meaning over the reals")

@@ -25,7 +25,7 @@ def clamped(c: Context, low: int, x: int, high: int) -> int:
 
 
 def counts_from_end(c: Context, condition: int, on_true: int, on_false: int) -> bool:
-    """Whether a choice is ``x + n where x < 0 else x`` of an input: an index as Python has it, taken as not negative."""
+    """Whether a choice is ``x + n where x < 0 else x`` of an input: an index of Python, taken as not negative."""
     test, moved = c.b.node(condition), c.b.node(on_true)
     if not isinstance(test.op, ops.Compare) or test.op.direction != "LT" or not isinstance(moved.op, ops.Add):
         return False
@@ -53,7 +53,9 @@ def inside(c: Context, op: ops.Gather, shape: Shape, indices: int) -> int:
         return indices
     limits = [int(str(shape[axis])) - int(str(op.slice_sizes[axis])) for axis in op.start_index_map]
     parts = _components(c, indices, op.index_vector_dim, len(limits))
-    moved = [clamped(c, _like(c, part, 0), part, _like(c, part, limit)) for part, limit in zip(parts, limits, strict=True)]
+    moved = [
+        clamped(c, _like(c, part, 0), part, _like(c, part, limit)) for part, limit in zip(parts, limits, strict=True)
+    ]
     return _joined(c, moved, op.index_vector_dim, indices)
 
 

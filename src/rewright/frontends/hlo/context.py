@@ -11,7 +11,7 @@ from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.unknowns import Unknowns
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.graph import Graph
-from rewright.ir.types import SourceSpan, TensorType
+from rewright.ir.types import TensorType
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 
 Value = Any
@@ -41,13 +41,13 @@ class Context:
     wraps: bool = False
     """Whether sums of unsigned 32-bit numbers wrap around."""
     count: int = 0
-    no_numbers: dict[int, SourceSpan] = field(default_factory=dict[int, SourceSpan])
-    """Stand-ins for constants that are not numbers, and where they are."""
+    no_numbers: dict[int, None] = field(default_factory=dict[int, None])
+    """Stand-ins for constants that are not numbers."""
 
     def no_number(self, kind: TensorType) -> int:
         """A stand-in for a constant that is not a number; whoever reads it in the end has no meaning."""
         position = self.unknowns.make("not a number", f"not a number #{len(self.no_numbers)}", kind)
-        self.no_numbers[position] = self.b.span
+        self.no_numbers[position] = None
         return position
 
     def is_no_number(self, position: int) -> bool:
@@ -60,11 +60,14 @@ class Context:
 
     def check_numbers(self, graph: Graph) -> None:
         """Raise UnsupportedOperator where a constant that is not a number is read by the finished graph."""
-        for position, span in self.no_numbers.items():
-            name = cast("ops.Input", self.b.node(position).op).label
-            if name in graph.inputs:
-                where = f" at {span}" if span.file else ""
+        names = {cast("ops.Input", self.b.node(position).op).label for position in self.no_numbers}
+        places = {position for name, position in graph.inputs.items() if name in names}
+        for node in graph.nodes:
+            if places & set(node.operands):
+                where = f" at {node.span}" if node.span.file else ""
                 raise UnsupportedOperator(f"a constant that is not a number{where} has no meaning over the reals")
+        if places:
+            raise UnsupportedOperator("a result that is not a number has no meaning over the reals")
 
     def step(self) -> None:
         """Count an instruction; raises RewrightError where a module is too long when it is written out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from rewright.frontends.hlo.wire import Message
@@ -75,7 +76,7 @@ class DeviceMesh:
         RewrightError for a part that does not fit or is named twice.
         """
         cuts = self._cuts([part for parts in lists for part in parts])
-        pieces = [(axis, low, high) for axis, edges in enumerate(cuts) for low, high in zip(edges, edges[1:], strict=False)]
+        pieces = [(axis, low, high) for axis, edges in enumerate(cuts) for low, high in pairwise(edges)]
         sizes = [high // low for _, low, high in pieces]
         chosen = [self._pieces(pieces, part) for parts in lists for part in parts]
         used = [place for places in chosen for place in places]
@@ -101,7 +102,10 @@ class DeviceMesh:
             if part.size:
                 found[part.axis] |= {part.before, part.before * part.size}
         cuts = [sorted(edges) if size > 1 else [1, 1] for edges, size in zip(found, self.sizes, strict=True)]
-        if any(low < 1 or high % low or high > edges[-1] for edges in cuts for low, high in zip(edges, edges[1:], strict=False)):
+        ends = [
+            (size, low, high) for size, edges in zip(self.sizes, cuts, strict=True) for low, high in pairwise(edges)
+        ]
+        if any(low < 1 or high % low or high > size for size, low, high in ends):
             raise RewrightError("parts of a mesh axis do not divide it; print the module again")
         return cuts
 

@@ -99,7 +99,6 @@ class Computation:
             raise RewrightError(f"the parameters of {self.name} are not numbered from 0; print the module again")
         return [found[number] for number in range(len(found))]
 
-
     def result(self) -> Instruction:
         """The instruction whose value the computation gives."""
         return next(instruction for instruction in self.instructions if instruction.name == self.root)

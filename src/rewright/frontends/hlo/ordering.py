@@ -19,7 +19,7 @@ from rewright.ops.base import identity_value
 from rewright.ops.reference import building as rb
 from rewright.ops.reference.indexing import gather_along
 
-_NUMBERS = (-2, -1, 0, 1, 2)
+_NUMBERS: tuple[int, ...] = (-2, -1, 0, 1, 2)
 """Two numbers of every order and sign are among them."""
 _MOST_KEYS = 3
 _COMPARES: dict[str, Callable[[Any, Any], bool]] = {
@@ -55,7 +55,8 @@ def sort(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
 def _moved(c: Context, x: int, order: int, axis: int) -> int:
     form = c.b.affine(x)
     kind = c.b.type(x)
-    if form is not None and form.constant == 0 and [n for n in form.coefficients if n] == [form.coefficients[axis]] == [1]:
+    own = form.coefficients if form is not None and form.constant == 0 else ()
+    if [n for n in own if n] == [1] and own[axis] == 1:
         return rb.convert(c.b, order, kind.dtype)  # places of elements, sorted along: the order itself
     return gather_along(c.b, x, order, axis)
 
@@ -107,9 +108,10 @@ def _keys(computation: Computation, count: int) -> list[tuple[int, bool]] | None
     own = sorted({place // 2 for place in read})
     if not 0 < len(own) <= _MOST_KEYS:
         return None
-    cases = [(values, _evaluated(computation, dict(zip(read, values, strict=True)))) for values in product(_NUMBERS, repeat=len(read))]
+    given = [dict(zip(read, values, strict=True)) for values in product(_NUMBERS, repeat=len(read))]
+    cases = [(values, _evaluated(computation, values)) for values in given]
     for order in _orders(own):
-        if all(found is _before(dict(zip(read, values, strict=True)), order) for values, found in cases):
+        if all(found is _before(values, order) for values, found in cases):
             return order
     return None
 
@@ -148,11 +150,12 @@ def _looks_for(computation: Computation) -> bool | None:
 
 def _parameters_read(computation: Computation) -> list[int]:
     used = {operand for instruction in computation.instructions for operand in instruction.operands}
-    return [place for place, parameter in enumerate(computation.parameters()) if parameter.name in used or parameter.name == computation.root]
+    used.add(computation.root)
+    return [place for place, parameter in enumerate(computation.parameters()) if parameter.name in used]
 
 
 def _evaluated(computation: Computation, given: dict[int, int]) -> Any:
-    """What a computation gives for numbers; raises UnsupportedOperator where it does anything but compare and choose."""
+    """What a computation gives for numbers; raises UnsupportedOperator where it does not just compare and choose."""
     values: dict[str, Any] = {p.name: given.get(place, 0) for place, p in enumerate(computation.parameters())}
     for instruction in computation.instructions:
         if instruction.name not in values:
@@ -178,4 +181,3 @@ def _step(i: Instruction, operands: list[Any]) -> Any:
     if i.opcode in ("copy", "bitcast"):
         return operands[0]
     raise UnsupportedOperator(f"its computation has {i.opcode:.40}; compare and choose only")
-

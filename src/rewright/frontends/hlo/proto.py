@@ -59,7 +59,7 @@ def _counts(message: Message) -> tuple[int | None, int | None]:
 
 def _frames(message: Message) -> Frames:
     """The stack frame index; numbers count from one."""
-    strings = [[bytes(v).decode("utf-8", "replace") for f, _, v in message.fields if f == n and isinstance(v, memoryview)] for n in (1, 2)]
+    strings = [message.texts(number) for number in (1, 2)]
     places = [(m.integer(1), m.integer(2), m.integer(3)) for m in message.messages(3)]
     calls = [(m.integer(1), m.integer(2)) for m in message.messages(4)]
     found: dict[int, Frame] = {}

@@ -113,7 +113,7 @@ def _placements(
                 continue
             local = graph.nodes[position].type.shape
             if sharding.tiles and len(sharding.tiles) != len(local):
-                raise RewrightError(f"the sharding of {name!r} is of {len(sharding.tiles)} axes; print the module again")
+                raise RewrightError(f"the sharding of {name!r} has {len(sharding.tiles)} axes; print the module again")
             placed = placement(sharding, shapes[place] if shapes else sharding.whole(local), mesh)
             if placed is not None:
                 table[name] = placed

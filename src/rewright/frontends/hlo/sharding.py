@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
 from rewright.frontends.hlo.devices import AxisPart, iota_order, mesh_of_message, part_of_message
@@ -93,7 +94,7 @@ def _places(sharding: Sharding, size: int) -> list[tuple[int, ...]]:
 
 
 def _runs(shape: Shape, tiles: Sequence[int], place: Sequence[int]) -> tuple[AxisRuns, ...]:
-    """The tile at a place: of ``ceil(size / tiles)`` elements, less at the end, as XLA and ``torch.chunk`` cut alike."""
+    """The tile at a place: of ``ceil(size / tiles)`` elements, less at the end, as ``torch.chunk`` cuts too."""
     own = [chunk((0, size), count, at) for size, count, at in zip(shape, tiles, place, strict=False)]
     return tuple((run,) if run[1] != 0 else () for run in own)
 
@@ -127,9 +128,9 @@ def factors(shardings: Sequence[Sharding], count: int) -> tuple[int, ...]:
                 apart = sharding.devices[step] - sharding.devices[0]
                 cuts |= {abs(apart), abs(apart) * size}
     ends = sorted(cuts)
-    if any(low < 1 or high % low for low, high in zip(ends, ends[1:], strict=False)) or ends[-1] != count:
+    if any(low < 1 or high % low for low, high in pairwise(ends)) or ends[-1] != count:
         return (count,)
-    return tuple(high // low for low, high in zip(ends, ends[1:], strict=False))[::-1]
+    return tuple(high // low for low, high in pairwise(ends))[::-1]
 
 
 def _tiled(grid: Sequence[int], devices: Sequence[int], trailing: Sequence[str]) -> Sharding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rewright.frontends.hlo.proto import parse
@@ -40,7 +41,7 @@ def capture(
 
 
 def _one(module: bytes, traced: Traced) -> Graph:
-    found = lower(parse(module), 1, Interface(traced.inputs, traced.outputs))
+    found = lower(replace(parse(module), name=traced.name), 1, Interface(traced.inputs, traced.outputs))
     if not isinstance(found, Graph):
         raise RewrightError(f"the function is compiled for {len(found.graphs)} devices; capture it with capture_ranks")
     return found

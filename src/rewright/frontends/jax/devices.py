@@ -10,9 +10,8 @@ import functools
 from typing import Any
 
 import numpy as np
-from jax.sharding import Mesh as DeviceMesh
-from jaxlib import xla_client
 
+from rewright.frontends.jax.library import sharding, xla_client
 from rewright.ir.errors import CaptureError
 from rewright.ir.placement import Mesh
 
@@ -25,7 +24,7 @@ def device_mesh(mesh: Mesh) -> Any:
         axes = ", ".join(f"{name}={size}" for name, size in mesh.axes)
         raise CaptureError(f"the mesh {axes} has {mesh.size} ranks; give it between 1 and {MOST_DEVICES}")
     devices = np.array(_devices(mesh.size), dtype=object).reshape([size for _, size in mesh.axes])
-    return DeviceMesh(devices, tuple(name for name, _ in mesh.axes))
+    return sharding.Mesh(devices, tuple(name for name, _ in mesh.axes))
 
 
 @functools.cache

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from types import TracebackType
 
-import jax
-import jaxlib
-
+from rewright.frontends.jax.library import jax, jaxlib
 from rewright.ir.errors import CaptureError
 
-_ROOTS = tuple(os.path.dirname(str(module.__file__)) + os.sep for module in (jax, jaxlib)) + (
+_ROOTS = (
+    os.path.dirname(str(jax.__file__)) + os.sep,
+    os.path.dirname(str(jaxlib.__file__)) + os.sep,
     os.path.dirname(os.path.abspath(__file__)) + os.sep,
     "<",
 )

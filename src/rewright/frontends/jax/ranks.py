@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
-
-import jax
 
 from rewright.frontends.hlo.proto import parse
 from rewright.frontends.hlo.reading import Interface, lower
 from rewright.frontends.hlo.wire import Message
+from rewright.frontends.jax.compiling import only_passes
 from rewright.frontends.jax.devices import device_mesh
+from rewright.frontends.jax.library import jax
 from rewright.frontends.jax.messages import capture_error
 from rewright.frontends.jax.tracing import Traced, trace
 from rewright.ir.errors import CaptureError, RewrightError
@@ -37,7 +38,7 @@ def capture_ranks(build: Build, mesh: Mapping[str, int], *, backward: bool = Fal
     with jax.set_mesh(devices):
         function, args, kwargs = _built(build, devices)
         traced = trace(function, args, kwargs, backward=backward)
-    module = parse(_partitioned(traced, axes))
+    module = replace(parse(_partitioned(traced, axes)), name=traced.name)
     face = Interface(traced.inputs, traced.outputs, traced.input_shapes, traced.output_shapes, axes)
     found = lower(module, axes.size, face)
     assert isinstance(found, RankProgram)
@@ -65,21 +66,17 @@ def _partitioned(traced: Traced, mesh: Mesh) -> bytes:
     count = traced.lowered._lowering.compile_args["num_devices"]
     if count != mesh.size:
         raise CaptureError(
-            f"the function is for {count} of the {mesh.size} devices of the mesh; give its arguments shardings over the "
-            "mesh, or use shard_map"
+            f"the function is for {count} of the {mesh.size} devices of the mesh; give its arguments shardings over "
+            "the mesh, or use shard_map"
         )
     with tempfile.TemporaryDirectory() as folder:
-        options = {
-            "xla_dump_to": folder,
-            "xla_dump_hlo_pass_re": _PASS,
-            "xla_dump_hlo_as_proto": True,
-            "xla_backend_optimization_level": 0,  # machine code is made as well, and never used
-            "xla_llvm_disable_expensive_passes": True,
-        }
-        try:
-            traced.lowered.compile(compiler_options=options)
-        except Exception as error:
-            raise capture_error(error, "partitioning the program") from error
+        options = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": _PASS, "xla_dump_hlo_as_proto": True}
+        with only_passes(traced.lowered) as stopped:
+            try:
+                traced.lowered.compile(compiler_options=options)
+            except Exception as error:
+                if not stopped:
+                    raise capture_error(error, "partitioning the program") from error
         names = [name for name in os.listdir(folder) if f".after_{_PASS}." in name and name.endswith(".hlo.pb")]
         if len(names) != 1:
             raise CaptureError("XLA wrote no module after its SPMD partitioner; use the versions in constraints.txt")

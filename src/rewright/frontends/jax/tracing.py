@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
-
+from rewright.frontends.jax.library import jax
 from rewright.frontends.jax.messages import capture_error
 from rewright.frontends.jax.names import input_names, output_names
 from rewright.ir.dims import Shape
@@ -24,10 +23,15 @@ class Traced:
     outputs: tuple[str, ...]
     input_shapes: tuple[Shape, ...]
     output_shapes: tuple[Shape, ...]
+    name: str = "program"
 
 
 def trace(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, backward: bool = False
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    backward: bool = False,
 ) -> Traced:
     """Trace a function, under ``jit`` or not, on arrays or ``ShapeDtypeStruct``; raises CaptureError.
 
@@ -44,7 +48,7 @@ def trace(
         raise
     except Exception as error:
         raise capture_error(error, f"tracing {_name(function)}") from error
-    return _named(traced, lowered, differentiated)
+    return replace(_named(traced, lowered, differentiated), name=_name(function))
 
 
 def _with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +68,9 @@ def _named(traced: Any, lowered: Any, differentiated: int) -> Traced:
     ends = output_names(_paths(debug.result_paths, len(results)))
     if differentiated:
         ends = ["output", *(f"grad:{name}" for name in names[:differentiated])]
-    kept = sorted(lowered._lowering.compile_args["kept_var_idx"])  # unused arguments are no parameters of the module
+    kept: list[int] = sorted(
+        lowered._lowering.compile_args["kept_var_idx"]
+    )  # unused arguments are no parameters of the module
     return Traced(
         lowered,
         tuple(names[place] for place in kept),
