@@ -48,7 +48,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) --editable '.[torch,zoo,dev,docs]'
+	$(PIP) --editable '.[torch,zoo,jax,dev,docs]'
 	@touch $@
 
 demo: $(VENV)/.run

@@ -62,12 +62,14 @@ class Context:
         """Raise UnsupportedOperator where a constant that is not a number is read by the finished graph."""
         names = {cast("ops.Input", self.b.node(position).op).label for position in self.no_numbers}
         places = {position for name, position in graph.inputs.items() if name in names}
-        for node in graph.nodes:
-            if places & set(node.operands):
-                where = f" at {node.span}" if node.span.file else ""
-                raise UnsupportedOperator(f"a constant that is not a number{where} has no meaning over the reals")
+        reached = set(places)
+        where = ""
+        for position, node in enumerate(graph.nodes):
+            if reached & set(node.operands):
+                reached.add(position)
+                where = where or (f" at {node.span}" if node.span.file else "")
         if places:
-            raise UnsupportedOperator("a result that is not a number has no meaning over the reals")
+            raise UnsupportedOperator(f"a constant that is not a number{where} has no meaning over the reals")
 
     def step(self) -> None:
         """Count an instruction; raises RewrightError where a module is too long when it is written out."""

@@ -156,7 +156,7 @@ def _instruction(name: str, rest: str, frames: Frames) -> Instruction:
     close = _matching(rest, opcode.end() - 1)
     inner, after = rest[opcode.end() : close], rest[close + 1 :]
     attributes: dict[str, Any] = {"called": ()}
-    for part in split(after):
+    for part in _attributes(after):
         key, _, value = part.partition("=")
         reader = _READERS.get(key.strip())
         if reader is not None:
@@ -172,6 +172,19 @@ def _instruction(name: str, rest: str, frames: Frames) -> Instruction:
         operands = tuple(_operand(part) for part in split(inner))
     span, label = _metadata(after, frames)
     return Instruction(name, opcode["opcode"], shape, operands, attributes, span, label)
+
+
+def _attributes(text: str) -> Iterator[str]:
+    """Attributes one by one; a list of devices that belongs to a mesh stays with it."""
+    waiting = ""
+    for part in split(text):
+        if part.startswith("replica_groups=mesh[") and "{" not in part:
+            waiting = part
+        else:
+            yield f"{waiting}, {part}" if waiting else part
+            waiting = ""
+    if waiting:
+        yield waiting
 
 
 def _operand(text: str) -> str:

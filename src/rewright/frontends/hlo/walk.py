@@ -189,7 +189,8 @@ def _called(i: Instruction, place: int) -> str:
 def _located_text(i: Instruction, error: RewrightError) -> str:
     text = str(error)
     where = f" at {i.span}" if i.span.file else ""
-    return text if text.startswith("instruction ") else f"instruction {i.name:.60} {i.opcode}{where}: {text}"
+    line = text if text.startswith("instruction ") else f"instruction {i.name:.60} {i.opcode:.60}{where}: {text}"
+    return " ".join(line.split())  # names of damaged modules hold anything
 
 
 _SPECIAL: dict[str, Callable[[Walk, Instruction, Sequence[Value]], Value]] = {
