@@ -53,7 +53,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) --editable '.[torch,zoo,env,dev,docs]'
+	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs]'
 	@touch $@
 
 demo: $(VENV)/.run

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rewright.equiv import equiv as equiv
+    from rewright.frontends.capture import capture as capture
+    from rewright.frontends.capture import capture_ranks as capture_ranks
     from rewright.frontends.files import load as load
     from rewright.frontends.files import save as save
     from rewright.frontends.ranks import ranks as ranks
-    from rewright.frontends.torch import capture as capture
-    from rewright.frontends.torch import capture_ranks as capture_ranks
     from rewright.optimize.api import optimize as optimize
     from rewright.refine import refine as refine
 
@@ -23,8 +23,8 @@ __version__ = "0.1.0"
 __all__ = ["capture", "capture_ranks", "equiv", "load", "optimize", "ranks", "refine", "save"]
 
 _HOMES = {
-    "capture": "rewright.frontends.torch",
-    "capture_ranks": "rewright.frontends.torch",
+    "capture": "rewright.frontends.capture",
+    "capture_ranks": "rewright.frontends.capture",
     "equiv": "rewright.equiv",
     "load": "rewright.frontends.files",
     "optimize": "rewright.optimize",

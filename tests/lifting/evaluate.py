@@ -54,7 +54,7 @@ def _integer_power(base: Array, exponent: Array) -> Array:
 _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
-    "divide": lambda x, y: np.trunc(x / y),
+    "divide_integer": lambda x, y: np.trunc(x / y),
     "remainder": np.fmod,
     "power": np.power,
     "integer_power": _integer_power,
@@ -65,6 +65,9 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "and": lambda x, y: x.astype(np.int64) & y.astype(np.int64),
     "or": lambda x, y: x.astype(np.int64) | y.astype(np.int64),
     "xor": lambda x, y: x.astype(np.int64) ^ y.astype(np.int64),
+    "bitwise_and": lambda x, y: x.astype(np.int64) & y.astype(np.int64),
+    "bitwise_or": lambda x, y: x.astype(np.int64) | y.astype(np.int64),
+    "bitwise_xor": lambda x, y: x.astype(np.int64) ^ y.astype(np.int64),
     "where": lambda test, x: np.where(test != 0, x, 0.0),
     "where_not": lambda test, x: np.where(test == 0, x, 0.0),
 }

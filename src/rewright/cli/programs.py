@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rewright.cli.progress import Progress
 from rewright.cli.userfile import find_function, is_function_name, user_code
@@ -63,10 +64,11 @@ class Source:
 
     def _checked(self, program: RankProgram, text: str) -> RankProgram:
         """The program, whose mesh must be the one that was given."""
-        if self.mesh is not None and not program.inputs and len(program.mesh.axes) == 1:
-            from rewright.frontends.ranks import ranks
+        own = {name.split(".")[0] for name, _ in program.mesh.axes}
+        if self.mesh is not None and (own <= {"replica", "partition"} or (not program.inputs and len(own) == 1)):
+            from rewright.frontends.ranks import on_mesh
 
-            return ranks(program.graphs, self.mesh)  # captured without a mesh: the axes are the user's to name
+            return on_mesh(program, self.mesh)  # captured without a mesh: the axes are the user's to name
         if self.mesh is not None and program.mesh != Mesh.of(self.mesh):
             axes = ",".join(f"{name}={size}" for name, size in program.mesh.axes)
             raise RewrightError(f"{text} holds the programs of the mesh {axes}; leave --mesh out")
@@ -87,13 +89,12 @@ class Source:
 
     def _capture(self, text: str) -> Graph:
         function = find_function(text)
-        frontend = _torch_frontend()
-        from rewright.frontends.torch.world import without_network
-
         with self.progress.phase("capture", f"capturing {text}"), user_code(function.path, "capturing"):
-            with without_network():
+            from rewright.frontends.capture import capture
+
+            with _without_network():
                 module, args, kwargs = function()
-            return frontend.capture(module, args, kwargs, backward=self.backward, dynamic=self.symbols)
+            return capture(module, args, kwargs, backward=self.backward, dynamic=self.symbols)
 
     def _capture_ranks(self, text: str) -> RankProgram:
         if self.mesh is None:
@@ -103,16 +104,25 @@ class Source:
             self.progress.phase("capture", f"capturing {text} on {self.mesh}"),
             user_code(function.path, "capturing"),
         ):
-            capture_ranks = _torch_frontend().capture_ranks
-            return capture_ranks(function, mesh=self.mesh, backward=self.backward, dynamic=self.symbols, jobs=self.jobs)
+            from rewright.frontends.capture import capture_ranks, framework_of
+
+            return capture_ranks(
+                function,
+                mesh=self.mesh,
+                backward=self.backward,
+                dynamic=self.symbols,
+                jobs=self.jobs,
+                framework=framework_of(function.function, ()),
+            )
 
 
-def _torch_frontend() -> Any:
-    try:
-        import rewright.frontends.torch as frontend
-    except ModuleNotFoundError as error:
-        raise RewrightError(f"capture needs the package {error.name}; pip install 'rewright[torch]'") from None
-    return frontend
+def _without_network() -> AbstractContextManager[None]:
+    """While a torch program is built, nothing of it talks to others; without torch there is nothing to keep quiet."""
+    if "torch" not in sys.modules:
+        return nullcontext()
+    from rewright.frontends.torch.world import without_network
+
+    return without_network()
 
 
 def check_target(path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.placement import Mesh, RankProgram
+from rewright.ir.placement import Mesh, Placement, RankProgram, print_placement
 
 
 def ranks(graphs: Sequence[Graph], mesh: Mapping[str, int]) -> RankProgram:
@@ -22,3 +22,42 @@ def ranks(graphs: Sequence[Graph], mesh: Mapping[str, int]) -> RankProgram:
             f"{len(graphs)} rank graphs for a mesh {axes} of {named.size} ranks; give one graph per rank"
         )
     return RankProgram(tuple(graphs), named, {}, {})
+
+
+def on_mesh(program: RankProgram, mesh: Mapping[str, int]) -> RankProgram:
+    """The same program with its ranks on another mesh of as many; placements keep what they say of each rank.
+
+    Raises RewrightError where the number of ranks is another one, or where axes are joined that shardings tell apart.
+    """
+    named = Mesh.of(mesh)
+    if named.size != program.mesh.size:
+        raise RewrightError(f"a mesh of {named.size} ranks for the programs of {program.mesh.size}; name as many")
+    if not _ends(program.mesh) <= _ends(named):
+        axes = "x".join(str(size) for _, size in program.mesh.axes)
+        raise RewrightError(f"the shardings of the program are over a mesh of {axes}; name a mesh with such axes")
+    if any(placement.partial for table in (program.inputs, program.outputs) for placement in table.values()):
+        raise RewrightError("addends over the axes of one mesh are not those of another; leave the mesh out")
+    inputs, outputs = (
+        {name: _on_mesh(placement, named) for name, placement in table.items()}
+        for table in (program.inputs, program.outputs)
+    )
+    return RankProgram(program.graphs, named, inputs, outputs, program.notes)
+
+
+def _on_mesh(placement: Placement, mesh: Mesh) -> Placement:
+    printed: list[str] = []
+    for name, _ in mesh.axes:
+        held = [placement.runs[rank] for rank in mesh.group(0, (name,))]
+        axes = [axis for axis in range(len(held[0])) if any(runs[axis] != held[0][axis] for runs in held)]
+        printed.append(print_placement("shard", axes[0]) if axes else print_placement("replicate", 0))
+    return Placement(placement.runs, tuple(printed), placement.partial, placement.reduction)
+
+
+def _ends(mesh: Mesh) -> set[int]:
+    """How far apart ranks along its axes are, and the number of ranks."""
+    found = {1}
+    total = 1
+    for _, size in reversed(mesh.axes):
+        total *= size
+        found.add(total)
+    return found

@@ -19,6 +19,9 @@ class DType(Enum):
     I32 = "i32"
     I16 = "i16"
     I8 = "i8"
+    U64 = "ui64"
+    U32 = "ui32"
+    U16 = "ui16"
     U8 = "ui8"
     BOOL = "i1"
 
@@ -34,8 +37,14 @@ class DType(Enum):
         """Whether values are integers; booleans are not."""
         return not self.is_float and self is not DType.BOOL
 
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether values are integers that are never negative."""
+        return self in _UNSIGNED
+
 
 _FLOATS = frozenset({DType.F64, DType.F32, DType.BF16, DType.F16})
+_UNSIGNED = frozenset({DType.U64, DType.U32, DType.U16, DType.U8})
 
 
 @dataclass(frozen=True, slots=True)

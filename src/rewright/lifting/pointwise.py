@@ -19,6 +19,7 @@ from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, View
 
 MINUS_ONE = Fraction(-1)
+_Scaled = tuple[Fraction, Operand]
 Transfer = Callable[[Algebra, Operator, Sequence[View], Sequence[TensorType]], View]
 
 
@@ -34,6 +35,37 @@ def function(algebra: Algebra, name: str, views: Sequence[View]) -> View:
     """An operator without a law of its own: the same scalar function on both sides."""
     term, access = algebra.terms.apply(name, [algebra.operand(v) for v in views])
     return View(views[0].dims, (Addend(ONE, term, access),))
+
+
+def _of_integers(algebra: Algebra, name: str, views: Sequence[View]) -> View:
+    """A function that is defined on integers only: its operands are sums of integers by their form.
+
+    A leading coefficient is kept outside of a sum, ``24 * (a + b / 24)``; here it stays inside.
+    """
+    terms = algebra.terms
+    operands: list[Operand] = []
+    for view in views:
+        addend = algebra.closed(view)
+        items = _flat(algebra, addend.coefficient, (addend.term, addend.access))
+        if addend.coefficient.denominator == 1 and len(items) > 1 and all(c.denominator == 1 for c, _ in items):
+            operands.append(terms.make(("add", tuple(c for c, _ in items)), [operand for _, operand in items]))
+        else:
+            operands.append(algebra.operand(view))
+    term, access = terms.apply(name, operands)
+    return View(views[0].dims, (Addend(ONE, term, access),))
+
+
+def _flat(algebra: Algebra, coefficient: Fraction, operand: Operand, outermost: bool = True) -> list[_Scaled]:
+    """The addends of a sum; those that are sums with fractions in them are taken apart too."""
+    terms = algebra.terms
+    term, access = operand
+    whole = terms.label(term)[0] != "add" or all(c.denominator == 1 for c in terms.coefficients(term))
+    if whole and not outermost:
+        return [(coefficient, operand)]
+    found: list[_Scaled] = []
+    for c, inner in terms.expand(term, access):
+        found += [(c * coefficient, inner)] if inner == operand else _flat(algebra, c * coefficient, inner, False)
+    return found
 
 
 def _add(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -54,7 +86,7 @@ def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
 
 def _divide(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if not types[0].dtype.is_float:
-        return function(algebra, op.name, views)
+        return _of_integers(algebra, "divide_integer", views)
     return multiply(algebra, views[0], reciprocal(algebra, views[1]))
 
 
@@ -212,7 +244,7 @@ def _indicator(algebra: Algebra, like: View, value: Operand, region: Region) -> 
 
 def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if types[0].dtype is not DType.BOOL:
-        return function(algebra, op.name, views)
+        return _of_integers(algebra, f"bitwise_{op.name}", views)
     absorbing = 0 if isinstance(op, ops.And) else 1
     for view, other in (tuple(views), tuple(views)[::-1]):
         number = algebra.as_constant(view)
@@ -225,6 +257,16 @@ def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
         return _indicator(algebra, views[0], left[0], regions.intersect(left[1], right[1]))
     outside = regions.intersect(regions.complement(left[1]), regions.complement(right[1]))
     return _indicator(algebra, views[0], left[0], regions.complement(outside))
+
+
+def _exclusive(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    if types[0].dtype is DType.BOOL:
+        return function(algebra, op.name, views)
+    return _of_integers(algebra, f"bitwise_{op.name}", views)
+
+
+def _remainder(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return (function if types[0].dtype.is_float else _of_integers)(algebra, op.name, views)
 
 
 def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -296,6 +338,8 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Not: _not,
     ops.And: _logical,
     ops.Or: _logical,
+    ops.Xor: _exclusive,
+    ops.Remainder: _remainder,
     ops.Select: _select,
     ops.Clamp: _clamp,
     ops.Abs: _absolute,

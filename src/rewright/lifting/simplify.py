@@ -175,6 +175,13 @@ def _affine(terms: Terms, index: Addend) -> tuple[int, int, Operand | None]:
     total = terms.add(rest)
     if total is None:
         return int(constant), 0, None
+    if constant.denominator == 1 and _has_fractions(terms, total.term):
+        # Seven times a term with sevenths in it: the seven stays inside, so that what is looked up with is whole.
+        return int(constant), 1, terms.freeze(total)
     if constant.denominator == 1 and total.coefficient.denominator == 1:
         return int(constant), int(total.coefficient), (total.term, total.access)
     return 0, 1, terms.freeze(index)
+
+
+def _has_fractions(terms: Terms, term: int) -> bool:
+    return terms.label(term)[0] == "add" and any(c.denominator != 1 for c in terms.coefficients(term))

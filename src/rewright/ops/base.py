@@ -29,6 +29,9 @@ _INTEGERS: dict[DType, type[np.generic]] = {
     DType.I32: np.int32,
     DType.I16: np.int16,
     DType.I8: np.int8,
+    DType.U64: np.uint64,
+    DType.U32: np.uint32,
+    DType.U16: np.uint16,
     DType.U8: np.uint8,
     DType.BOOL: np.bool_,
 }
@@ -120,7 +123,7 @@ def identity_value(kind: str, dtype: DType) -> float | int | bool:
         low, high = (float("-inf"), float("inf")) if dtype.is_float else integer_limits(dtype)
         return low if kind == "maximum" else high
     if kind == "and":
-        return True if dtype is DType.BOOL else -1 if dtype is not DType.U8 else 255
+        return True if dtype is DType.BOOL else integer_limits(dtype)[1] if dtype.is_unsigned else -1
     if kind == "or":
         return False if dtype is DType.BOOL else 0
     one_or_zero = 1 if kind == "product" else 0

@@ -82,6 +82,9 @@ _DTYPES = {
     "int32": DType.I32,
     "int16": DType.I16,
     "int8": DType.I8,
+    "uint64": DType.U64,
+    "uint32": DType.U32,
+    "uint16": DType.U16,
     "uint8": DType.U8,
     "bool": DType.BOOL,
 }

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Domain, Elementwise
@@ -187,6 +188,11 @@ class Not(Unary):
     name: ClassVar[str] = "not"
     domain: ClassVar[Domain] = "logical"
     ufunc: ClassVar[np.ufunc] = np.invert
+
+    def check_domain(self, dtype: DType) -> None:
+        super(Not, self).check_domain(dtype)
+        if dtype.is_unsigned and dtype is not DType.U8:
+            raise TypeMismatch(f"not is not defined on {dtype.value}; subtract from its largest value")
 
     def function(self, dtype: DType) -> str:
         return "not_unsigned" if dtype is DType.U8 else "not"

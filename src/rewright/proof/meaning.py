@@ -82,6 +82,10 @@ class Reading(Denoter):
         return super()._denote(position, index) if reader is None else reader(index)
 
 
+BITWISE = "bitwise_"
+"""Before the names of functions of the bits of integers, which have the names of functions of truth values."""
+
+
 class Meaning:
     """Elements of claimed tensors; a term without a definition is a free tensor of which only its name is known.
 
@@ -290,6 +294,8 @@ class Meaning:
             return self._denoter.choose(first, lambda: chosen, lambda: other)
         if name in ("not", "and", "or", "xor"):
             return self._denoter.logical(name, tuple(arguments))
+        if name.startswith(BITWISE):
+            return self._denoter.opaque(name.removeprefix(BITWISE), tuple(arguments), True)
         real = not all(isinstance(value, Polynomial) and value.integer for value in arguments)
         while len(arguments) > 2 and name in ("multiply", "maximum", "minimum"):
             arguments = [self._denoter.apply(name, (arguments[0], arguments[1]), real), *arguments[2:]]

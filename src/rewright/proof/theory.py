@@ -17,7 +17,8 @@ from rewright.proof.programs import Subject
 
 _INTEGER_FUNCTIONS = frozenset(
     {"identity", "multiply", "maximum", "minimum", "abs", "negate", "sign", "where", "where_not", "divide", "remainder"}
-    | {"and", "or", "xor", "not", "integer_power", "power_integer"}
+    | {"and", "or", "xor", "not", "integer_power", "power_integer", "divide_integer"}
+    | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 )
 _ALWAYS = frozenset({"number", "index", "size"})
 _TRUTHS = frozenset({"greater", "greater_or_equal", "equal", "not_equal", "is_finite"})
@@ -129,7 +130,8 @@ def _is_integer(definition: Definition, known: Sequence[bool], inputs: frozenset
         return all(known) and all(c == int(c) for c in cast("tuple[int, ...]", definition.data[0]))
     if kind == "apply":
         name = str(definition.data[0])
-        return name in _TRUTHS or (name.startswith("convert to i") or (name in _INTEGER_FUNCTIONS and all(known)))
+        converted = name.startswith(("convert to i", "convert to ui"))
+        return name in _TRUTHS or converted or (name in _INTEGER_FUNCTIONS and all(known))
     if kind == "guard":
         return known[1]
     if kind == "opaque":

@@ -10,7 +10,7 @@ import pytest
 from rewright import ops
 from rewright.frontends.files import load
 from rewright.frontends.hlo import read_proto, read_text
-from rewright.frontends.hlo.module import iota_groups
+from rewright.frontends.hlo.devices import iota_groups
 from rewright.frontends.hlo.text import parse
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
@@ -182,7 +182,7 @@ def test_groups_in_short_form() -> None:
         (module("  ROOT r = f32[2] negate(y)"), "reads 'y', which does not exist"),
         (module("  x = f32[2] parameter(1)\n  ROOT r = f32[2] negate(x)"), "not numbered from 0"),
         (module("  a = f32[2] negate(b)\n  ROOT b = f32[2] negate(a)"), "in a circle"),
-        (module("  x = u32[2] parameter(0)\n  ROOT r = u32[2] negate(x)"), "tensors of u32 are not supported"),
+        (module("  x = c64[2] parameter(0)\n  ROOT r = c64[2] negate(x)"), "tensors of c64 are not supported"),
         (module("  x = f32[<=2] parameter(0)\n  ROOT r = f32[2] negate(x)"), "compile with fixed sizes"),
         (module("  x = f32[2] parameter(0)\n  ROOT r = f32[3] negate(x)"), "the module says 3xf32"),
         (module("  x = f32[2] parameter(0)\n  ROOT r = f32[2] cholesky(x)"), "instruction r cholesky"),

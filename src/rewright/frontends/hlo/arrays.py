@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewright import ops
-from rewright.frontends.hlo.context import Context, Value
+from rewright.frontends.hlo import bits
+from rewright.frontends.hlo.bounds import clamped, counts_from_end, dropped, inside
+from rewright.frontends.hlo.context import IN_RANGE, Context
 from rewright.frontends.hlo.module import Computation, Instruction
+from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.base import ReductionKind
+from rewright.ops.base import ReductionKind, integer_limits
 from rewright.ops.elementwise import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.scatter import ScatterKind
@@ -71,30 +74,72 @@ def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         name = _ON_BOOLEANS.get(name, name)
     if name == "select" and c.b.type(operands[0]).rank == 0:
         operands = [rb.broadcast(c.b, operands[0], c.b.type(operands[1]).shape), *operands[1:]]
+    if name == "select":
+        return _select(c, operands)
+    dtype = c.b.type(operands[0]).dtype if operands else DType.BOOL
+    if name == "not" and dtype.is_unsigned:
+        return rb.subtract(c.b, rb.splat_like(c.b, integer_limits(dtype)[1], operands[0]), operands[0])
+    if name in ("add", "subtract") and dtype is DType.U32 and c.wraps:
+        return bits.wrapped(c, _ELEMENTWISE[name], operands)
     return c.b.add(_ELEMENTWISE[name], *operands)
 
 
-@_register("cbrt", "tan", "atan2", "popcnt", "shift-left", "shift-right-logical", "shift-right-arithmetic")
+def _select(c: Context, operands: Sequence[int]) -> int:
+    """Where one side is no number the other is taken: programs mark so what must not happen, such as a bad index."""
+    for here, other in ((1, 2), (2, 1)):
+        if c.is_no_number(operands[here]) and not c.is_no_number(operands[other]):
+            c.assume("no result is not a number: where a program would choose one, its condition does not hold")
+            return operands[other]
+    if counts_from_end(c, *operands):
+        return operands[2]
+    return c.b.add(ops.Select(), *operands)
+
+
+@_register("cbrt")
+def _cube_root(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    (x,) = operands
+    root = c.b.add(ops.Power(), c.b.add(ops.Abs(), x), rb.splat_like(c.b, 1 / 3, x))
+    return rb.multiply(c.b, c.b.add(ops.Sign(), x), root)
+
+
+@_register("tan")
+def _tangent(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    return rb.divide(c.b, c.b.add(ops.Sine(), *operands), c.b.add(ops.Cosine(), *operands))
+
+
+@_register("round-nearest-afz")
+def _round_half_up(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    (x,) = operands
+    return rb.multiply(c.b, c.b.add(ops.Sign(), x), c.b.add(ops.Floor(), rb.shifted(c.b, c.b.add(ops.Abs(), x), 0.5)))
+
+
+@_register("atan2", "popcnt", "count-leading-zeros")
 def _without(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     raise UnsupportedOperator("the IR has no such function of numbers; rewrite it with others")
 
 
-@_register(
-    "bitcast-convert", "rng", "rng-bit-generator", "rng-get-and-update-state", "fft", "triangular-solve", "cholesky"
-)
+@_register("rng", "rng-bit-generator", "rng-get-and-update-state", "fft", "triangular-solve", "cholesky")
 def _meaningless(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     raise UnsupportedOperator("it has no meaning over the reals, or none that is written out; compute it outside")
 
 
-@_register("copy", "optimization-barrier", "copy-done")
+@_register("complex", "real", "imag")
+def _complex(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    raise UnsupportedOperator("complex numbers are not supported; compute with their parts")
+
+
+@_register("copy", "optimization-barrier", "copy-start", "copy-done", "reduce-precision", "domain")
 def _identity(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return operands[0]
 
 
 @_register("clamp")
 def _clamp(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    shape = c.b.type(operands[1]).shape
-    return c.b.add(ops.Clamp(), *(rb.broadcast(c.b, operand, shape) for operand in operands))
+    kind = c.b.type(operands[1])
+    low, x, high = (rb.broadcast(c.b, operand, kind.shape) for operand in operands)
+    if kind.dtype.is_integer:
+        return clamped(c, low, x, high)
+    return c.b.add(ops.Clamp(), low, x, high)
 
 
 @_register("compare")
@@ -116,7 +161,23 @@ def _reshape(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     kind, source = c.type(i), c.b.type(operands[0])
     if kind.dtype is not source.dtype:
         raise UnsupportedOperator("reading the bits of a tensor as another dtype has no meaning over the reals")
-    return rb.reshape(c.b, operands[0], kind.shape)
+    return rb.reshape(c.b, _without_places(c, operands[0], kind.shape), kind.shape)
+
+
+def _without_places(c: Context, x: int, shape: Shape) -> int:
+    """The operand without axes on which it is one place of a longer axis, where the reshape drops them.
+
+    It is a sum and not a reshape, so that the place of an element is told from a share of size one of another axis.
+    """
+    node = c.b.node(x)
+    if not isinstance(node.op, ops.Slice):
+        return x
+    whole = c.b.type(node.operands[0]).shape
+    places = [axis for axis, size in enumerate(node.type.shape) if size == 1 and whole[axis] != 1]
+    kept = [size for axis, size in enumerate(node.type.shape) if axis not in places]
+    if [size for size in kept if size != 1] != [size for size in shape if size != 1] or len(kept) != len(shape):
+        return x
+    return rb.reduce(c.b, "sum", x, places) if places and node.type.dtype is not DType.BOOL else x
 
 
 @_register("broadcast")
@@ -178,7 +239,9 @@ def _constant(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         return c.unknowns.make("constant", i.name, kind)
     values: tuple[float, ...] = given if given and kind.size() != 0 else (0,)
     if any(value != value for value in values):
-        raise UnsupportedOperator("a constant that is not a number has no meaning over the reals")
+        if len(values) in (1, kind.size()) and all(value != value for value in values):
+            return c.no_number(kind)
+        raise UnsupportedOperator("a constant with elements that are no numbers has no meaning over the reals")
     if len(values) not in (1, kind.size()):
         raise RewrightError(f"{len(values)} values for a constant of {kind}; print the module again")
     cast = tuple(rb.cast(value, kind.dtype) for value in values)
@@ -230,10 +293,13 @@ def _folds(computation: Computation) -> ReductionKind | None:
 
 @_register("reduce")
 def _reduce(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    if len(operands) != 2:
-        raise UnsupportedOperator("a reduction of several arrays at once; reduce them one by one")
     kind = reduction(c, i)
-    result = rb.reduce(c.b, kind, operands[0], i.integers("dimensions"))
+    axes = i.integers("dimensions")
+    source = c.b.type(operands[0])
+    if kind in ("and", "or") and all(source.shape[axis] == 1 for axis in axes):
+        result = rb.reshape(c.b, operands[0], [n for axis, n in enumerate(source.shape) if axis not in axes])
+    else:
+        result = rb.reduce(c.b, kind, operands[0], axes)
     return _with_start(c, kind, result, operands[1])
 
 
@@ -250,11 +316,10 @@ def _with_start(c: Context, kind: ReductionKind, result: int, start: int) -> int
 def _is_identity(kind: ReductionKind, value: float, dtype: DType) -> bool:
     if kind in ("maximum", "minimum"):
         lowest = {DType.F16: -65504.0, DType.BF16: -3.3895313892515355e38, DType.F32: -3.4028234663852886e38}
-        bounds = {DType.I8: 7, DType.I16: 15, DType.I32: 31, DType.I64: 63}
         sign = 1 if kind == "maximum" else -1
         if dtype.is_float:
             return sign * value == float("-inf") or sign * value == lowest.get(dtype)
-        return dtype in bounds and value == (-(2 ** bounds[dtype]) if sign == 1 else 2 ** bounds[dtype] - 1)
+        return dtype.is_integer and value == integer_limits(dtype)[0 if sign == 1 else 1]
     return value == {"sum": 0, "product": 1, "and": True, "or": False}[kind]
 
 
@@ -273,7 +338,6 @@ def _reduce_window(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 @_register("gather")
 def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    c.assume("gathers and scatters stay in range, where HLO would move or drop what does not")
     op = ops.Gather(
         i.integers("offset_dims"),
         i.integers("collapsed_slice_dims"),
@@ -283,14 +347,14 @@ def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integer("index_vector_dim"),
         i.integers("slice_sizes"),
     )
-    return c.b.add(op, *operands)
+    x, indices = operands
+    return c.b.add(op, x, inside(c, op, c.b.type(x).shape, indices))
 
 
 @_register("scatter")
 def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     if len(operands) != 3:
         raise UnsupportedOperator("a scatter into several arrays at once; scatter into them one by one")
-    c.assume("gathers and scatters stay in range, where HLO would move or drop what does not")
     op = ops.Scatter(
         _scatter_kind(c, i),
         i.integers("update_window_dims"),
@@ -300,7 +364,8 @@ def _scatter(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integers("scatter_dims_to_operand_dims"),
         i.integer("index_vector_dim"),
     )
-    return c.b.add(op, *operands)
+    x, indices, updates = operands
+    return c.b.add(op, x, *dropped(c, op, c.b.type(x).shape, indices, updates))
 
 
 def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
@@ -318,20 +383,48 @@ def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
 @_register("dynamic-slice")
 def _dynamic_slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     sizes = i.integers("dynamic_slice_sizes")
-    shape = c.b.type(operands[0]).shape
-    starts = [c.b.uniform(operand) for operand in operands[1:]]
-    if all(start is not None for start in starts) and len(starts) == len(sizes) == len(shape):
-        result = operands[0]
-        for axis, (start, size, whole) in enumerate(zip(starts, sizes, shape, strict=True)):
-            low = min(max(int(start or 0), 0), max(int(str(whole)) - size, 0))  # as HLO moves the block inside
-            result = rb.slice_axis(c.b, result, axis, low, low + size)
-        return result
-    return c.b.add(ops.DynamicSlice(sizes), *operands)
+    starts = _places(c, operands[0], sizes, operands[1:])
+    if starts is None:
+        c.assume(IN_RANGE)
+        return c.b.add(ops.DynamicSlice(sizes), *operands)
+    result = operands[0]
+    for axis, (low, size) in enumerate(zip(starts, sizes, strict=True)):
+        result = rb.slice_axis(c.b, result, axis, low, low + size)
+    return result
 
 
 @_register("dynamic-update-slice")
 def _dynamic_update_slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    return c.b.add(ops.DynamicUpdateSlice(), *operands)
+    sizes = [int(str(size)) for size in c.b.type(operands[1]).shape]
+    starts = _places(c, operands[0], sizes, operands[2:])
+    if starts is None:
+        c.assume(IN_RANGE)
+        return c.b.add(ops.DynamicUpdateSlice(), *operands)
+    return _replaced(c, operands[0], operands[1], list(zip(starts, sizes, strict=True)), 0)
+
+
+def _places(c: Context, x: int, sizes: Sequence[int], operands: Sequence[int]) -> list[int] | None:
+    """Where a block starts on every axis, moved inside as HLO does; None where that depends on data."""
+    shape = c.b.type(x).shape
+    starts = [c.b.uniform(operand) for operand in operands]
+    if len(starts) != len(sizes) or len(sizes) != len(shape) or any(start is None for start in starts):
+        return None
+    return [
+        min(max(int(start or 0), 0), max(int(str(whole)) - size, 0))
+        for start, size, whole in zip(starts, sizes, shape, strict=True)
+    ]
+
+
+def _replaced(c: Context, x: int, update: int, blocks: Sequence[tuple[int, int]], axis: int) -> int:
+    """The operand with a block of it replaced: what stands before, the block, and what stands after, axis by axis."""
+    if axis == len(blocks):
+        return update
+    start, size = blocks[axis]
+    whole = int(str(c.b.type(x).shape[axis]))
+    inner = _replaced(c, rb.slice_axis(c.b, x, axis, start, start + size), update, blocks, axis + 1)
+    before = [rb.slice_axis(c.b, x, axis, 0, start)] if start else []
+    after = [rb.slice_axis(c.b, x, axis, start + size, whole)] if start + size < whole else []
+    return rb.concatenate(c.b, [*before, inner, *after], axis)
 
 
 @_register("convolution")
@@ -347,16 +440,3 @@ def _convolution(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     found = c.b.add(op, data, kernel)
     back = sorted(range(len(labels[2])), key=lambda axis: labels[2][axis])
     return rb.convert(c.b, rb.transpose(c.b, found, back), c.type(i).dtype)
-
-
-def sort(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
-    """One array sorted by its values; raises UnsupportedOperator for other orders."""
-    names: Any = i.attributes.get("called", ())
-    computation = c.module.computation(names[0] if names else "")
-    root = next(x for x in computation.instructions if x.name == computation.root)
-    parameters = [parameter.name for parameter in computation.parameters()]
-    axes = i.integers("dimensions")
-    plain = root.opcode == "compare" and root.word("direction") in ("LT", "GT") and root.operands == tuple(parameters)
-    if len(operands) != 1 or not plain or len(axes) != 1:
-        raise UnsupportedOperator("a sort by keys or by an order of its own; sort one array by its values")
-    return c.b.add(ops.Sort(axes[0], root.word("direction") == "GT", "values"), operands[0])

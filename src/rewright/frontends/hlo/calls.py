@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from rewright import ops
+from rewright.frontends.hlo import ordering
 from rewright.frontends.hlo.context import Context, Value
 from rewright.frontends.hlo.module import Instruction
 from rewright.ir.errors import RewrightError, UnsupportedOperator
@@ -32,17 +33,14 @@ def _aws_rms_norm(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 def _top_k(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
     """The largest elements of the last axis and their places."""
-    if not i.shape.parts:
-        raise UnsupportedOperator("it gives no pair of values and places")
-    size = i.shape.parts[0].sizes[-1]
-    values, places = (c.b.add(ops.TopK(size, which), operands[0]) for which in ("values", "indices"))
-    return values, rb.convert(c.b, places, i.shape.parts[1].type().dtype)
+    return ordering.top_k(c, i, operands)
 
 
 TABLE: dict[str, Function] = {
     "AwsNeuronTransferWithStaticRing": _identity,
     "AwsNeuronRmsNorm": _aws_rms_norm,
     "Sharding": _identity,
+    "xla.sdy.FuncResultSharding": _identity,
     "SPMDFullToShardShape": _identity,
     "SPMDShardToFullShape": _identity,
     "annotate_device_placement": _identity,
@@ -59,9 +57,10 @@ def custom_call(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
         if not operands:
             raise RewrightError(f"the custom call {target:.60} has no operands; print the module again")
         return function(c, i, operands)
-    if i.shape.parts or i.attributes.get("called") or re.search(r"host|callback|send|recv|coll|rng|rand", target, re.I):
+    if i.attributes.get("called") or re.search(r"host|callback|send|recv|coll|rng|rand", target, re.I):
         raise UnsupportedOperator(f"the custom call {target:.60} has no definition here; write what it computes")
     c.assume(f"the custom call {target:.60} is a function of its operands and of nothing else")
-    kind = c.type(i)
+    kinds = tuple(part.type() for part in i.shape.parts) or (c.type(i),)
     attributes = (("backend_config", i.word("backend_config")),)
-    return c.b.add(ops.CustomCall(target, attributes, (kind,), 0), *operands)
+    found = [c.b.add(ops.CustomCall(target, attributes, kinds, place), *operands) for place in range(len(kinds))]
+    return tuple(found) if i.shape.parts else found[0]

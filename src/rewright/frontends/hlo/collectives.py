@@ -10,7 +10,6 @@ from rewright.frontends.hlo.arrays import reduction
 from rewright.frontends.hlo.context import Context
 from rewright.frontends.hlo.module import Instruction
 from rewright.ir.errors import RewrightError, UnsupportedOperator
-from rewright.ir.types import DType, TensorType
 from rewright.ops.reference import building as rb
 
 Function = Callable[[Context, Instruction, int], int]
@@ -88,6 +87,19 @@ def _all_to_all(c: Context, i: Instruction, operand: int) -> int:
     return operand if len(group) == 1 else c.b.add(ops.AllToAll(axes[0], axes[0], (group,)), operand)
 
 
+def exchange(c: Context, i: Instruction, operands: Sequence[int]) -> tuple[int, ...]:
+    """``all-to-all`` of a tuple: part k goes to member k, and part k of the result is what member k sent."""
+    group = members(c, i)
+    if len(operands) != len(group):
+        raise RewrightError(f"{i.name:.60} sends {len(operands)} arrays to {len(group)} devices; print it again")
+    shape = c.b.type(operands[0]).shape
+    joined = rb.concatenate(c.b, [rb.reshape(c.b, operand, (1, *shape)) for operand in operands], 0)
+    moved = joined if len(group) == 1 else c.b.add(ops.AllToAll(0, 0, (group,)), joined)
+    return tuple(
+        rb.reshape(c.b, rb.slice_axis(c.b, moved, 0, place, place + 1), shape) for place in range(len(operands))
+    )
+
+
 @_register("collective-permute", "collective-permute-start")
 def _permute(c: Context, i: Instruction, operand: int) -> int:
     given: Any = i.attributes.get("source_target_pairs") or ()
@@ -112,5 +124,4 @@ def _broadcast(c: Context, i: Instruction, operand: int) -> int:
 def identity(c: Context, i: Instruction) -> int:
     """``partition-id`` and ``replica-id``: numbers of the device."""
     number = c.partition if i.opcode == "partition-id" else c.replica
-    kind = TensorType((), DType.I32) if i.shape.element == "u32" else c.type(i)
-    return rb.splat(c.b, number, (), kind.dtype)
+    return rb.splat(c.b, number, (), c.type(i).dtype)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from rewright.frontends.hlo.sharding import Sharding
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.types import DType, SourceSpan, TensorType
 
@@ -20,6 +21,9 @@ DTYPES = {
     "s32": DType.I32,
     "s64": DType.I64,
     "u8": DType.U8,
+    "u16": DType.U16,
+    "u32": DType.U32,
+    "u64": DType.U64,
     "f16": DType.F16,
     "bf16": DType.BF16,
     "f32": DType.F32,
@@ -95,6 +99,10 @@ class Computation:
             raise RewrightError(f"the parameters of {self.name} are not numbered from 0; print the module again")
         return [found[number] for number in range(len(found))]
 
+    def result(self) -> Instruction:
+        """The instruction whose value the computation gives."""
+        return next(instruction for instruction in self.instructions if instruction.name == self.root)
+
 
 @dataclass(frozen=True)
 class Module:
@@ -105,6 +113,9 @@ class Module:
     entry: str
     replicas: int | None = None
     partitions: int | None = None
+    shardings: tuple[Sharding, ...] | None = None
+    """Of the parameters, where the module says that it was partitioned by them."""
+    result_sharding: Sharding | None = None
 
     def computation(self, name: str) -> Computation:
         """A computation by name; raises RewrightError for one that does not exist."""
@@ -142,25 +153,3 @@ def ordered(name: str, instructions: Sequence[Instruction], root: str) -> Comput
                 state[at] = 1
                 stack.extend(waiting)
     return Computation(name, tuple(done.values()), root)
-
-
-def iota_groups(counts: Sequence[int], sizes: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Replica groups in short form ``[groups,members]<=[sizes]T(order)``; raises RewrightError where sizes do not fit.
-
-    The numbers 0, 1, .. in row-major order of ``sizes`` are transposed by ``order`` and cut into equal groups.
-    """
-    total = 1
-    for size in sizes:
-        total *= size
-    groups, members = (counts[0], counts[1]) if len(counts) == 2 else (1, counts[0] if counts else 0)
-    if not 0 < total <= 1 << 16 or groups * members != total or sorted(order) != list(range(len(sizes))):
-        raise RewrightError(f"replica groups {list(counts)}<={list(sizes)} do not fit; print the module again")
-    strides = [0] * len(sizes)
-    step = 1
-    for axis in reversed(range(len(sizes))):
-        strides[axis] = step
-        step *= sizes[axis]
-    flat = [0]
-    for axis in order:
-        flat = [base + strides[axis] * place for base in flat for place in range(sizes[axis])]
-    return tuple(tuple(flat[start : start + members]) for start in range(0, total, members))

@@ -6,7 +6,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, iota_groups, ordered
+from rewright.frontends.hlo.devices import iota_groups, mesh_of_message, part_of_message
+from rewright.frontends.hlo.frames import Frame, Frames, is_backward
+from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, ordered
+from rewright.frontends.hlo.sharding import of_message
 from rewright.frontends.hlo.wire import Message
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import SourceSpan
@@ -23,9 +26,10 @@ _LITERALS: dict[str, tuple[int, str]] = {
     "f16": (11, "e"),
     "bf16": (13, "H"),
     "f32": (8, "f"),
+    "u16": (16, "H"),
     "f64": (9, "d"),
 }
-_INTEGERS = {"pred": 2, "s32": 4, "s64": 5}
+_INTEGERS = {"pred": 2, "s32": 4, "s64": 5, "u32": 6, "u64": 7}
 """Fields of LiteralProto by element type: blobs and packed numbers of fixed width, and packed varints."""
 
 
@@ -35,18 +39,53 @@ def parse(data: bytes) -> Module:
     names = {entry.integer(5): entry.text(1) for entry in message.messages(3)}
     if not names or len(set(names.values())) != len(names):
         raise RewrightError("the module has no computations with names of their own; write it as HloModuleProto")
-    computations = {names[entry.integer(5)]: _computation(entry, names) for entry in message.messages(3)}
+    frames = _frames(message.message(17))
+    computations = {names[entry.integer(5)]: _computation(entry, names, frames) for entry in message.messages(3)}
     entry = names.get(message.integer(6)) or message.text(2)
-    return Module(message.text(1), computations, entry)
+    replicas, partitions = _counts(message)
+    shardings = tuple(map(of_message, message.messages(14))) if message.first(12) is not None else None
+    result = of_message(message.message(12)) if message.first(12) is not None else None
+    return Module(message.text(1), computations, entry, replicas, partitions, shardings, result)
 
 
-def _computation(message: Message, names: dict[int, str]) -> Computation:
+def _counts(message: Message) -> tuple[int | None, int | None]:
+    """Replicas and partitions, where the module was compiled for a device assignment."""
+    if message.first(15) is None:
+        return None, None
+    assignment = message.message(15)
+    replicas, partitions = assignment.integer(1), assignment.integer(2)
+    return (replicas, partitions) if replicas > 0 and partitions > 0 else (None, None)
+
+
+def _frames(message: Message) -> Frames:
+    """The stack frame index; numbers count from one."""
+    strings = [message.texts(number) for number in (1, 2)]
+    places = [(m.integer(1), m.integer(2), m.integer(3)) for m in message.messages(3)]
+    calls = [(m.integer(1), m.integer(2)) for m in message.messages(4)]
+    found: dict[int, Frame] = {}
+    for number, (location, parent) in enumerate(calls, 1):
+        if 0 < location <= len(places):
+            file, function, line = places[location - 1]
+            texts = [
+                names[at - 1] if 0 < at <= len(names) else ""
+                for names, at in zip(strings, (file, function), strict=True)
+            ]
+            found[number] = Frame(texts[0], line_number(line), texts[1], parent)
+    return Frames(found)
+
+
+def line_number(value: int) -> int:
+    """A line as the file has it; lines out of range are not known."""
+    return value if 0 <= value < 1 << 31 else 0
+
+
+def _computation(message: Message, names: dict[int, str], frames: Frames) -> Computation:
     own = {entry.integer(35): entry.text(1) or f"instruction.{entry.integer(35)}" for entry in message.messages(2)}
-    instructions = [_instruction(entry, own, names) for entry in message.messages(2)]
+    instructions = [_instruction(entry, own, names, frames) for entry in message.messages(2)]
     return ordered(message.text(1), instructions, own.get(message.integer(6), ""))
 
 
-def _instruction(message: Message, own: dict[int, str], names: dict[int, str]) -> Instruction:
+def _instruction(message: Message, own: dict[int, str], names: dict[int, str], frames: Frames) -> Instruction:
     shape = _shape(message.message(3))
     name = own[message.integer(35)]
     try:
@@ -59,9 +98,15 @@ def _instruction(message: Message, own: dict[int, str], names: dict[int, str]) -
     opcode = message.text(2)
     if opcode == "constant":
         attributes["literal"] = _literal(message, shape)
-    metadata = message.message(7)
-    span = SourceSpan(metadata.text(3), max(metadata.integer(4), 0) % (1 << 31), module_path=metadata.text(2))
-    return Instruction(name, opcode, shape, operands, attributes, span, metadata.text(2))
+    label = message.message(7).text(2)
+    return Instruction(name, opcode, shape, operands, attributes, _span(message.message(7), frames), label)
+
+
+def _span(metadata: Message, frames: Frames) -> SourceSpan:
+    file, label = metadata.text(3), metadata.text(2)
+    if not file:
+        return frames.span(metadata.integer(15), label)
+    return SourceSpan(file, line_number(metadata.integer(4)), module_path=label, backward=is_backward(label))
 
 
 def _shape(message: Message, depth: int = 0) -> Shape:
@@ -101,10 +146,17 @@ def _groups(message: Message) -> tuple[tuple[int, ...], ...] | None:
     for devices in message.messages(87):
         groups += [group.integers(1) for group in devices.messages(1)]
         for short in devices.messages(2):
-            counts = (short.integer(1), short.integer(2))
-            order = short.integers(4) or tuple(range(len(short.integers(3))))
-            return iota_groups(counts, short.integers(3), order)
+            return _short_groups(short)
+    for short in message.messages(92):
+        return _short_groups(short)
+    for axes in message.messages(93):
+        return mesh_of_message(axes.message(1)).groups([part_of_message(part) for part in axes.messages(2)])
     return tuple(groups) if groups else None
+
+
+def _short_groups(short: Message) -> tuple[tuple[int, ...], ...]:
+    order = short.integers(4) or tuple(range(len(short.integers(3))))
+    return iota_groups((short.integer(1), short.integer(2)), short.integers(3), order)
 
 
 def _pairs(message: Message) -> tuple[tuple[int, int], ...] | None:
@@ -189,5 +241,6 @@ _ATTRIBUTES: dict[str, Callable[[Message], Any]] = {
     "use_global_device_ids": lambda m: bool(m.integer(71)),
     "is_stable": lambda m: bool(m.integer(60)),
     "index_vector_dim": _vector_axis,
+    "sharding": lambda m: of_message(m.message(40)) if m.first(40) is not None else None,
 }
 """By the name of an attribute in text, how it is read; None where it is absent."""

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from rewright import ops
 from rewright.frontends.aten.pruning import pruned
-from rewright.frontends.hlo import proto, text
+from rewright.frontends.hlo import bits, proto, text
 from rewright.frontends.hlo.context import Context, Value
-from rewright.frontends.hlo.module import Instruction, Module, Shape
+from rewright.frontends.hlo.folding import FoldingBuilder
+from rewright.frontends.hlo.module import Instruction, Module
+from rewright.frontends.hlo.module import Shape as ModuleShape
+from rewright.frontends.hlo.sharding import Sharding, factors, placement
 from rewright.frontends.hlo.walk import Walk
 from rewright.frontends.unknowns import Unknowns
+from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.placement import Mesh, RankProgram
+from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import NUMBERED
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 
 _MOST_DEVICES = 4096
 _PLAIN_NAME = re.compile(r"(?:Arg|arg|param|parameter)_?[0-9]*(?:[._][0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What is known of a module beside the module: names and global shapes of inputs and outputs, and the mesh."""
+
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    input_shapes: Sequence[Shape] = ()
+    output_shapes: Sequence[Shape] = ()
+    mesh: Mesh | None = None
 
 
 def read_text(source: str, devices: int | None = None) -> Graph | RankProgram:
@@ -34,34 +49,103 @@ def read_proto(data: bytes, devices: int | None = None) -> Graph | RankProgram:
     return lower(proto.parse(data), devices)
 
 
-def lower(module: Module, devices: int | None = None) -> Graph | RankProgram:
+def lower(module: Module, devices: int | None = None, interface: Interface | None = None) -> Graph | RankProgram:
     """The graph of a module for one device, or the programs of all its devices.
 
-    How many there are is stated by the module, else by ``devices``, else it is as many as its replica groups name.
-    Raises RewrightError for a module that is malformed, UnsupportedOperator.
+    How many there are is stated by the module, else by ``devices``, else it is as many as its replica groups name. A
+    module with shardings that the partitioner has not seen yet is one program on whole tensors: shardings say where its
+    parts are computed, and not what. Raises RewrightError for a module that is malformed, UnsupportedOperator.
     """
+    face = interface or Interface()
     try:
-        replicas, partitions = _counts(module, devices)
-        graphs = tuple(_lowered(module, replicas, partitions, d) for d in range(replicas * partitions))
+        replicas, partitions = (1, 1) if is_unpartitioned(module) else _counts(module, devices)
+        count = replicas * partitions
+        graphs = tuple(_lowered(module, replicas, partitions, d, face) for d in range(count))
     except RecursionError:
         raise RewrightError("the module is nested too deeply; print it again") from None
-    if len(graphs) == 1:
+    if len(graphs) == 1 and face.mesh is None:
         return graphs[0]
-    axes = {name: size for name, size in (("replica", replicas), ("partition", partitions)) if size > 1}
-    return RankProgram(graphs, Mesh.of(axes), {}, {})
+    mesh = face.mesh or _mesh(module, replicas, partitions)
+    if mesh.size != len(graphs):
+        raise RewrightError(
+            f"the module is for {len(graphs)} devices and the mesh has {mesh.size}; use every axis of the mesh"
+        )
+    return RankProgram(graphs, mesh, *_placements(module, mesh, graphs[0], face) if replicas == 1 else ({}, {}))
+
+
+def _mesh(module: Module, replicas: int, partitions: int) -> Mesh:
+    """Replicas and partitions; the latter along several axes where the shardings of parameters say so."""
+    sizes = factors([sharding for sharding in _shardings(module) if sharding.kind == "tiled"], partitions)
+    names = ["partition"] if len(sizes) == 1 else [f"partition.{axis}" for axis in range(len(sizes))]
+    axes = [("replica", replicas), *zip(names, sizes, strict=True)]
+    return Mesh(tuple((name, size) for name, size in axes if size > 1))
+
+
+def is_unpartitioned(module: Module) -> bool:
+    """Whether a module has shardings that the SPMD partitioner has yet to apply.
+
+    The partitioner notes the shardings of parameters in the module, and in the name of its entry.
+    """
+    if module.shardings is not None or "_spmd" in module.entry:
+        return False
+    entry = module.computation(module.entry).instructions
+    return any("sharding" in i.attributes or i.attributes.get("custom_call_target") == "Sharding" for i in entry)
+
+
+def _placements(
+    module: Module, mesh: Mesh, graph: Graph, face: Interface
+) -> tuple[dict[str, Placement], dict[str, Placement]]:
+    """How inputs and outputs are placed, as far as the module says."""
+    entry = module.computation(module.entry)
+    found: tuple[dict[str, Placement], dict[str, Placement]] = ({}, {})
+    parameters = entry.parameters()
+    own = [parameter.attributes.get("sharding") for parameter in parameters]
+    given = list(module.shardings) if module.shardings is not None else own
+    result = module.result_sharding or entry.result().attributes.get("sharding")
+    for names, shardings, shapes, table in (
+        (graph.inputs, given, face.input_shapes, found[0]),
+        (graph.outputs, result.leaves(len(graph.outputs)) if result else [], face.output_shapes, found[1]),
+    ):
+        if len(shardings) != len(names):
+            continue  # parameters that are tuples, or no shardings at all
+        for place, ((name, position), sharding) in enumerate(zip(names.items(), shardings, strict=True)):
+            if sharding is None or sharding.kind == "tuple":
+                continue
+            local = graph.nodes[position].type.shape
+            if sharding.tiles and len(sharding.tiles) != len(local):
+                raise RewrightError(f"the sharding of {name!r} has {len(sharding.tiles)} axes; print the module again")
+            placed = placement(sharding, shapes[place] if shapes else sharding.whole(local), mesh)
+            if placed is not None:
+                table[name] = placed
+    return found
 
 
 def _counts(module: Module, devices: int | None) -> tuple[int, int]:
     replicas, partitions = module.replicas, module.partitions
+    sharded = {len(s.devices) for s in _shardings(module) if s.kind == "tiled"}
+    if replicas is None and partitions is None and len(sharded) == 1:
+        return 1, _within(sharded.pop())
     if replicas is None and partitions is None:
         named = [n for entry in _instructions(module) for n in _named_devices(entry)]
         channel = any(entry.attributes.get("channel_id") is not None for entry in _instructions(module))
         count = devices or max(named, default=0) + 1
         replicas, partitions = (1, count) if channel else (count, 1)
     replicas, partitions = replicas or 1, partitions or 1
-    if not 0 < replicas * partitions <= _MOST_DEVICES:
-        raise RewrightError(f"the module is for {replicas * partitions} devices, and at most {_MOST_DEVICES} are read")
+    _within(replicas * partitions)
     return replicas, partitions
+
+
+def _within(count: int) -> int:
+    if not 0 < count <= _MOST_DEVICES:
+        raise RewrightError(f"the module is for {count} devices, and at most {_MOST_DEVICES} are read")
+    return count
+
+
+def _shardings(module: Module) -> list[Sharding]:
+    """Of the parameters, as far as the module says."""
+    entry = module.computation(module.entry)
+    given = module.shardings or [p.attributes.get("sharding") for p in entry.parameters()]
+    return [sharding for sharding in given if isinstance(sharding, Sharding)]
 
 
 def _instructions(module: Module) -> Iterator[Instruction]:
@@ -76,14 +160,16 @@ def _named_devices(instruction: Instruction) -> Iterator[int]:
             yield from cast("tuple[int, ...]", group)
 
 
-def _lowered(module: Module, replicas: int, partitions: int, device: int) -> Graph:
-    builder = SimplifyingBuilder(module.name)
+def _lowered(module: Module, replicas: int, partitions: int, device: int, face: Interface) -> Graph:
+    builder = FoldingBuilder(module.name)
     unknowns = Unknowns(builder)
-    context = Context(builder, module, unknowns, replicas, partitions, device)
+    context = Context(builder, module, unknowns, replicas, partitions, device, wraps=bits.wraps(module))
     walk = Walk(context)
     entry = module.computation(module.entry)
     parameters = entry.parameters()
-    names = _names(parameters)
+    names = face.inputs or _names(parameters)
+    if len(names) != len(parameters):
+        raise RewrightError(f"the module has {len(parameters)} parameters and {len(names)} names were given for them")
     arguments: list[Value] = []
     for parameter, name in zip(parameters, names, strict=True):
         builder.span = parameter.span
@@ -92,10 +178,15 @@ def _lowered(module: Module, replicas: int, partitions: int, device: int) -> Gra
     leaves = list(_leaves(result))
     if not leaves:
         raise RewrightError("the module returns no array; print the whole module")
-    for place, position in enumerate(leaves):
-        builder.output("output" if len(leaves) == 1 else f"output.{place}", position)
+    numbered = ["output"] if len(leaves) == 1 else [f"output.{place}" for place in range(len(leaves))]
+    outputs = face.outputs or numbered
+    if len(outputs) != len(leaves):
+        raise RewrightError(f"the module has {len(leaves)} results and {len(outputs)} names were given for them")
+    for name, position in zip(outputs, leaves, strict=True):
+        builder.output(name, position)
     graph = unknowns.noted(pruned(builder.build(), builder.superseded))
-    notes = {NUMBERED: "true"}
+    context.check_numbers(graph)
+    notes = {} if face.outputs else {NUMBERED: "true"}
     if context.assumptions:
         notes["assumptions"] = "; ".join(context.assumptions)
     return replace(graph, metadata=graph.metadata | notes)
@@ -103,11 +194,23 @@ def _lowered(module: Module, replicas: int, partitions: int, device: int) -> Gra
 
 def _names(parameters: list[Instruction]) -> list[str]:
     """What the source calls the parameters, where it does, else what the module calls them."""
-    labels = [p.label if p.label and _PLAIN_NAME.fullmatch(p.name) else p.name for p in parameters]
+    labels = [dotted(p.label) if p.label and _is_made_up(p) else p.name for p in parameters]
     return labels if len(set(labels)) == len(labels) else [p.name for p in parameters]
 
 
-def _input(builder: SimplifyingBuilder, name: str, shape: Shape) -> Value:
+def _is_made_up(parameter: Instruction) -> bool:
+    """Whether the name of a parameter is a number, or its label with what a name cannot have replaced."""
+    label = re.sub(r"\W", "_", parameter.label)
+    return _PLAIN_NAME.fullmatch(parameter.name) is not None or re.sub(r"\.[0-9]+$", "", parameter.name) == label
+
+
+def dotted(path: str) -> str:
+    """A path into nested arguments as JAX prints it, ``params['layers'][0].weight``, in dots."""
+    parts = re.split(r"\['([^']*)'\]|\[\\?[\"']?([^\]\"']*?)\\?[\"']?\]", path.replace("\\'", "'"))
+    return ".".join(part for part in (p.strip(".") for p in parts if p) if part)
+
+
+def _input(builder: SimplifyingBuilder, name: str, shape: ModuleShape) -> Value:
     if shape.element == "tuple":
         return tuple(_input(builder, f"{name}.{place}", part) for place, part in enumerate(shape.parts))
     return builder.input(name, ops.Input(name, shape.type()))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any
 
-from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, iota_groups, ordered
+from rewright.frontends.hlo.devices import iota_groups, mesh_groups
+from rewright.frontends.hlo.frames import Frame, Frames, is_backward
+from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, ordered
+from rewright.frontends.hlo.sharding import Sharding, of_text
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import SourceSpan
 
@@ -26,7 +31,9 @@ _DEEPEST = 50
 
 def parse(text: str) -> Module:
     """The module in a text; raises RewrightError with the line where it cannot be read."""
-    text = _TABLES.sub("", _COMMENT.sub(" ", text))
+    text = _COMMENT.sub(" ", text)
+    frames = _frames(text)
+    text = _TABLES.sub(lambda table: "\n" * table[0].count("\n"), text)
     found = re.match(r"\s*HloModule\s+(?P<name>[\w.\-]+)(?P<rest>[^\n]*)", text)
     if found is None:
         raise RewrightError("this is no HLO text: it does not start with HloModule; print the module as text")
@@ -35,7 +42,7 @@ def parse(text: str) -> Module:
     for name, is_entry, body, line in _computations(text, found.end()):
         if name in computations:
             raise RewrightError(f"line {line}: two computations are called {name:.60}; print the module again")
-        computations[name] = _computation(name, body, line)
+        computations[name] = _computation(name, body, line, frames)
         entry = name if is_entry else entry
     if not computations:
         raise RewrightError("the module has no computation; print the whole module")
@@ -86,7 +93,7 @@ def _closing(text: str, brace: int, line: int) -> int:
     raise RewrightError(f"line {line}: a computation is not closed; print the whole module")
 
 
-def _computation(name: str, body: str, line: int) -> Computation:
+def _computation(name: str, body: str, line: int, frames: Frames) -> Computation:
     instructions: list[Instruction] = []
     root = ""
     for text, number in _statements(body, line):
@@ -94,7 +101,7 @@ def _computation(name: str, body: str, line: int) -> Computation:
         if found is None:
             raise RewrightError(f"line {number}: {text[:40]!r} is no instruction; print the module again")
         try:
-            instructions.append(_instruction(found["name"], found["rest"]))
+            instructions.append(_instruction(found["name"], found["rest"], frames))
         except RewrightError as error:
             raise RewrightError(f"line {number}: {error}") from None
         root = found["name"] if found["root"] else root
@@ -141,7 +148,7 @@ def split(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def _instruction(name: str, rest: str) -> Instruction:
+def _instruction(name: str, rest: str, frames: Frames) -> Instruction:
     shape, at = _shape(rest, 0)
     opcode = _OPCODE.match(rest, at)
     if opcode is None:
@@ -149,7 +156,7 @@ def _instruction(name: str, rest: str) -> Instruction:
     close = _matching(rest, opcode.end() - 1)
     inner, after = rest[opcode.end() : close], rest[close + 1 :]
     attributes: dict[str, Any] = {"called": ()}
-    for part in split(after):
+    for part in _attributes(after):
         key, _, value = part.partition("=")
         reader = _READERS.get(key.strip())
         if reader is not None:
@@ -163,8 +170,21 @@ def _instruction(name: str, rest: str) -> Instruction:
         attributes["parameter"] = _integer(inner)
     else:
         operands = tuple(_operand(part) for part in split(inner))
-    span, label = _metadata(after)
+    span, label = _metadata(after, frames)
     return Instruction(name, opcode["opcode"], shape, operands, attributes, span, label)
+
+
+def _attributes(text: str) -> Iterator[str]:
+    """Attributes one by one; a list of devices that belongs to a mesh stays with it."""
+    waiting = ""
+    for part in split(text):
+        if part.startswith("replica_groups=mesh[") and "{" not in part:
+            waiting = part
+        else:
+            yield f"{waiting}, {part}" if waiting else part
+            waiting = ""
+    if waiting:
+        yield waiting
 
 
 def _operand(text: str) -> str:
@@ -215,7 +235,7 @@ def _literal(text: str, shape: Shape) -> tuple[float, ...] | None:
         if word == "...":
             return None
         try:
-            values.append(_value(word))
+            values.append(_rounded(_value(word), shape.element))
         except (ValueError, OverflowError):
             raise RewrightError(f"{word!r:.40} is no number; print the module again") from None
     return tuple(values)
@@ -228,6 +248,24 @@ def _value(word: str) -> float:
     if bare.startswith("0x") or "nan" in word:
         return float("nan")  # a pattern of bits that no number has
     return int(word) if bare.isdecimal() else float(word)
+
+
+_FORMS = {"f32": ("<f", 0xFFFFFFFF), "f16": ("<e", 0xFFFF), "bf16": ("<f", 0xFFFF0000)}
+
+
+def _rounded(value: float, element: str) -> float:
+    """The number of the element type that the digits stand for: text has as many digits as tell it from others."""
+    if element not in _FORMS or not isfinite(value):
+        return value
+    form, mask = _FORMS[element]
+    try:
+        raw = struct.pack(form, value)
+    except OverflowError:
+        return value
+    if mask == 0xFFFF0000:
+        bits = int.from_bytes(raw, "little")
+        raw = ((bits + 0x7FFF + (bits >> 16 & 1)) & mask).to_bytes(5, "little")[:4]
+    return float(struct.unpack(form, raw)[0])
 
 
 def _integer(text: str) -> int:
@@ -251,6 +289,8 @@ def _groups(text: str) -> tuple[tuple[int, ...], ...] | None:
         sizes = _integers(short["sizes"])
         order = _integers(short["order"]) if short["order"] else tuple(range(len(sizes)))
         return iota_groups(_integers(short["counts"]), sizes, order)
+    if re.fullmatch(r"[{}0-9, ]*", text) is None:
+        return mesh_groups(text)
     return tuple(_integers(group) for group in re.findall(r"\{([0-9, ]+)\}", text)) or None
 
 
@@ -327,15 +367,43 @@ def _flag(text: str) -> bool:
     return text == "true"
 
 
-def _metadata(text: str) -> tuple[SourceSpan, str]:
-    found = re.search(r"metadata=\{([^}]*)\}", text)
+def _metadata(text: str, frames: Frames) -> tuple[SourceSpan, str]:
+    found = re.search(r"metadata=\{((?:\"(?:[^\"\\]|\\.)*\"|[^}\"])*)\}", text)
     if found is None:
         return SourceSpan(), ""
     fields = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[0-9]{1,9})', found[1]))
-    label = fields.get("op_name", "").strip('"')
-    line = fields.get("source_line", "0")
-    file = fields.get("source_file", "").strip('"')
-    return SourceSpan(file, int(line) if line.isdecimal() else 0, module_path=label), label
+    label, file = (re.sub(r"\\(.)", r"\1", fields.get(key, "").strip('"')) for key in ("op_name", "source_file"))
+    line, frame = fields.get("source_line", "0"), fields.get("stack_frame_id", "0")
+    if not file and frame.isdecimal():
+        return frames.span(int(frame), label), label
+    number = int(line) if line.isdecimal() else 0
+    return SourceSpan(file, number, module_path=label, backward=is_backward(label)), label
+
+
+_ROW = re.compile(r'^([0-9]{1,9}) (?:"((?:[^"\\]|\\.)*)"|\{([^}]*)\})$', re.MULTILINE)
+
+
+def _frames(text: str) -> Frames:
+    """The tables of files, functions, places and frames that stand before the computations."""
+    rows: dict[str, dict[int, tuple[str, dict[str, int]]]] = {}
+    for table in _TABLES.finditer(text):
+        name = table[0].split("\n", 1)[0]
+        rows[name] = {
+            int(number): (word, {key: int(n) for key, n in re.findall(r"(\w+)=([0-9]{1,9})", fields)})
+            for number, word, fields in _ROW.findall(table[0])
+        }
+    empty: tuple[str, dict[str, int]] = ("", {})
+    found: dict[int, Frame] = {}
+    for number, (_, call) in rows.get("StackFrames", {}).items():
+        place = rows.get("FileLocations", {}).get(call.get("file_location_id", 0), empty)[1]
+        file = rows.get("FileNames", {}).get(place.get("file_name_id", 0), empty)[0]
+        function = rows.get("FunctionNames", {}).get(place.get("function_name_id", 0), empty)[0]
+        found[number] = Frame(file, place.get("line", 0), function, call.get("parent_frame_id", 0))
+    return Frames(found)
+
+
+def _sharding(text: str) -> Sharding:
+    return of_text(text, split)
 
 
 _CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation")
@@ -358,4 +426,5 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "padding": _padding,
     "window": _window,
     "dim_labels": _labels,
+    "sharding": _sharding,
 }

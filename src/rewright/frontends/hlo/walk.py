@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from rewright.frontends.hlo import arrays, calls, collectives
+from rewright.frontends.hlo import arrays, bits, calls, collectives, ordering
 from rewright.frontends.hlo.context import Context, Value
 from rewright.frontends.hlo.module import Instruction
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.types import DType
+from rewright.ops.reference import building as rb
 
 _DEEPEST = 60
 """Calls inside of calls."""
-_TOKENS = ("after-all", "partition-id", "replica-id")
+_TOKENS = ("after-all",)
 
 
 class Walk:
@@ -79,10 +80,17 @@ class Walk:
         special = _SPECIAL.get(i.opcode)
         if special is not None:
             return special(self, i, operands)
+        if i.opcode == "reduce" and i.shape.parts:
+            return ordering.extreme(self.c, i, self.arrays_of(i, operands))
+        if i.opcode in bits.TABLE:
+            return bits.TABLE[i.opcode](self.c, i, self.arrays_of(i, operands))
         if i.opcode in collectives.TABLE:
             function = collectives.TABLE[i.opcode]
-            found = [function(self.c, i, operand) for operand in self.arrays_of(i, operands)]
-            return found[0] if len(found) == 1 and not i.shape.parts else tuple(found)
+            own = self.arrays_of(i, operands)
+            if i.opcode == "all-to-all" and i.shape.parts:
+                return collectives.exchange(self.c, i, own)
+            found = [function(self.c, i, operand) for operand in own]
+            return found[0] if len(found) == 1 and (not i.shape.parts or i.opcode.endswith("-start")) else tuple(found)
         if i.opcode not in arrays.TABLE:
             raise UnsupportedOperator("no lowering exists; rewrite it with supported operators, or report it")
         return arrays.TABLE[i.opcode](self.c, i, self.arrays_of(i, operands))
@@ -115,16 +123,40 @@ class Walk:
             state = self.computation(_called(i, 0), [state])
 
     def conditional(self, i: Instruction, operands: Sequence[Value]) -> Value:
-        """``conditional`` whose branch is known."""
-        chosen = self.c.b.uniform(self.arrays_of(i, operands[:1])[0])
-        if chosen is None:
-            raise UnsupportedOperator("a branch that depends on data; compute both and select")
+        """``conditional``: the branch that is known, or a choice of what all branches give."""
+        selector = self.arrays_of(i, operands[:1])[0]
+        chosen = self.c.b.uniform(selector)
         count = len(operands) - 1
-        is_boolean = self.c.b.type(operands[0]).dtype is DType.BOOL
-        number = (0 if chosen else 1) if is_boolean else min(max(int(chosen), 0), count - 1)
-        if not is_boolean and not 0 <= int(chosen) < count:
-            number = count - 1
-        return self.computation(_called(i, number), [operands[1 + number]])
+        is_boolean = self.c.b.type(selector).dtype is DType.BOOL
+        if chosen is not None:
+            number = (0 if chosen else 1) if is_boolean else int(chosen)
+            number = number if 0 <= number < count else count - 1
+            return self.computation(_called(i, number), [operands[1 + number]])
+        names = [_called(i, number) for number in range(count)]
+        if any(map(self._communicates, names)):
+            raise UnsupportedOperator("a branch that depends on data, and in which devices communicate; do so outside")
+        results = [self.computation(name, [operand]) for name, operand in zip(names, operands[1:], strict=True)]
+        found = results[-1]
+        for number in reversed(range(count - 1)):
+            index = rb.splat_like(self.c.b, number, selector) if not is_boolean else None
+            test = selector if index is None else rb.compare(self.c.b, "EQ", selector, index)
+            found = self._choice(test, results[number], found)
+        return found
+
+    def _choice(self, test: int, yes: Value, no: Value) -> Value:
+        if isinstance(yes, tuple):
+            pairs = zip(cast("tuple[Value, ...]", yes), cast("tuple[Value, ...]", no), strict=True)
+            return tuple(self._choice(test, a, b) for a, b in pairs)
+        if yes is None:
+            return None
+        return rb.select(self.c.b, rb.broadcast(self.c.b, test, self.c.b.type(yes).shape), yes, no)
+
+    def _communicates(self, name: str, depth: int = 0) -> bool:
+        instructions = self.c.module.computation(name).instructions
+        called: list[str] = [str(n) for i in instructions for n in i.attributes.get("called", ())]
+        if depth > _DEEPEST or any(i.opcode in collectives.TABLE for i in instructions):
+            return True
+        return any(self._communicates(inner, depth + 1) for inner in called)
 
     def make(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``tuple``."""
@@ -142,6 +174,10 @@ class Walk:
         """What only orders instructions, or ends one that was started."""
         return operands[0] if operands else None
 
+    def start(self, i: Instruction, operands: Sequence[Value]) -> Value:
+        """``async-start``: what it starts is done at once."""
+        return self.computation(_called(i, 0), operands)
+
 
 def _called(i: Instruction, place: int) -> str:
     names: Any = i.attributes.get("called", ())
@@ -153,7 +189,8 @@ def _called(i: Instruction, place: int) -> str:
 def _located_text(i: Instruction, error: RewrightError) -> str:
     text = str(error)
     where = f" at {i.span}" if i.span.file else ""
-    return text if text.startswith("instruction ") else f"instruction {i.name:.60} {i.opcode}{where}: {text}"
+    line = text if text.startswith("instruction ") else f"instruction {i.name:.60} {i.opcode:.60}{where}: {text}"
+    return " ".join(line.split())  # names of damaged modules hold anything
 
 
 _SPECIAL: dict[str, Callable[[Walk, Instruction, Sequence[Value]], Value]] = {
@@ -172,6 +209,10 @@ _SPECIAL: dict[str, Callable[[Walk, Instruction, Sequence[Value]], Value]] = {
     "collective-permute-done": Walk.through,
     "partition-id": lambda walk, i, operands: collectives.identity(walk.c, i),
     "replica-id": lambda walk, i, operands: collectives.identity(walk.c, i),
-    "sort": lambda walk, i, operands: arrays.sort(walk.c, i, walk.arrays_of(i, operands)),
+    "async-start": Walk.start,
+    "async-update": Walk.through,
+    "async-done": Walk.through,
+    "topk": lambda walk, i, operands: ordering.top_k(walk.c, i, walk.arrays_of(i, operands)),
+    "sort": lambda walk, i, operands: ordering.sort(walk.c, i, walk.arrays_of(i, operands)),
     "custom-call": lambda walk, i, operands: calls.custom_call(walk.c, i, walk.arrays_of(i, operands)),
 }

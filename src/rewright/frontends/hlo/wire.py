@@ -27,6 +27,11 @@ class Message:
         value = self.first(number)
         return bytes(value).decode("utf-8", "replace") if isinstance(value, memoryview) else ""
 
+    def texts(self, number: int) -> list[str]:
+        """All strings in a field."""
+        found = [value for field, _, value in self.fields if field == number]
+        return [bytes(value).decode("utf-8", "replace") for value in found if isinstance(value, memoryview)]
+
     def integer(self, number: int, default: int = 0) -> int:
         """A signed integer; raises RewrightError where the field holds anything else."""
         value = self.first(number)

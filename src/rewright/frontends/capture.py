@@ -1,0 +1,143 @@
+"""Capture of programs that are written in Python: which framework a program is of, and its frontend."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from types import CodeType, ModuleType
+from typing import Any, Literal, cast
+
+from rewright.ir.errors import CaptureError, RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+
+Framework = Literal["torch", "jax"]
+_ROOTS: dict[str, Framework] = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}
+
+
+def capture(
+    program: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    backward: bool = False,
+    dynamic: Any = None,
+    framework: Framework | None = None,
+) -> Graph:
+    """One sequential program as a graph.
+
+    ``program`` is a torch module or function, an ExportedProgram, a ``.pt2`` file, an fx.GraphModule, or a JAX
+    function (under ``jit`` or not) on arrays or ``jax.ShapeDtypeStruct``. No weight is read. Inputs are parameters and
+    buffers by qualified name, and arguments by name and path (``input_ids``, ``params.w``); outputs are ``output``, or
+    the path in what is returned (``loss``, ``output.0``).
+
+    With ``backward`` the gradients are outputs too, as ``grad:<input>``: of torch's parameters, or of the first
+    argument of a JAX function of one number. ``dynamic`` keeps sizes of torch programs symbolic:
+    ``{"input_ids": {0: "batch", 1: "sequence"}}``. ``framework`` is told by the program where it is not given. Raises
+    CaptureError and UnsupportedOperator.
+    """
+    which = framework or framework_of(program, (args, kwargs))
+    return _frontend(which).capture(program, args, kwargs, **_options(which, backward, dynamic))
+
+
+def capture_ranks(
+    build: Callable[[Any], Any],
+    mesh: Mapping[str, int],
+    *,
+    backward: bool = False,
+    dynamic: Any = None,
+    jobs: int = 1,
+    framework: Framework | None = None,
+) -> RankProgram:
+    """The programs of all ranks of a mesh, with how they hold inputs and outputs.
+
+    ``build(mesh)`` returns ``(program, args)`` or ``(program, args, kwargs)``. For torch it is called once per rank
+    with a ``DeviceMesh`` under which nothing communicates, in ``jobs`` processes, and placements are read off DTensors.
+    For JAX it is called once with a ``jax.sharding.Mesh`` of virtual CPU devices, the program is what XLA's SPMD
+    partitioner makes of a function under ``jit`` with shardings or of a ``shard_map``, and placements are read off the
+    shardings. The rest is as in :func:`capture`. Raises CaptureError and UnsupportedOperator.
+    """
+    which = framework or framework_of(build, ())
+    options = _options(which, backward, dynamic) | ({"jobs": jobs} if which == "torch" else {})
+    return _frontend(which).capture_ranks(build, mesh, **options)
+
+
+def framework_of(program: Any, arguments: Any) -> Framework:
+    """Which framework a program is of: by its type, its arguments, and the names that a function uses.
+
+    Raises CaptureError where a function uses both.
+    """
+    for value in (program, *_leaves(arguments)):
+        found = _ROOTS.get(type(value).__module__.split(".")[0])
+        if found is not None:
+            return found
+    used = _used(program)
+    if len(used) > 1:
+        name = getattr(program, "__name__", "the program")
+        raise CaptureError(f"{name} uses torch and jax; say which of them it is a program of: framework='jax'")
+    if used:
+        return used.pop()
+    return "jax" if "jax" in sys.modules and "torch" not in sys.modules else "torch"
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The values in nested dictionaries, lists and tuples."""
+    if isinstance(value, Mapping):
+        value = tuple(cast("Mapping[Any, Any]", value).values())
+    if isinstance(value, list | tuple):
+        for part in cast("Sequence[Any]", value):
+            yield from _leaves(part)
+    else:
+        yield value
+
+
+def _used(program: Any) -> set[Framework]:
+    """The frameworks among what a function names, else among what its module imports."""
+    function = inspect.unwrap(program) if callable(program) else program
+    function = getattr(function, "func", function)
+    code: CodeType | None = getattr(function, "__code__", None)
+    namespace: dict[str, Any] = getattr(function, "__globals__", {})
+    if code is None:
+        return set()
+    closure: Sequence[Any] = getattr(function, "__closure__", None) or ()
+    named = [namespace[name] for name in _names(code) if name in namespace]
+    for cell in closure:
+        with suppress(ValueError):  # a variable that has no value yet
+            named.append(cell.cell_contents)
+    return _roots(named) or _roots([value for value in namespace.values() if isinstance(value, ModuleType)])
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _roots(values: Sequence[Any]) -> set[Framework]:
+    found: set[Framework] = set()
+    for value in values:
+        own = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        for name in (own, type(value).__module__):
+            root = _ROOTS.get(name.split(".")[0]) if isinstance(name, str) else None
+            if root is not None:
+                found.add(root)
+    return found
+
+
+def _options(which: Framework, backward: bool, dynamic: Any) -> dict[str, Any]:
+    if which == "torch":
+        return {"backward": backward, "dynamic": dynamic}
+    if dynamic:
+        raise RewrightError("symbolic sizes are for torch programs; give arguments of a JAX function numbers")
+    return {"backward": backward}
+
+
+def _frontend(which: Framework) -> Any:
+    try:
+        return import_module(f"rewright.frontends.{which}")
+    except ModuleNotFoundError as error:
+        raise RewrightError(f"capture needs the package {error.name}; pip install 'rewright[{which}]'") from None

@@ -1,0 +1,209 @@
+"""JAX programs over devices: what the partitioner and shard_map make of them is proved, without relations by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import rewright as rw
+from rewright.ir.errors import CaptureError
+from rewright.ir.graph import Graph
+from tests.frontends.jax import programs
+from tests.frontends.jax.programs import LANGUAGE, PARAMS, TOKENS, X, array, placed, sharded_step, specs
+
+
+@pytest.fixture(scope="module")
+def step() -> Graph:
+    return rw.capture(programs.step, (PARAMS, X, X))
+
+
+def proved(sequential: Graph, build: Any, mesh: dict[str, int]) -> dict[str, str]:
+    """How the ranks hold the outputs of what is proved."""
+    verdict = rw.refine(sequential, rw.capture_ranks(build, mesh))
+    assert verdict.status == "proved", verdict.reason
+    return {name: relation.placement for name, relation in verdict.relation.items()}
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+def test_a_training_step_is_tensor_parallel(step: Graph, degree: int) -> None:
+    found = proved(step, sharded_step(specs("tp", None), P()), {"tp": degree})
+    assert found["loss"] == "Replicate()"
+    assert (found["params.wq"], found["params.down"], found["params.norm1"]) == ("Shard(1)", "Shard(0)", "Replicate()")
+
+
+def test_a_training_step_is_data_parallel(step: Graph) -> None:
+    found = proved(step, sharded_step(specs(None, None), P("dp")), {"dp": 2})
+    assert set(found.values()) == {"Replicate()"}
+
+
+def test_weights_are_sharded_as_fsdp_does(step: Graph) -> None:
+    weights = {name: P(None, "dp") if name == "down" else P("dp") for name in PARAMS}
+    found = proved(step, sharded_step(weights, P("dp")), {"dp": 4})
+    assert (found["params.norm1"], found["params.down"]) == ("Shard(0)", "Shard(1)")
+
+
+def test_four_axes_at_once(step: Graph) -> None:
+    build = sharded_step(specs("tp", "fsdp"), P(("dp", "fsdp"), "cp"))
+    found = proved(step, build, {"dp": 2, "fsdp": 2, "cp": 2, "tp": 2})
+    assert found["params.wq"] == "[Replicate(), Shard(0), Replicate(), Shard(1)]"
+
+
+def test_a_vocabulary_is_split(step: Graph) -> None:
+    weights = specs("tp", None) | {"embedding": P("tp"), "head": P(None, "tp")}
+    args = (LANGUAGE, TOKENS, TOKENS)
+    sequential = rw.capture(programs.language_step, args)
+    program = rw.capture_ranks(sharded_step(weights, P(), programs.language_step, args), {"tp": 2})
+    verdict = rw.refine(sequential, program)
+    assert verdict.status == "proved"
+    assert "indices that are inputs of the program are not negative" in verdict.assumptions
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+def test_a_block_with_collectives_by_hand(degree: int) -> None:
+    def build(mesh: Any) -> Any:
+        local = programs.megatron_block
+        spread = jax.shard_map(
+            lambda params, x: local(params, x, 4 // degree), mesh=mesh, in_specs=(specs("tp", None), P()), out_specs=P()
+        )
+        return spread, (PARAMS, X)
+
+    assert proved(rw.capture(programs.block, (PARAMS, X)), build, {"tp": degree}) == {"output": "Replicate()"}
+
+
+def test_the_gradient_through_collectives_by_hand(step: Graph) -> None:
+    def build(mesh: Any) -> Any:
+        spread = jax.shard_map(
+            lambda p, x: programs.sequence_parallel_block(p, x, 2),
+            mesh=mesh,
+            in_specs=(specs("tp", None), P(None, "tp")),
+            out_specs=P(None, "tp"),
+        )
+        return programs.trained(lambda p, x, y: jnp.mean((spread(p, x) - y) ** 2)), (PARAMS, X, X)
+
+    assert proved(step, build, {"tp": 2})["params.gate"] == "Shard(1)"
+
+
+def test_a_whole_step_inside_of_shard_map(step: Graph) -> None:
+    def build(mesh: Any) -> Any:
+        def local(params: Any, x: Any, y: Any) -> Any:
+            def loss(params: Any) -> Any:
+                return lax.pmean(jnp.mean((programs.megatron_block(params, x, 2) - y) ** 2), "dp")
+
+            value, gradient = jax.value_and_grad(loss)(params)
+            return {"loss": value, "params": jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient)}
+
+        weights = specs("tp", None)
+        outputs = {"loss": P(), "params": weights}
+        return jax.shard_map(local, mesh=mesh, in_specs=(weights, P("dp"), P("dp")), out_specs=outputs), (PARAMS, X, X)
+
+    assert proved(step, build, {"dp": 2, "tp": 2})["params.wo"] == "[Replicate(), Shard(0)]"
+
+
+@pytest.mark.parametrize("build", [programs.ring, programs.ulysses])
+def test_attention_over_parts_of_the_sequence(build: Any) -> None:
+    sequential = rw.capture(programs.softmax_attention, programs.QKV)
+    assert proved(sequential, build, {"cp": 4}) == {"output": "Shard(1)"}
+
+
+def test_layers_in_a_scan_with_rematerialization() -> None:
+    layers = {name: array(2, *value.shape) for name, value in PARAMS.items()}
+
+    def deep(params: Any, x: Any, remember: Any = lambda f: f) -> Any:
+        return lax.scan(remember(lambda h, p: (programs.block(p, h), None)), x, params)[0]
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        return jnp.mean((deep(params, x) - y) ** 2)
+
+    def frugal(params: Any, x: Any, y: Any) -> Any:
+        return jnp.mean((deep(params, x, jax.checkpoint) - y) ** 2)
+
+    weights = {name: P(None, *spec) for name, spec in specs("tp", None).items()}
+    args = (layers, X, X)
+    build = sharded_step(weights, P(), programs.trained(frugal), args)
+    assert proved(rw.capture(programs.trained(loss), args), build, {"tp": 2})["params.up"] == "Shard(2)"
+
+
+def test_dropout_draws_the_same_numbers_on_every_shard() -> None:
+    def dropped(key: Any, x: Any, w: Any) -> Any:
+        kept = jax.random.bernoulli(key, 0.8, (4, 8))
+        return jnp.where(kept, x @ w / 0.8, 0.0)
+
+    def build(mesh: Any) -> Any:
+        shardings = placed(mesh, (P(), P("dp"), P(None, "tp")))
+        return jax.jit(dropped, in_shardings=shardings, out_shardings=placed(mesh, P("dp", "tp"))), args
+
+    args = (array(2, dtype="uint32"), array(4, 6), array(6, 8))
+    found = proved(rw.capture(dropped, args), build, {"dp": 2, "tp": 2})
+    assert found == {"output": "[Shard(0), Shard(1)]"}
+
+
+def test_the_partitioner_itself_is_proved() -> None:
+    """The program before the partitioner is one on whole tensors, whatever shardings it asks for."""
+    before: list[Graph] = []
+
+    def build(mesh: Any) -> Any:
+        function, args = sharded_step(specs("tp", None), P("dp"))(mesh)
+        before.append(rw.capture(function, args))
+        return function, args
+
+    program = rw.capture_ranks(build, {"dp": 2, "tp": 2})
+    assert rw.refine(before[0], program).status == "proved"
+
+
+def test_ranks_know_their_number() -> None:
+    def build(mesh: Any) -> Any:
+        def local(x: Any) -> Any:
+            first = lax.axis_index("cp") * x.shape[0]
+            return x * (first + jnp.arange(x.shape[0])).astype("float32")[:, None]
+
+        return jax.shard_map(local, mesh=mesh, in_specs=P("cp"), out_specs=P("cp")), (array(8, 3),)
+
+    sequential = rw.capture(lambda x: x * jnp.arange(8.0)[:, None], (array(8, 3),))
+    assert proved(sequential, build, {"cp": 4}) == {"output": "Shard(0)"}
+
+
+def test_nothing_global_changes() -> None:
+    before = jax.devices()
+    rw.capture_ranks(programs.ring, {"cp": 8})
+    assert jax.devices() == before
+    assert len(before) == 1
+
+
+def test_shardings_may_come_with_the_arguments() -> None:
+    def build(mesh: Any) -> Any:
+        x = jax.ShapeDtypeStruct((4, 8), "float32", sharding=placed(mesh, P("dp")))
+        w = jax.ShapeDtypeStruct((8, 6), "float32", sharding=placed(mesh, P(None, "tp")))
+        return (lambda x, w: jnp.tanh(x @ w)), (x, w)
+
+    program = rw.capture_ranks(build, {"dp": 2, "tp": 2})
+    assert {name: str(placement) for name, placement in program.inputs.items()} == {
+        "x": "[Shard(0), Replicate()]",
+        "w": "[Replicate(), Shard(1)]",
+    }
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda mesh: jnp.sin, "build\\(mesh\\) returned .*; return \\(function, args\\)"),
+        (lambda mesh: (jax.jit(jnp.sin), (jax.device_put(jnp.ones(2), jax.devices()[0]),)), "stopped|for 1 of the 2"),
+        (
+            lambda mesh: (jax.shard_map(jnp.sin, mesh=mesh, in_specs=P("dp"), out_specs=P("dp")), (array(3),)),
+            "tracing .* stopped",
+        ),
+    ],
+)
+def test_what_is_no_program_of_the_mesh_is_refused_in_one_line(build: Any, said: str) -> None:
+    with pytest.raises(CaptureError, match=said) as caught:
+        rw.capture_ranks(build, {"dp": 2}, framework="jax")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mesh_without_ranks_is_refused() -> None:
+    with pytest.raises(CaptureError, match="has 0 ranks"):
+        rw.capture_ranks(programs.ring, {"cp": 0})
