@@ -168,7 +168,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.only != "speed":
             status = _print_coverage(coverage(session, entries, given.seconds))
         if given.only != "coverage":
-            header = ("module", "instructions", "tested", "steps", "rounds", "steps/s", "per processor second", "MiB more")
+            header = (
+                "module",
+                "instructions",
+                "tested",
+                "steps",
+                "rounds",
+                "steps/s",
+                "per processor second",
+                "MiB more",
+            )
             chosen = [entries[len(entries) // 2], entries[-1]]
             rows = [speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True)]
             print_table(header, rows)

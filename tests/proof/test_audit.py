@@ -40,7 +40,9 @@ def test_what_is_proved_is_audited_also_from_a_file(name: str, tmp_path: Path) -
 def test_layers_that_repeat_are_stated_once() -> None:
     few, many = certified(deep(6)), certified(deep(12))
     assert sum(isinstance(e, Repetition) for e in many.equations) >= 1
-    assert len(many.equations) == len(few.equations) + 6 * (4 + 1)  # four nodes of the model, all ranks by one repetition
+    assert len(many.equations) == len(few.equations) + 6 * (
+        4 + 1
+    )  # four nodes of the model, all ranks by one repetition
     assert audit(many, *deep(12)).proved == audit(few, *deep(6)).proved
 
 

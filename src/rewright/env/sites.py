@@ -147,7 +147,6 @@ class _Split:
             self.alternatives.append(own)
         self.pool[before.name] = {name: new[name] for name in new if name in used}
 
-
     def _cut(
         self,
         before: Computation,

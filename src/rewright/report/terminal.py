@@ -24,9 +24,7 @@ SIDES: Sides = ("sequential", "distributed")
 """What the two programs are called."""
 
 
-def print_verdict(
-    verdict: Verdict, console: Console, title: str = "", sides: Sides = SIDES
-) -> None:
+def print_verdict(verdict: Verdict, console: Console, title: str = "", sides: Sides = SIDES) -> None:
     """Write the report: verdict, findings, relation of each output, assumptions, notes, time by phase."""
     _line(console, "", Text(verdict.status.upper(), _STYLES[verdict.status]), Text(f"  {headline(verdict, title)}"))
     for number, finding in enumerate(verdict.findings[:_SHOWN_FINDINGS], start=1):
