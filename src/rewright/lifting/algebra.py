@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, product
+from math import prod
 
 from rewright.lifting import regions
 from rewright.lifting.facts import Facts
@@ -79,14 +80,16 @@ class Algebra:
 
         Replicas that take part in a reduction make a sum count twice as often as its average should.
         """
-        counts = {count for _, region in addend.parts for _, count in region}
-        if len(counts) != 1 or counts == {ONE} or self.terms.parts_kind(addend.parts) != "sum":
+        counts = [{count for _, count in region} for _, region in addend.parts]
+        if any(len(own) != 1 for own in counts) or self.terms.parts_kind(addend.parts) != "sum":
             return None
-        (count,) = counts
-        parts = tuple((hole, regions.scale(region, 1 / count)) for hole, region in addend.parts)
+        often = [own.pop() for own in counts]  # folds of folds: the counts multiply
+        if all(count == 1 for count in often):
+            return None
+        parts = tuple((h, regions.scale(r, 1 / count)) for (h, r), count in zip(addend.parts, often, strict=True))
         if not all(self._is_known(hole, region) for hole, region in parts):
             return None
-        return replace(addend, coefficient=addend.coefficient * count, parts=parts)
+        return replace(addend, coefficient=addend.coefficient * prod(often, start=ONE), parts=parts)
 
     def _is_known(self, hole: int, region: Region) -> bool:
         closed = self.terms.closed(hole, region)
