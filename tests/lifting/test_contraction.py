@@ -13,7 +13,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
 from rewright.refine.check import Proof, attempt, written
 from rewright.refine.relations import Relations, input_relations, output_expectations, settled
-from tests.programs import Builder, Pair
+from tests.programs import I64, Builder, Pair
 
 ROWS, HIDDEN, INNER = 3, 4, 8
 
@@ -195,3 +195,23 @@ def test_an_output_that_is_expected_otherwise_in_one_layer_is_not_related_like_t
     odd = {**ranks.outputs, "grad:6.down": place((INNER, HIDDEN), ranks.mesh, ["Shard(1)"])}
     proof = proof_of((sequential, replace(ranks, outputs=odd)))
     assert proof.failed == ["grad:6.down"]
+
+
+def test_an_index_that_one_layer_makes_for_itself_is_assumed_of_every_layer() -> None:
+    """Which rows may be looked up is said of each layer, so that layers with look-ups of their own are all lifted."""
+
+    def graph(name: str) -> Graph:
+        build = Builder(name)
+        x = build.tensor("x", (ROWS, HIDDEN))
+        for k in range(9):
+            table = build.tensor(f"{k}.table", (5, HIDDEN))
+            rows = build.add(ops.Convert(I64), build.reduce(_turned(build, build.add(ops.Tanh(), x)), 1))
+            x = build.add(ops.Add(), _turned(build, x), _turned(build, build.take_rows(table, rows)))
+        build.output("y", x)
+        return build.build()
+
+    sequential, rank = graph("model"), graph("rank")
+    proof = proof_of((sequential, RankProgram((rank, rank), Mesh.of({"tp": 2}), {}, {})))
+    assert not proof.failed
+    assert len([text for text in proof.assumptions if "read out of range" in text or "reads out of range" in text]) == 9
+    assert proof.lifter.contraction is None

@@ -24,6 +24,8 @@ class Facts:
         """For an integer term, the windows in which its values are tested; None for one that is not known."""
         self.unchecked: set[str] = set()
         """Inputs that ranks look up with, where nothing shows that the look-up stays in range."""
+        self.layered = False
+        """Whether an index that depends on what passes between layers is among these look-ups."""
         self.rounded: set[Fraction] = set()
         """Numbers whose roots were taken for the doubles nearest to them."""
 

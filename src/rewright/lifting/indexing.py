@@ -128,6 +128,7 @@ def require_in_range(algebra: Algebra, index: View, size: Dim) -> None:
         for a in index.addends:
             algebra.terms.pin(a.term)
         algebra.facts.unchecked.update(name for a in index.addends for name in algebra.terms.inputs(a.term))
+        algebra.facts.layered |= any(algebra.terms.reads_named(a.term) for a in index.addends)
 
 
 def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:

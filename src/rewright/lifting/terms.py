@@ -354,19 +354,23 @@ class Terms:
         """A size symbol expression as a number."""
         return self._add(("size", str(value)), (), 0)
 
+    def reads_named(self, term: int) -> bool:
+        """Whether a term is made of something that has a name."""
+        return bool(self.named) and any(self.label(t)[0] == "named" for t in self._below(term))
+
     def inputs(self, term: int) -> set[str]:
         """The names of the program inputs that a term reads."""
-        found: set[str] = set()
+        return {str(self.label(t)[1]) for t in self._below(term) if self.label(t)[0] == "input"}
+
+    def _below(self, term: int) -> set[int]:
+        """A term and all that it is made of."""
         stack, seen = [term], {term}
         while stack:
-            here = stack.pop()
-            if self.label(here)[0] == "input":
-                found.add(str(self.label(here)[1]))
-            for child in self.graph.node(here)[1]:
+            for child in self.graph.node(stack.pop())[1]:
                 if child not in seen:
                     seen.add(child)
                     stack.append(child)
-        return found
+        return seen
 
     def tests(self, term: int, value: int) -> list[Region]:
         """The sets that guards on a value directly in a term, or in its addends, test."""

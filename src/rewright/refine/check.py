@@ -138,7 +138,8 @@ def _stand_ins(lifter: Lifter, relations: Relations, expected: Mapping[str, Plac
     equations = {equation.name for equation in relations.equations}
     alike = all(name in placements and placements[name] == placements.get(s) for name, s in contraction.inputs.items())
     wanted = all(expected.get(name) == expected.get(s) for name, s in contraction.outputs.items())
-    if not alike or not wanted or not contraction.own.isdisjoint(told | equations):
+    layered = any(lifter.algebra.terms.reads_named(term) for term in facts.known) or facts.layered
+    if layered or not alike or not wanted or not contraction.own.isdisjoint(told | equations):
         raise NotContracted
     return contraction.outputs
 
