@@ -187,6 +187,23 @@ def test_shardings_may_come_with_the_arguments() -> None:
     }
 
 
+def test_a_program_may_make_a_mesh_with_explicit_axes() -> None:
+    def build(mesh: Any) -> Any:
+        explicit = jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=(jax.sharding.AxisType.Explicit,))
+        x = jax.ShapeDtypeStruct((4, 8), "float32", sharding=placed(explicit, P("dp")))
+        return (lambda x: jnp.sum(jnp.tanh(x))), (x,)
+
+    assert proved(rw.capture(lambda x: jnp.sum(jnp.tanh(x)), (array(4, 8),)), build, {"dp": 2})
+
+
+def test_specs_without_a_mesh_are_of_the_current_one() -> None:
+    def build(mesh: Any) -> Any:
+        return jax.jit(lambda x: lax.with_sharding_constraint(x * 2, P()), in_shardings=P("dp")), (array(4, 8),)
+
+    program = rw.capture_ranks(build, {"dp": 2})
+    assert (str(program.inputs["x"]), str(program.outputs["output"])) == ("Shard(0)", "Replicate()")
+
+
 @pytest.mark.parametrize(
     ("build", "said"),
     [
