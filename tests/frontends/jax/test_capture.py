@@ -54,6 +54,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda x: ((x >> np.uint32(7)) ^ (x << np.uint32(9)), x + x, ~x, x - np.uint32(77)),
         (BITS,),
     ),
+    "unsigned products": (lambda x: (x * np.uint32(1664525) + np.uint32(1013904223)) ^ (x >> np.uint32(3)), (BITS,)),
     "uniform numbers": (lambda key: jax.random.uniform(key, (4, 3)), (KEY,)),
     "normal numbers": (lambda key: jax.random.normal(key, (4, 3)), (KEY,)),
     "a permutation": (lambda key, x: jax.random.permutation(key, x), (KEY, floats(6))),
@@ -138,6 +139,11 @@ def test_what_has_no_meaning_is_refused_in_one_line(program: Any, args: Any, sai
         rw.capture(program, args)
     assert isinstance(caught.value, CaptureError | UnsupportedOperator)
     assert "\n" not in str(caught.value)
+
+
+def test_a_number_that_is_none_for_certain_is_refused() -> None:
+    with pytest.raises(UnsupportedOperator, match="not a number"):
+        rw.capture(lambda x: jnp.where(jnp.bool_(True), jnp.nan, x), (array(5),))
 
 
 def test_a_program_of_ranks_is_not_a_sequential_one() -> None:

@@ -60,7 +60,7 @@ def test_a_vocabulary_is_split(step: Graph) -> None:
     program = rw.capture_ranks(sharded_step(weights, P(), programs.language_step, args), {"tp": 2})
     verdict = rw.refine(sequential, program)
     assert verdict.status == "proved"
-    assert "indices that are inputs of the program are not negative" in verdict.assumptions
+    assert "the indices in input 'x' are not negative" in verdict.assumptions
 
 
 @pytest.mark.parametrize("degree", [2, 4])
@@ -185,6 +185,23 @@ def test_shardings_may_come_with_the_arguments() -> None:
         "x": "[Shard(0), Replicate()]",
         "w": "[Replicate(), Shard(1)]",
     }
+
+
+def test_a_program_may_make_a_mesh_with_explicit_axes() -> None:
+    def build(mesh: Any) -> Any:
+        explicit = jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=(jax.sharding.AxisType.Explicit,))
+        x = jax.ShapeDtypeStruct((4, 8), "float32", sharding=placed(explicit, P("dp")))
+        return (lambda x: jnp.sum(jnp.tanh(x))), (x,)
+
+    assert proved(rw.capture(lambda x: jnp.sum(jnp.tanh(x)), (array(4, 8),)), build, {"dp": 2})
+
+
+def test_specs_without_a_mesh_are_of_the_current_one() -> None:
+    def build(mesh: Any) -> Any:
+        return jax.jit(lambda x: lax.with_sharding_constraint(x * 2, P()), in_shardings=P("dp")), (array(4, 8),)
+
+    program = rw.capture_ranks(build, {"dp": 2})
+    assert (str(program.inputs["x"]), str(program.outputs["output"])) == ("Shard(0)", "Replicate()")
 
 
 @pytest.mark.parametrize(

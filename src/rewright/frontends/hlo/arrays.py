@@ -79,13 +79,15 @@ def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     dtype = c.b.type(operands[0]).dtype if operands else DType.BOOL
     if name == "not" and dtype.is_unsigned:
         return rb.subtract(c.b, rb.splat_like(c.b, integer_limits(dtype)[1], operands[0]), operands[0])
-    if name in ("add", "subtract") and dtype is DType.U32 and c.wraps:
+    if name in ("add", "subtract", "multiply") and dtype is DType.U32 and c.wraps:
         return bits.wrapped(c, _ELEMENTWISE[name], operands)
     return c.b.add(_ELEMENTWISE[name], *operands)
 
 
 def _select(c: Context, operands: Sequence[int]) -> int:
     """Where one side is no number the other is taken: programs mark so what must not happen, such as a bad index."""
+    if c.b.uniform(operands[0]) is not None:
+        return c.b.add(ops.Select(), *operands)
     for here, other in ((1, 2), (2, 1)):
         if c.is_no_number(operands[here]) and not c.is_no_number(operands[other]):
             c.assume("no result is not a number: where a program would choose one, its condition does not hold")

@@ -34,9 +34,10 @@ def wraps(module: Module) -> bool:
 
 
 def wrapped(c: Context, op: Operator, operands: Sequence[int]) -> int:
-    """A sum or a difference of unsigned 32-bit numbers that wraps around, computed in 64 bits."""
+    """A sum, difference or product of unsigned 32-bit numbers that wraps around, computed in 64 bits."""
     limit = 1 << 32
-    wide = [rb.convert(c.b, operand, DType.I64) for operand in operands]
+    kind = DType.U64 if isinstance(op, ops.Multiply) else DType.I64
+    wide = [rb.convert(c.b, operand, kind) for operand in operands]
     if isinstance(op, ops.Subtract):
         wide[0] = rb.shifted(c.b, wide[0], limit)
     total = c.b.add(op, *wide)

@@ -39,7 +39,7 @@ def counts_from_end(c: Context, condition: int, on_true: int, on_false: int) -> 
         node = c.b.node(node.operands[0])
     if not isinstance(node.op, ops.Input):
         return False
-    c.assume("indices that are inputs of the program are not negative")
+    c.assume(f"the indices in input {node.op.label!r} are not negative")
     return True
 
 

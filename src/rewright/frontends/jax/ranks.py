@@ -26,7 +26,7 @@ _HLO_OF_HLO_PROTO = 1
 
 
 def capture_ranks(build: Build, mesh: Mapping[str, int], *, backward: bool = False) -> RankProgram:
-    """Call ``build`` with a device mesh of these axes, and capture what it returns for every device.
+    """Call ``build`` with a device mesh of these axes, which is JAX's current one, and capture what it returns.
 
     The function is under ``jit`` with shardings, or its arguments have them, or it is a ``shard_map``. XLA compiles it
     for as many virtual CPU devices of a client of our own, and the module is taken as the SPMD partitioner leaves it,
@@ -35,14 +35,24 @@ def capture_ranks(build: Build, mesh: Mapping[str, int], *, backward: bool = Fal
     """
     axes = Mesh.of(mesh)
     devices = device_mesh(axes)
-    with jax.set_mesh(devices):
-        function, args, kwargs = _built(build, devices)
-        traced = trace(function, args, kwargs, backward=backward)
+    try:
+        with jax.set_mesh(devices):
+            traced = _traced(build, devices, backward)
+    except CaptureError as error:
+        try:  # a program with a mesh of its own making, with explicit axes say, must not run in another one
+            traced = _traced(build, devices, backward)
+        except CaptureError:
+            raise error from None
     module = replace(parse(_partitioned(traced, axes)), name=traced.name)
     face = Interface(traced.inputs, traced.outputs, traced.input_shapes, traced.output_shapes, axes)
     found = lower(module, axes.size, face)
     assert isinstance(found, RankProgram)
     return found
+
+
+def _traced(build: Build, devices: Any, backward: bool) -> Traced:
+    function, args, kwargs = _built(build, devices)
+    return trace(function, args, kwargs, backward=backward)
 
 
 def _built(build: Build, devices: Any) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
