@@ -82,9 +82,10 @@ def test_fixtures_in_tests_of_a_user(tmp_path: Path) -> None:
         "def test_claim(assert_refines):\n    assert_refines('s.json', 'r.json')\n"
         "def test_there(assert_equivalent):\n    assert callable(assert_equivalent)\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "rewright.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    plugin = ["-p", "no:rewright", "-p", "rewright.pytest_plugin"]
     run = subprocess.run(
-        [*command, "-p", "no:randomly", "test_claim.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [*command, *plugin, "test_claim.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert "1 failed, 1 passed" in run.stdout, run.stdout + run.stderr
     assert "REFUTED" in run.stdout

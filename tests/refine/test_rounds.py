@@ -10,8 +10,9 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine import refine
 from rewright.refine.editing import edit_program
+from rewright.refine.mutants import generate
 from rewright.refine.verdict import Verdict
-from tests.programs import mlp
+from tests.programs import ALL, mlp
 from tests.refine.stacks import stack
 
 
@@ -104,3 +105,14 @@ def test_what_is_proved_has_no_findings_and_counts_its_laws() -> None:
     assert not verdict.findings
     assert verdict.stats.laws["all_reduce"] == 2
     assert verdict.stats.laws["tanh"] >= 8
+
+
+# --- one fault is one finding -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ALL)
+def test_one_injected_fault_is_one_finding(name: str) -> None:
+    """What only follows from a fault is not told beside it."""
+    sequential, program = ALL[name](2)
+    for mutant in list(generate(program, per_kind=1))[:6]:
+        verdict = refine(sequential, mutant.program)
+        if verdict.status == "refuted":
+            assert len(verdict.findings) == 1, mutant.description

@@ -16,8 +16,8 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine.case import Case, Ran
+from rewright.refine.cuts import Cut
 from rewright.refine.editing import replace_node
-from rewright.refine.explain import Cut
 from rewright.refine.twin.resizing import Resize
 
 HERE = "the tensor at the failure"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, product
+from itertools import chain
 
 from rewright import ops
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import NO_SPAN
-from rewright.ir.placement import Placement, place
 from rewright.ir.types import SourceSpan
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.counterparts import mended
+from rewright.refine.cuts import Cut, cut_by_shapes, cut_by_values
 from rewright.refine.editing import Site
 from rewright.refine.localise import Localiser, Parting
 from rewright.refine.mending import nearby, site_of
@@ -21,20 +20,10 @@ from rewright.refine.repairs import Repair
 from rewright.refine.slips import slip
 from rewright.refine.telling import Teller
 from rewright.refine.twin.divergence import CONVINCING, Divergence, Search, search_trial
-from rewright.refine.twin.places import Place
 from rewright.refine.verdict import Finding, OutputRelation, Where
 
 _MOST_PLACES = 3
 """Later places usually follow from the first; they are told only up to a readable number."""
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A sequential node, the place of the ranks that should hold it, and the placement that it should have there."""
-
-    sequential: int
-    place: Place
-    placement: Placement
 
 
 @dataclass(frozen=True)
@@ -95,24 +84,7 @@ def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, out
     where = Where(told.position, told.rank, told.shown[told.rank] if told.shown else None)
     finding = Finding(told.kind, message, line, told.distributed, wanted, told.found, None, None, where=where)
     sure = found.cause != "moved"
-    return Spot(finding, tuple(outputs), repairs, tuple(sites), sure, _cut(case, search, found), found, search)
-
-
-def _cut(case: Case, search: Search, found: Divergence) -> Cut | None:
-    """What the ranks should hold at a place, as the cleanest placement with the shapes that they have there."""
-    position, place_ = found.sequential, found.place
-    fitting = search.holding.candidates(search.holding.value(position), search.holding.local(place_))[:1]
-    try:
-        shape = case.sequential.nodes[position].type.shape
-        placement = place(shape, case.program.mesh, fitting[0].printed) if fitting else None
-    except RewrightError:
-        return None
-    if placement is None or placement.partial:
-        return None
-    graphs = case.program.graphs
-    held = [graph.nodes[p].type.shape for graph, p in zip(graphs, place_, strict=True)]
-    fits = all(placement.local_shape(rank) == own for rank, own in enumerate(held))
-    return Cut(position, place_, placement) if fits else None
+    return Spot(finding, tuple(outputs), repairs, tuple(sites), sure, cut_by_values(case, search, found), found, search)
 
 
 def _placed_otherwise(spot: Spot, relation: OutputRelation) -> Spot:
@@ -167,26 +139,8 @@ def _spot_by_terms(
         where=Where(shown.counterpart, shown.rank, shown.position),
     )
     sites = [site_of(case.program, place.rank, place.position) for place in (origin, parting) if place is not None]
-    cut = _cut_at(case, parting.counterpart, sites[-1])
+    cut = cut_by_shapes(case, parting.counterpart, sites[-1])
     return Spot(finding, tuple(outputs), nearby(case, ran, sites, outputs), tuple(sites), cut=cut)
-
-
-def _cut_at(case: Case, position: int | None, site: Site) -> Cut | None:
-    """The same where no values say what belongs there: the first placement with the shapes that the ranks have."""
-    graphs, mesh = case.program.graphs, case.program.mesh
-    if position is None or len(site) < len(graphs):
-        return None
-    shape = case.sequential.nodes[position].type.shape
-    held = [graph.nodes[site[rank]].type.shape for rank, graph in enumerate(graphs)]
-    choices = ["Replicate()", *(f"Shard({axis})" for axis in range(len(shape)))]
-    for texts in product(choices, repeat=len(mesh.axes)):
-        try:
-            placement = place(shape, mesh, texts)
-        except RewrightError:
-            continue
-        if all(placement.local_shape(rank) == own for rank, own in enumerate(held)):
-            return Cut(position, tuple(site[rank] for rank in range(len(graphs))), placement)
-    return None
 
 
 def _at_slip(case: Case, ran: Ran, spot: Spot) -> Spot | None:

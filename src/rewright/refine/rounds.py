@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from rewright import ops
 from rewright.ir.graph import Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
@@ -14,8 +15,9 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.counterparts import mended as like_counterpart
 from rewright.refine.counterparts import unlike
+from rewright.refine.cuts import Cut
 from rewright.refine.cutting import HERE, from_there, up_to, without
-from rewright.refine.explain import Cut, Spot, output_finding, spots_of
+from rewright.refine.explain import Spot, output_finding, spots_of
 from rewright.refine.mending import Mended, everywhere, nearby, proof_of, proved_repair
 from rewright.refine.repairs import Repair
 from rewright.refine.running import run_twin, smallest
@@ -54,6 +56,9 @@ def findings(
         here = _told(case, proof, ran, spots)
         if not (spots and suggest and ran.is_different):
             return _merged(found, [] if found else here), _notes(found)
+        if found and _is_at_cut(case, spots[0]):
+            # What the ranks should hold at an earlier place was guessed, and not well enough to go on from there.
+            return _merged(found, []), _notes(found)
         step = _step(case, proof, ran, spots[0], deadline, len(found))
         first = _in(original.program, case.program, here[0])
         if step.mended is not None:
@@ -86,6 +91,12 @@ def _in(original: RankProgram, mended: RankProgram, finding: Finding) -> Finding
 
 def _is_like(node: Node, other: Node) -> bool:
     return node.op.name == other.op.name and node.span == other.span
+
+
+def _is_at_cut(case: Case, spot: Spot) -> bool:
+    position = spot.finding.where.sequential
+    op = None if position is None else case.sequential.nodes[position].op
+    return isinstance(op, ops.Input) and op.label.startswith(HERE)
 
 
 def _is_shown(case: Case, ran: Ran, spot: Spot) -> bool:

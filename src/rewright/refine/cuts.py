@@ -1,0 +1,100 @@
+"""What the ranks should hold at a place where they part from the sequential program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from rewright import ops
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator
+from rewright.ir.placement import Placement, place
+from rewright.refine.case import Case
+from rewright.refine.editing import Site
+from rewright.refine.twin.divergence import Divergence, Search
+from rewright.refine.twin.places import Place
+
+_LINEAR: tuple[type[Operator], ...] = (
+    ops.Reshape,
+    ops.Transpose,
+    ops.Convert,
+    ops.Slice,
+    ops.Concatenate,
+    ops.Pad,
+    ops.Negate,
+    ops.Add,
+    ops.Subtract,
+    ops.Select,
+)
+_REDUCING = (ops.AllReduce, ops.ReduceScatter)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A sequential node, the place of the ranks that should hold it, and the placement that it should have there."""
+
+    sequential: int
+    place: Place
+    placement: Placement
+
+
+def cut_by_values(case: Case, search: Search, found: Divergence) -> Cut | None:
+    """What the ranks should hold at a place, as the cleanest placement with the shapes that they have there."""
+    position, place_ = found.sequential, found.place
+    fitting = search.holding.candidates(search.holding.value(position), search.holding.local(place_))[:1]
+    try:
+        shape = case.sequential.nodes[position].type.shape
+        placement = place(shape, case.program.mesh, fitting[0].printed) if fitting else None
+    except RewrightError:
+        return None
+    if placement is None or placement.partial:
+        return None
+    graphs = case.program.graphs
+    held = [graph.nodes[p].type.shape for graph, p in zip(graphs, place_, strict=True)]
+    fits = all(placement.local_shape(rank) == own for rank, own in enumerate(held))
+    return Cut(position, place_, placement) if fits and not is_added_up_later(graphs[0], place_[0]) else None
+
+
+def cut_by_shapes(case: Case, position: int | None, site: Site) -> Cut | None:
+    """The same where no values say what belongs there."""
+    graphs, mesh = case.program.graphs, case.program.mesh
+    if position is None or len(site) < len(graphs) or is_added_up_later(graphs[0], site[0]):
+        return None
+    shape = case.sequential.nodes[position].type.shape
+    held = [graph.nodes[site[rank]].type.shape for rank, graph in enumerate(graphs)]
+    choices = ["Replicate()", *(f"Shard({axis})" for axis in range(len(shape)))]
+    for texts in product(choices, repeat=len(mesh.axes)):
+        try:
+            placement = place(shape, mesh, texts)
+        except RewrightError:
+            continue
+        if all(placement.local_shape(rank) == own for rank, own in enumerate(held)):
+            return Cut(position, tuple(site[rank] for rank in range(len(graphs))), placement)
+    return None
+
+
+def is_added_up_later(graph: Graph, position: int) -> bool:
+    """Whether what a node gives is added up over the ranks before anything but linear operators reads it.
+
+    The ranks may then be meant to hold addends there, so that no shape says what they should hold.
+    """
+    readers = graph.users()
+    stack, seen = [position], {position}
+    while stack:
+        for reader in readers[stack.pop()]:
+            node = graph.nodes[reader]
+            if isinstance(node.op, _REDUCING):
+                return True
+            if reader not in seen and (isinstance(node.op, _LINEAR) or _is_scaling(graph, node)):
+                seen.add(reader)
+                stack.append(reader)
+    return False
+
+
+def _is_scaling(graph: Graph, node: Node) -> bool:
+    if not isinstance(node.op, ops.Multiply | ops.Divide):
+        return False
+    sources = [graph.nodes[p] for p in node.operands]
+    plain = [graph.nodes[s.operands[0]] if isinstance(s.op, ops.BroadcastInDim) else s for s in sources]
+    return any(isinstance(source.op, ops.Constant) for source in plain)
