@@ -20,6 +20,8 @@ from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
+REST = "rest:"
+"""Starts the mode of compilation in which XLA runs all its passes but those that follow, separated by commas."""
 _MOST_KEPT = 256
 _MOST_EXECUTABLES = 64
 
@@ -182,8 +184,8 @@ class Session:
         """Compile a module and return its key.
 
         ``exact`` generates code for the module as it is: only passes that legalise run, fusions are kept. ``default``
-        runs all of XLA's passes; ``quick`` is ``exact`` with fusion and folding, and little
-        spent on machine code. Raises XlaError where XLA cannot.
+        runs all of XLA's passes, ``rest:a,b`` all but a and b, which were decided by hand; ``quick`` is ``exact`` with
+        fusion and folding, and little spent on machine code. Raises XlaError where XLA cannot.
         """
         key = f"{mode}:{module.digest}"
         if key not in self._compiled or self._compiled[key] != self.worker.started:
@@ -202,8 +204,8 @@ class Session:
 
     def _compile(self, key: str, module: HloModule, mode: str) -> None:
         refused = XlaError("nothing was compiled")
-        if mode == "default":
-            self.worker.call("compile", key, module.proto, "")
+        if mode == "default" or mode.startswith(REST):
+            self.worker.call("compile", key, module.proto, "" if mode == "default" else mode.removeprefix(REST))
             return
         quick = mode == "quick"
         # Expansions of solvers leave constants that code generation takes for folded, and crashes without.
