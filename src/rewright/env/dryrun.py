@@ -47,8 +47,16 @@ def dry_run(
     """The alternatives of the first iteration in which each of some passes changes a module.
 
     ``tested`` runs every alternative on random inputs; names that XLA gave to another value are found so and told
-    apart. Raises XlaError where XLA refuses the module.
+    apart. A module that differs from an earlier one in names alone gives the dry run of that one. Raises XlaError where
+    XLA refuses the module.
     """
+    key = ("dry run", session.fingerprint(module), tuple(passes), granularity, tested, seed)
+    return session.remembered(key, lambda: _dry_run(session, module, passes, granularity, tested, seed))
+
+
+def _dry_run(
+    session: Session, module: HloModule, passes: Sequence[str], granularity: Granularity, tested: bool, seed: int
+) -> DryRun:
     firsts = [changes[0] for name in passes if (changes := session.early_changes(module, name))]
     # Every import gives the same names; a pass that has no name itself could still have changed something before.
     firsts = [

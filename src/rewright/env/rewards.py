@@ -42,7 +42,12 @@ def static_cost(session: Session, module: HloModule, reward: Reward) -> float:
 
 
 def measure(
-    session: Session, baseline: HloModule, chosen: HloModule, rounds: int = 30, mode: str = "exact"
+    session: Session,
+    baseline: HloModule,
+    chosen: HloModule,
+    rounds: int = 30,
+    mode: str = "exact",
+    baseline_mode: str = "",
 ) -> Measurement:
     """Run time of a module against a baseline: in turns, medians, with an interval from resampling.
 
@@ -50,7 +55,8 @@ def measure(
     where a module does not run.
     """
     inputs = draw_inputs(baseline)
-    contenders = [(baseline, mode), (chosen, mode), (baseline, mode)]
+    other = baseline_mode or mode
+    contenders = [(baseline, other), (chosen, mode), (baseline, other)]
     first, second, again = session.measure(contenders, inputs, rounds)
     if min(map(min, (first, second, again))) <= 0:
         raise RewrightError("a run took no measurable time; measure more rounds")

@@ -20,7 +20,9 @@ from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
-_MOST_KEPT = 2048
+REST = "rest:"
+"""Starts the mode of compilation in which XLA runs all its passes but those that follow, separated by commas."""
+_MOST_KEPT = 256
 _MOST_EXECUTABLES = 64
 
 
@@ -55,7 +57,8 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _remembered(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+    def remembered(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What was made for a key before, or is made now; the keys that were used last are kept."""
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]
@@ -106,11 +109,11 @@ class Session:
 
     def fingerprint(self, module: HloModule) -> str:
         """A SHA-256 of all that the module says but names."""
-        return self._remembered(("print", module.digest), lambda: self.worker.call("fingerprint", module.proto))
+        return self.remembered(("print", module.digest), lambda: self.worker.call("fingerprint", module.proto))
 
     def analysis(self, module: HloModule) -> dict[str, float]:
         """XLA's static cost analysis of the module."""
-        return self._remembered(("cost", module.digest), lambda: self.worker.call("analysis", module.proto))
+        return self.remembered(("cost", module.digest), lambda: self.worker.call("analysis", module.proto))
 
     # --- passes
 
@@ -119,7 +122,7 @@ class Session:
         if module.late:
             return module
         key = ("canonical", module.digest)
-        return self._remembered(key, lambda: HloModule(self.worker.call("run_passes", module.proto, all_but())))
+        return self.remembered(key, lambda: HloModule(self.worker.call("run_passes", module.proto, all_but())))
 
     def isolated(self, module: HloModule, *names: str) -> HloModule:
         """The module after the named passes alone, where XLA:CPU runs them before it assigns layouts, or fuses."""
@@ -151,7 +154,7 @@ class Session:
         if module.late:
             raise RewrightError("XLA's passes are behind this module; start from the module before them")
         key = ("changes", module.digest, names)
-        return self._remembered(key, lambda: self._changes(module, names))
+        return self.remembered(key, lambda: self._changes(module, names))
 
     def _changes(self, module: HloModule, names: tuple[str, ...]) -> list[Change]:
         steps: list[Step]
@@ -172,7 +175,7 @@ class Session:
         """The module after XLA:CPU's whole pipeline, but for some passes; it is late."""
         key = ("optimised", module.digest, disabled)
         run = lambda: self.worker.call("run_passes", module.proto, ",".join(disabled))  # noqa: E731
-        proto = self._remembered(key, run)
+        proto = self.remembered(key, run)
         return HloModule(proto, late=True, entrance=module.proto)
 
     # --- execution
@@ -181,8 +184,8 @@ class Session:
         """Compile a module and return its key.
 
         ``exact`` generates code for the module as it is: only passes that legalise run, fusions are kept. ``default``
-        runs all of XLA's passes; ``quick`` is ``exact`` with fusion and folding, and little
-        spent on machine code. Raises XlaError where XLA cannot.
+        runs all of XLA's passes, ``rest:a,b`` all but a and b, which were decided by hand; ``quick`` is ``exact`` with
+        fusion and folding, and little spent on machine code. Raises XlaError where XLA cannot.
         """
         key = f"{mode}:{module.digest}"
         if key not in self._compiled or self._compiled[key] != self.worker.started:
@@ -201,8 +204,8 @@ class Session:
 
     def _compile(self, key: str, module: HloModule, mode: str) -> None:
         refused = XlaError("nothing was compiled")
-        if mode == "default":
-            self.worker.call("compile", key, module.proto, "")
+        if mode == "default" or mode.startswith(REST):
+            self.worker.call("compile", key, module.proto, "" if mode == "default" else mode.removeprefix(REST))
             return
         quick = mode == "quick"
         # Expansions of solvers leave constants that code generation takes for folded, and crashes without.
