@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,15 @@ def verdict(step: Step) -> Verdict:
     return rw.refine(sequential, rw.capture_ranks(step.parallel, step.mesh), relations=step.relations)
 
 
-@pytest.mark.parametrize("name", STEPS)
+def quick(names: Iterable[str], *, chosen: set[str]) -> list[Any]:
+    """The chosen names; the others are slow tests."""
+    return [name if name in chosen else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+FEW = {"ddp adamw", "ddp by tokens", "hsdp", "fsdp clipped by the largest", "zero-1", "zero-1 by hand"}
+
+
+@pytest.mark.parametrize("name", quick(STEPS, chosen=FEW))
 def test_steps_are_proved(name: str) -> None:
     found = verdict(STEPS[name])
     assert found.status == "proved", found.reason
@@ -134,7 +142,10 @@ WRONG: dict[str, Step] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+FEW_BUGS = {"micro-batches added", "never reduced", "updated twice", "decay in the gradient", "plain momentum"}
+
+
+@pytest.mark.parametrize("name", quick(WRONG, chosen=FEW_BUGS))
 def test_wrong_steps_are_refuted(name: str) -> None:
     found = verdict(WRONG[name])
     assert found.status == "refuted", found.reason

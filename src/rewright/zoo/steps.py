@@ -6,6 +6,7 @@ and the optimizer, on a small classifier of tokens. Parameters and optimizer sta
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -188,7 +189,9 @@ def both_ways(mesh: DeviceMesh) -> nn.Module:
 
 def zero_one(model: nn.Module) -> Any:
     """``ZeroRedundancyOptimizer``: each rank updates some of the parameters and sends them to the others."""
-    from torch.distributed.optim import ZeroRedundancyOptimizer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of optimizers that are imported beside it
+        from torch.distributed.optim import ZeroRedundancyOptimizer
 
     return ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.SGD, lr=0.1, weight_decay=0.01)
 

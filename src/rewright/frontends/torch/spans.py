@@ -84,13 +84,16 @@ class SourceRecorder:
         return [before, module.register_forward_hook(leave, always_call=True)]
 
     def _note(self, node: torch.fx.Node) -> None:
-        running = _current_autograd_node()
-        if running is None:
-            span = self._followed or self._locate(inspect.currentframe(), SourceSpan(module_path=self.module_path))
-            self._number(_next_sequence_number() - 1, span)
-        else:
-            frame = inspect.currentframe()
+        running, frame = _current_autograd_node(), inspect.currentframe()
+        if running is not None:
             span = replace(self._locate(frame, self._forward(running) or self._caller(frame)), backward=True)
+        else:
+            span = self._followed or self._locate(frame, SourceSpan(module_path=self.module_path))
+            caller = NO_SPAN if span.file else self._caller(frame)
+            if caller.file:  # what the engine does last, such as reading buckets of gradients
+                span = replace(caller, backward=True)
+            else:
+                self._number(_next_sequence_number() - 1, span)
         self._spans[node] = span
 
     def _number(self, last: int, span: SourceSpan) -> None:

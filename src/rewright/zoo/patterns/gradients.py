@@ -34,7 +34,7 @@ def head_norm() -> Pattern:
     """Every rank has the weight of a norm over its own heads: the gradients are addends that nobody adds."""
 
     def losses(x: torch.Tensor, query: torch.Tensor, scale: torch.Tensor) -> Any:
-        heads = (x @ query).unflatten(-1, (-1, INNER))
+        heads = (x @ query).view(ROWS, -1, INNER)
         return _normed(heads, scale).sigmoid().square().sum()
 
     def whole(x: torch.Tensor, query: torch.Tensor, scale: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -122,7 +122,7 @@ def tied_stages() -> Pattern:
         return {"loss": loss}
 
     def first(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        hidden = (x @ w).tanh()
+        hidden: Any = (x @ w).tanh()
         dist.send(hidden.detach(), 1)
         gradient = torch.empty_like(hidden)
         dist.recv(gradient, 1)
@@ -151,7 +151,7 @@ def tied_stages() -> Pattern:
     arguments = (torch.zeros(ROWS, WIDTH), weight(WIDTH, INNER))
     relations = {"x": "Replicate()", "w": "Replicate()"}
     references = ("Megatron-LM #844", "Megatron-LM #6500")
-    return Pattern(references, lambda: (whole, arguments), parallel, relations, "hidden = (x @ w)", gradient=True)
+    return Pattern(references, lambda: (whole, arguments), parallel, relations, "hidden: Any = (x @ w)", gradient=True)
 
 
 def clip_scope() -> Pattern:
@@ -195,11 +195,11 @@ def clip_scope() -> Pattern:
 def decay_of_gathered() -> Pattern:
     """A sharded optimizer updates its rows after the parameters were gathered: the others keep the old rows."""
 
-    def whole(x: torch.Tensor, w: torch.Tensor) -> dict[str, torch.Tensor]:
+    def whole(x: torch.Tensor, w: Any) -> dict[str, torch.Tensor]:
         loss: Any = (x @ w).square().sum()
         loss.backward()
         with torch.no_grad():
-            w.sub_(0.1 * w.grad)  # type: ignore[operator]
+            w.sub_(0.1 * w.grad)
         return {"loss": loss}
 
     def parallel(mesh: DeviceMesh, wrong: bool) -> Program:

@@ -112,8 +112,8 @@ def head_scale() -> Pattern:
     """Scores are scaled by the width of all heads that a rank has instead of by that of one head."""
 
     def step(q: torch.Tensor, k: torch.Tensor, width: int = INNER) -> dict[str, torch.Tensor]:
-        heads: list[Any] = [t.unflatten(-1, (-1, INNER)).transpose(0, 1) for t in (q, k)]
-        scores = heads[0] @ heads[1].transpose(-1, -2) / math.sqrt(width)
+        query, key = (t.view(ROWS, -1, INNER).transpose(0, 1) for t in (q, k))
+        scores = query @ key.transpose(-1, -2) / math.sqrt(width)
         return {"output": torch.softmax(scores, dim=-1)}
 
     def arguments(heads: int) -> tuple[torch.Tensor, ...]:
