@@ -14,7 +14,7 @@ from rewright.cli.main import run
     ("arguments", "message"),
     [
         (["refin"], "No such command 'refin'. Did you mean 'refine'?"),
-        (["refine"], "Missing argument"),
+        (["refine"], "give a sequential and a distributed program"),
         (["refine", "a.json", "b.json", "--meesh", "tp=2"], "No such option: --meesh"),
         (["refine", "a.json", "b.json", "--mesh", "8"], "write name=size, for example --mesh tp=8"),
         (["refine", "a.json", "b.json", "--budget", "soon"], "Invalid value for '--budget'"),
