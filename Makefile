@@ -104,8 +104,12 @@ figures: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --quiet -b html docs docs/_build/html
 
-zoo mutants: $(VENV)/.dev
-	@$(BIN)/python -m bench.$@
+zoo: $(VENV)/.dev
+	@$(BIN)/python -m bench.zoo
+	@$(BIN)/python -m bench.schedules
+
+mutants: $(VENV)/.dev
+	@$(BIN)/python -m bench.mutants
 
 mutants-checker: $(VENV)/.dev
 	@$(BIN)/python -m bench.checker

@@ -36,6 +36,9 @@ Symbolic = Annotated[
     typer.Option(metavar="NAME=SIZES", help="Keep sizes of an argument as symbols: input_ids=batch,sequence."),
 ]
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Capture ranks in this many processes.")]
+Ranks = Annotated[
+    str, typer.Option("--ranks", metavar="HOW", help="traced, or run together on real tensors: threads, processes.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")]
 
 
@@ -49,6 +52,7 @@ def refine(
     backward: Backward = False,
     symbolic: Symbolic = None,
     jobs: Jobs = 1,
+    ranks: Ranks = "traced",
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
     confirm: Annotated[bool, typer.Option("--audit", help="Have the independent checker confirm a proof.")] = False,
@@ -85,7 +89,7 @@ def refine(
         check_target(certificate)
     given = read_relations(relations) if relations is not None else Relations()
     progress = Progress()
-    source = options(progress, mesh, backward, symbolic, jobs)
+    source = options(progress, mesh, backward, symbolic, jobs, ranks)
     source.check_options([sequential, *distributed])
     left = source.sequential(sequential)
     right = source.distributed(distributed)
@@ -119,6 +123,7 @@ def audit(
     backward: Backward = False,
     symbolic: Symbolic = None,
     jobs: Jobs = 1,
+    ranks: Ranks = "traced",
     store: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep what the checker proved there.")] = None,
     as_json: Json = False,
 ) -> int:
@@ -128,7 +133,7 @@ def audit(
     """
     from rewright.cli.audit import run_audit
 
-    source = options(Progress(), mesh, backward, symbolic, jobs)
+    source = options(Progress(), mesh, backward, symbolic, jobs, ranks)
     source.check_options([sequential, *distributed])
     return run_audit(certificate, source, sequential, distributed, store, as_json)
 
@@ -140,6 +145,7 @@ def capture(
     backward: Backward = False,
     symbolic: Symbolic = None,
     jobs: Jobs = 1,
+    ranks: Ranks = "traced",
 ) -> int:
     """Save a program, or with a mesh those of all ranks."""
     from rewright.frontends.files import check_form
@@ -148,7 +154,7 @@ def capture(
     check_form(output, ranks=mesh is not None)
     check_target(output)
     progress = Progress()
-    program = options(progress, mesh, backward, symbolic, jobs).capture(function)
+    program = options(progress, mesh, backward, symbolic, jobs, ranks).capture(function)
     save_program(program, output)
     Console(stderr=True).print(f"{output}: {describe(program)}", soft_wrap=True, highlight=False, markup=False)
     return 0
@@ -198,10 +204,17 @@ def demo(as_json: Json = False) -> int:
     return run_demo(as_json)
 
 
-def options(progress: Progress, mesh: str | None, backward: bool, symbolic: list[str] | None, jobs: int) -> Source:
+def options(
+    progress: Progress,
+    mesh: str | None,
+    backward: bool,
+    symbolic: list[str] | None,
+    jobs: int,
+    ranks: str = "traced",
+) -> Source:
     """How to get at programs, from the options of the command line; raises RewrightError."""
     axes = parse_mesh(mesh) if mesh is not None else None
-    return Source(progress, axes, backward, parse_symbols(symbolic or []) or None, jobs)
+    return Source(progress, axes, backward, parse_symbols(symbolic or []) or None, jobs, ranks)
 
 
 def prove(

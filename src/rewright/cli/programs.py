@@ -20,19 +20,27 @@ Program = Graph | RankProgram
 
 @dataclass(frozen=True)
 class Source:
-    """How to get at programs: where progress goes, the mesh, whether gradients are wanted, symbols, processes."""
+    """How to get at programs: where progress goes, the mesh, whether gradients are wanted, symbols, processes.
+
+    ``ranks`` is as for ``capture_ranks``; where these run for real, so does a sequential program.
+    """
 
     progress: Progress
     mesh: dict[str, int] | None = None
     backward: bool = False
     symbols: dict[str, dict[int, str]] | None = None
     jobs: int = 1
+    ranks: str = "traced"
 
     def check_options(self, texts: Sequence[str]) -> None:
         """Raise RewrightError for options of captures where every program is read from a file."""
         if any(is_function_name(text) for text in texts):
             return
-        for option, given in (("--backward", self.backward), ("--symbolic", self.symbols)):
+        for option, given in (
+            ("--backward", self.backward),
+            ("--symbolic", self.symbols),
+            ("--ranks", self.ranks != "traced"),
+        ):
             if given:
                 what = f"{option} says how to capture, and {texts[0]} is captured already"
                 raise RewrightError(f"{what}; give it to rewright capture")
@@ -94,7 +102,8 @@ class Source:
 
             with _without_network():
                 module, args, kwargs = function()
-            return capture(module, args, kwargs, backward=self.backward, dynamic=self.symbols)
+            run = self.ranks != "traced"
+            return capture(module, args, kwargs, backward=self.backward, dynamic=self.symbols, run=run)
 
     def _capture_ranks(self, text: str) -> RankProgram:
         if self.mesh is None:
@@ -112,6 +121,7 @@ class Source:
                 backward=self.backward,
                 dynamic=self.symbols,
                 jobs=self.jobs,
+                ranks=self.ranks,
                 framework=framework_of(function.function, ()),
             )
 

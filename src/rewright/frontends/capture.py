@@ -25,6 +25,7 @@ def capture(
     *,
     backward: bool = False,
     dynamic: Any = None,
+    run: bool = False,
     framework: Framework | None = None,
 ) -> Graph:
     """One sequential program as a graph.
@@ -38,9 +39,13 @@ def capture(
     argument of a JAX function of one number. ``dynamic`` keeps sizes of torch programs symbolic:
     ``{"input_ids": {0: "batch", 1: "sequence"}}``. ``framework`` is told by the program where it is not given. Raises
     CaptureError and UnsupportedOperator.
+
+    With ``run`` a torch program runs once on its real tensors and is recorded as it goes, for programs that look at
+    values; it is then captured for inputs that give these values, and the graph says under assumptions which they are.
     """
     which = framework or framework_of(program, (args, kwargs))
-    return _frontend(which).capture(program, args, kwargs, **_options(which, backward, dynamic))
+    options = _options(which, backward, dynamic) | _running(which, "run", run, run)
+    return _frontend(which).capture(program, args, kwargs, **options)
 
 
 def capture_ranks(
@@ -50,6 +55,7 @@ def capture_ranks(
     backward: bool = False,
     dynamic: Any = None,
     jobs: int = 1,
+    ranks: str = "traced",
     framework: Framework | None = None,
 ) -> RankProgram:
     """The programs of all ranks of a mesh, with how they hold inputs and outputs.
@@ -59,9 +65,15 @@ def capture_ranks(
     For JAX it is called once with a ``jax.sharding.Mesh`` of virtual CPU devices, the program is what XLA's SPMD
     partitioner makes of a function under ``jit`` with shardings or of a ``shard_map``, and placements are read off the
     shardings. The rest is as in :func:`capture`. Raises CaptureError and UnsupportedOperator.
+
+    ``ranks="threads"`` runs all ranks of a torch program together instead, on the real tensors that ``build`` returns,
+    and records what they do: for programs that look at values (token counts), pipeline schedules, and gradient
+    reducers. ``"processes"`` forks one process per rank, for code that keeps its rank in a global. Such a capture is
+    of one run, and the verdict's assumptions name the values that the program looked at.
     """
     which = framework or framework_of(build, ())
     options = _options(which, backward, dynamic) | ({"jobs": jobs} if which == "torch" else {})
+    options |= _running(which, "ranks", ranks, ranks != "traced")
     return _frontend(which).capture_ranks(build, mesh, **options)
 
 
@@ -134,6 +146,13 @@ def _options(which: Framework, backward: bool, dynamic: Any) -> dict[str, Any]:
     if dynamic:
         raise RewrightError("symbolic sizes are for torch programs; give arguments of a JAX function numbers")
     return {"backward": backward}
+
+
+def _running(which: Framework, name: str, value: object, given: bool) -> dict[str, object]:
+    """The option to run a program, where it is given; raises CaptureError for JAX, whose programs are compiled."""
+    if given and which != "torch":
+        raise CaptureError(f"{name}={value!r} is for torch programs; leave it out for JAX, whose programs are compiled")
+    return {name: value} if given else {}
 
 
 def _frontend(which: Framework) -> Any:

@@ -14,6 +14,7 @@ from rewright.lifting.filling import Filler
 from rewright.lifting.guards import Guards
 from rewright.lifting.index import Access, Index, compose, used
 from rewright.lifting.regions import Region
+from rewright.lifting.shifts import cancelled
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
 
@@ -36,8 +37,13 @@ class Algebra:
     regions add up to a known one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, quotients: bool = False, plain: bool = False) -> None:
+        self.plain = plain
+        """Whether an index of one value is never read, on either side: rows that stand alone are at known places."""
+        self.quotients = quotients
+        """Whether exponentials of differences are quotients (:mod:`rewright.lifting.shifts`)."""
         self.terms = Terms()
+        self.terms.quotients = cancelled if quotients else None
         self.facts = Facts(self.terms)
         self.filler = Filler(self.terms, self.facts.allowed)
         self.guards = Guards(self)

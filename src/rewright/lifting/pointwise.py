@@ -14,8 +14,9 @@ from rewright.lifting.index import Access, compose
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute
+from rewright.lifting.shifts import exponential_of, factors_of, fraction, inverse, is_positive, shifts
 from rewright.lifting.simplify import atoms
-from rewright.lifting.terms import ONE, Operand
+from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, View
 
 MINUS_ONE = Fraction(-1)
@@ -100,14 +101,51 @@ def reciprocal(algebra: Algebra, view: View) -> View:
         term, access = algebra.terms.apply("reciprocal", [algebra.operand(view)])
         return View(view.dims, (Addend(ONE, term, access),))
     terms = algebra.terms
+    parts = fraction(terms, addend) if algebra.quotients else None
+    if parts is not None:
+        above, below = parts
+        return multiply(algebra, reciprocal(algebra, algebra.settle(view.dims, above)), _one(view, below))
     factors: list[Operand] = [(addend.term, addend.access)]
     label = terms.label(addend.term)
     if label[:2] == ("apply", "multiply"):
         children = zip(terms.children(addend.term), terms.accesses(addend.term), strict=True)
         factors = [(child, compose(access, addend.access)) for child, access in children]
-    inverted = [terms.apply("reciprocal", [factor]) for factor in factors]
+    inverted = [inverse(terms, f) if algebra.quotients else terms.apply("reciprocal", [f]) for f in factors]
     term, access = terms.multiply(inverted)
     return View(view.dims, (Addend(1 / addend.coefficient, term, access),))
+
+
+def _one(view: View, operand: Operand) -> View:
+    return View(view.dims, (Addend(ONE, *operand),))
+
+
+def _log(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    """The logarithm; of products and quotients of positive numbers, where quotients count, a sum of logarithms."""
+    if not algebra.quotients:
+        return function(algebra, "log", views)
+    view, terms = views[0], algebra.terms
+    addend = algebra.closed(view)
+    parts = fraction(terms, addend) if addend.coefficient else None
+    if parts is not None:
+        above, below = parts
+        logs = [_log(algebra, op, [v], types) for v in (algebra.settle(view.dims, above), _one(view, below))]
+        return algebra.add(logs, [ONE, MINUS_ONE])
+    factors = factors_of(terms, (addend.term, addend.access))
+    if addend.coefficient != 1 or not all(is_positive(terms, term) for term, _ in factors):
+        return function(algebra, "log", views)
+    found = [_log_of_factor(terms, factor) for factor in factors]
+    return algebra.add([_one(view, operand) for operand, _ in found], [sign for _, sign in found])
+
+
+def _log_of_factor(terms: Terms, factor: Operand) -> tuple[Operand, Fraction]:
+    """The logarithm of a positive number or of one over it, with its sign; of an exponential it is the exponent."""
+    term, access = factor
+    sign = ONE
+    if terms.label(term)[:2] == ("apply", "reciprocal"):
+        sign, (term, access) = MINUS_ONE, inverse(terms, factor)
+    if terms.label(term)[:2] == ("apply", "exponential"):
+        return (terms.children(term)[0], compose(terms.accesses(term)[0], access)), sign
+    return terms.apply("log", [(term, access)]), sign
 
 
 def _reciprocal_square_root(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -125,6 +163,15 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     addend = algebra.closed(views[0])
     rest: list[tuple[Fraction, int, Access]] = []
     result: View | None = None
+    if algebra.quotients:
+        shifted, others = shifts(terms, addend)
+        if shifted:
+            grown = [exponential_of(terms, power, operand) for power, operand in shifted]
+            shift = View(views[0].dims, (Addend(ONE, *terms.multiply(grown)),))
+            total = terms.add(others)
+            if total is None:
+                return shift
+            return multiply(algebra, _exponential(algebra, op, [View(views[0].dims, (total,))], types), shift)
     for factor, (term, access) in terms.expand(addend.term, addend.access):
         power = factor * addend.coefficient
         if terms.label(term)[:2] == ("apply", "log") and power in (ONE, MINUS_ONE):
@@ -332,6 +379,7 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Rsqrt: _reciprocal_square_root,
     ops.Logistic: _logistic,
     ops.Exponential: _exponential,
+    ops.Log: _log,
     ops.Power: _power,
     ops.Convert: _convert,
     ops.Compare: _compare,

@@ -57,8 +57,16 @@ class Lifter:
     lifted at all, where that is right for all of them.
     """
 
-    def __init__(self, deadline: float | None = None, *, reuse: bool = False, contract: bool = False) -> None:
-        self.algebra = Algebra()
+    def __init__(
+        self,
+        deadline: float | None = None,
+        *,
+        reuse: bool = False,
+        contract: bool = False,
+        quotients: bool = False,
+        plain: bool = False,
+    ) -> None:
+        self.algebra = Algebra(quotients=quotients, plain=plain)
         self.deadline = deadline
         self.reuse = reuse
         self.contract = contract

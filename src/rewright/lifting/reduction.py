@@ -16,7 +16,8 @@ from rewright.lifting.layout import assemble, lengthwise, slice_rows
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
 from rewright.lifting.products import multiply
-from rewright.lifting.readings import recognised
+from rewright.lifting.readings import plain, recognised
+from rewright.lifting.shifts import standing
 from rewright.lifting.terms import ONE, Folded, Operand, in_order
 from rewright.lifting.value import (
     Addend,
@@ -34,17 +35,19 @@ from rewright.lifting.value import (
 IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
 
 
-def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int]) -> Value:
-    """Fold a value over some axes."""
+def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int], *, part: bool = False) -> Value:
+    """Fold a value over some axes; a ``part`` is one of several pieces along them."""
     if isinstance(value, Pieces):
-        parts = [reduce(algebra, kind, part, axes) for part in value.parts]
+        inside = part or value.axis in axes
+        pieces = [plain(one) for one in value.parts] if algebra.plain else value.parts
+        parts = [reduce(algebra, kind, one, axes, part=inside) for one in pieces]
         if value.axis in axes:
             return combine(algebra, kind, parts)
         return assemble(parts, value.axis - sum(1 for a in axes if a < value.axis), value.outer)
-    return recognised(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes), [value])
+    return recognised(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes, part), [value])
 
 
-def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int]) -> View:
+def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool = False) -> View:
     names = variables_of(value.dims)
     folded = {v: n for axis in axes for v, n in zip(names[axis], value.dims[axis], strict=True)}
     kept = [axis for axis in range(len(names)) if axis not in axes]
@@ -58,28 +61,40 @@ def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int]) 
     else:
         sources = (Addend(Fraction(0), algebra.terms.one, ()),)
     for a in sources:
-        for done in _folds(algebra, kind, a, folded, lengths):
+        still = standing(algebra.terms, a, folded) if algebra.quotients and kind == "sum" else None
+        if still is not None:
+            a, factor = still
+            for done in _folds(algebra, kind, a, folded, lengths, part):
+                term, access = algebra.terms.multiply([(done.term, done.access), factor])
+                access = tuple(rename(i, positions) for i in _at_zero(access, folded))
+                addends.append(Addend(done.coefficient, term, access, done.parts))
+            continue
+        for done in _folds(algebra, kind, a, folded, lengths, part):
             access = tuple(rename(i, positions) for i in _at_zero(done.access, folded))
             addends.append(Addend(done.coefficient, done.term, access, done.parts))
     return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
 
 
-def _folds(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim]) -> list[Addend]:
+def _folds(
+    algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim], part: bool
+) -> list[Addend]:
     """The fold of one addend, indicators of a position resolved first."""
     if kind == "sum":
         for var, length in folded.items():
             found = collapse(algebra, addend, var, length, lengths)
             if found is not None:
                 rest = {v: n for v, n in folded.items() if v != var}
-                return [b for a in found for b in (_folds(algebra, kind, a, rest, lengths) if rest else [a])]
+                return [b for a in found for b in (_folds(algebra, kind, a, rest, lengths, part) if rest else [a])]
         several = [] if addend.parts else algebra.terms.expand(addend.term, addend.access)
         addends = [Addend(addend.coefficient * c, *operand) for c, operand in several]
         if len(addends) > 1 and any(collapse(algebra, a, v, n, lengths) for a in addends for v, n in folded.items()):
-            return [b for a in addends for b in _folds(algebra, kind, a, folded, lengths)]
-    return [_fold(algebra, kind, addend, folded, lengths)]
+            return [b for a in addends for b in _folds(algebra, kind, a, folded, lengths, part)]
+    return [_fold(algebra, kind, addend, folded, lengths, part)]
 
 
-def _fold(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim]) -> Addend:
+def _fold(
+    algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], lengths: Sequence[Dim], part: bool
+) -> Addend:
     occurring = used(addend.access)
     coefficient = addend.coefficient
     term, access = addend.term, addend.access
@@ -93,7 +108,9 @@ def _fold(algebra: Algebra, kind: str, addend: Addend, folded: dict[int, Dim], l
         else:
             coefficient = coefficient * length
     ranges: dict[int, tuple[Dim, Dim]] = {v: (0, n) for v, n in folded.items() if v in occurring}
-    found = _family(algebra, kind, (term, access), ranges, [v for v in sorted(occurring) if lengths[v] == 1])
+    # One element of several that are added up is a part of a sum, also where it is alone in its piece.
+    single = [] if part and kind == "sum" and algebra.sequential else [v for v in sorted(occurring) if lengths[v] == 1]
+    found = _family(algebra, kind, (term, access), ranges, single)
     if not isinstance(found, Folded):
         return Addend(coefficient, *found, addend.parts)
     fold, region = found, regions.whole(found.box)
@@ -242,17 +259,17 @@ def _row_length(value: Value, axis: int, outer: Dim) -> int:
     return length
 
 
-def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value) -> Value:
-    """A contraction: the product over all axes, folded over the contracted ones."""
+def dot_general(algebra: Algebra, op: ops.DotGeneral, left: Value, right: Value, *, part: bool = False) -> Value:
+    """A contraction: the product over all axes, folded over the contracted ones, or a ``part`` of these."""
     roles = DotRoles(op, len(left.shape), len(right.shape))
     for side, value in ((0, left), (1, right)):
         if isinstance(value, Pieces):
-            return _dot_pieces(algebra, op, roles, (left, right), side, value)
+            return _dot_pieces(algebra, op, roles, (left, right), side, value, part)
     assert isinstance(left, View) and isinstance(right, View)
-    return recognised(algebra, lambda views: _dot_views(algebra, roles, *views), [left, right])
+    return recognised(algebra, lambda views: _dot_views(algebra, roles, *views, part=part), [left, right])
 
 
-def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View) -> View:
+def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View, *, part: bool = False) -> View:
     dims = roles.digits(left, right)
     a = _spread(left, roles.left, dims)
     b = _spread(right, roles.right, dims)
@@ -266,7 +283,7 @@ def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View) -> Vi
         # A rank that holds one head may have no axis for it where the sequential program sums over heads.
         longer = multiply(algebra, *(View((*dims, (1,)), v.addends) for v in (a, b)))
         product = longer if algebra.is_familiar(longer) else product
-    return _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)))
+    return _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part)
 
 
 class DotRoles:
@@ -306,7 +323,13 @@ def _spread(view: View, roles: dict[int, int], dims: tuple[Digits, ...]) -> View
 
 
 def _dot_pieces(
-    algebra: Algebra, op: ops.DotGeneral, roles: DotRoles, values: tuple[Value, Value], side: int, mine: Pieces
+    algebra: Algebra,
+    op: ops.DotGeneral,
+    roles: DotRoles,
+    values: tuple[Value, Value],
+    side: int,
+    mine: Pieces,
+    inside: bool,
 ) -> Value:
     axis, outer = mine.axis, mine.outer
     role = (roles.left, roles.right)[side][axis]
@@ -316,7 +339,8 @@ def _dot_pieces(
     for part, start, length in lengthwise(mine):
         cut = other if other_axis is None else slice_rows(other, mine, other_axis, start, start + length)
         pair = (part, cut) if side == 0 else (cut, part)
-        results.append(dot_general(algebra, op, *pair))
+        pair = (plain(pair[0]), plain(pair[1])) if algebra.plain else pair
+        results.append(dot_general(algebra, op, *pair, part=inside or role >= roles.result_rank))
     if role >= roles.result_rank:
         return combine(algebra, "sum", results)
     return assemble(results, role, outer)

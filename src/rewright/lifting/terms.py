@@ -7,7 +7,7 @@ of an axis has offset zero, commutative operands are ordered, sums and products 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
 from operator import itemgetter
@@ -63,6 +63,8 @@ class Terms:
     """
 
     def __init__(self) -> None:
+        self.quotients: Callable[[Terms, list[Operand]], list[Operand]] | None = None
+        """What cancels in a product, where exponentials are written as quotients."""
         self.graph = EGraph()
         self.trace: Trace | None = None
         self._labels: dict[tuple[object, ...], Label] = {}
@@ -221,6 +223,8 @@ class Terms:
                 factors.extend((child, compose(a, access)) for child, a in inner)
             else:
                 factors.append((term, access))
+        if self.quotients:
+            factors = self.quotients(self, factors)
         if not factors:
             return self.one, ()
         if len(factors) == 1:

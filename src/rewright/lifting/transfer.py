@@ -24,6 +24,7 @@ from rewright.lifting.layout import (
     tidy,
     transpose,
 )
+from rewright.lifting.placed import written_out
 from rewright.lifting.pointwise import pointwise
 from rewright.lifting.readings import opened, plain, plain_view, plainer, reads_ones, recognised, shut
 from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
@@ -40,6 +41,9 @@ def transfer(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
     """The value of an operator's result; an operator without a law becomes an opaque function of its operands."""
+    if algebra.plain:
+        known = [written_out(algebra.terms, plain(value)) for value in values]
+        return written_out(algebra.terms, plain(_transferred(algebra, op, known, types, result)))
     found = _transferred(algebra, op, values, types, result)
     if algebra.sequential and isinstance(op, ops.Reshape) and not reads_ones(values[0]):
         return plain(found)

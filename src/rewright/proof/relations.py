@@ -136,17 +136,19 @@ class Relations:
                 raise Refused(f"nothing is claimed about output {name!r}")
             placement = claimed.placement
             whole = sequential.nodes[position].type
-            if not is_spelled(placement, whole, self._mesh) and not _covers(placement, whole):
+            present = [rank for rank, graph in enumerate(ledger.program.graphs) if name in graph.outputs]
+            everywhere = len(present) == self._mesh.size and is_spelled(placement, whole, self._mesh)
+            if not everywhere and not _covers(placement, whole, present):
                 raise Refused(f"what the ranks are claimed to hold of output {name!r} is not all of it")
             value = ledger.claim(SEQUENTIAL, position, f"output {name!r}")
             done: set[tuple[int, ...]] = set()
-            for rank, graph in enumerate(ledger.program.graphs):
-                where = f"output {name!r} of rank {rank}"
-                if name not in graph.outputs:
-                    raise Refused(f"{where} does not exist")
+            for rank in present:
+                where, graph = f"output {name!r} of rank {rank}", ledger.program.graphs[rank]
                 kind = graph.nodes[graph.outputs[name]].type
                 runs = self._runs(placement, rank, whole, kind, where)
                 group = self._group(rank, placement, where)
+                if not set(group) <= set(present):
+                    raise Refused(f"{where} is claimed to be one addend, and not all ranks of {list(group)} have one")
                 if any(placement.runs[other] != runs for other in group):
                     raise Refused(f"{where} is claimed to be an addend of another part than those of {list(group)}")
                 if group not in done:
@@ -228,9 +230,11 @@ def _contents(placement: Placement) -> object:
     return runs, sorted(placement.partial), placement.reduction if placement.partial else ""
 
 
-def _covers(placement: Placement, whole: TensorType) -> bool:
-    """Whether every element is held by some rank; False also where sizes are symbols."""
-    boxes = [box for rank in placement.runs for box in itertools.product(*rank)]
+def _covers(placement: Placement, whole: TensorType, present: Sequence[int]) -> bool:
+    """Whether every element is held by one of these ranks; False also where sizes are symbols."""
+    if len(placement.runs) <= max(present, default=-1):
+        return False
+    boxes = [box for rank in present for box in itertools.product(*placement.runs[rank])]
     return _covered(boxes, whole)
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
+from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.holders import Holders, holders_of
 from rewright.ir.memory import uncollected
-from rewright.ir.placement import Mesh, Placement, RankProgram
+from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.contraction import NotContracted
 from rewright.lifting.journal import Journal
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
-from rewright.lifting.value import Value
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.inputs import input_values
 from rewright.refine.numbered import Pairing, are_numbered, pair
@@ -47,6 +49,10 @@ class Proof:
     out_of_time: bool = False
 
 
+Law = Literal["quotients", "plain"]
+"""Normal forms beside the usual one: of exponentials, and of indices of one value."""
+
+
 def attempt(
     sequential: Graph,
     program: RankProgram,
@@ -62,16 +68,32 @@ def attempt(
             proof = None
         if proof is None or (proof.failed and proof.lifter.contraction):
             proof = _lift(sequential, program, relations, expected, deadline, reuse=True)
+        for law in _laws(sequential, program) if proof.failed else ():
+            other = _lift(sequential, program, relations, expected, deadline, reuse=True, law=law)
+            if not other.failed and not other.out_of_time:
+                return other
         if proof.failed and proof.lifter.steps["reused"]:
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
             return _lift(sequential, program, relations, expected, deadline, reuse=False)
     return proof
 
 
+def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
+    """Other normal forms to try, where a program has what they are about."""
+    if any(isinstance(node.op, ops.Exponential) for node in sequential.nodes):
+        yield "quotients"
+    if any(isinstance(node.op, ops.Concatenate) for graph in program.graphs for node in graph.nodes):
+        yield "plain"
+
+
 def written(sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]) -> Proof:
     """The proof once more, with a journal of every step."""
     with uncollected():
         proof = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal())
+        for law in _laws(sequential, program) if proof.failed else ():
+            other = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal(), law=law)
+            if not other.failed:
+                return other
         if proof.failed and proof.lifter.steps["reused"]:
             return _lift(sequential, program, relations, expected, None, reuse=False, journal=Journal())
     return proof
@@ -87,11 +109,13 @@ def _lift(
     reuse: bool,
     contract: bool = False,
     journal: Journal | None = None,
+    law: Law | None = None,
 ) -> Proof:
     """Raises NotContracted where layers were to be left out that what is left does not speak for."""
     started = time.perf_counter()
     numbered = are_numbered(sequential, program.graphs)
-    lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered)
+    laws = {"quotients": law == "quotients", "plain": law == "plain"}
+    lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered, **laws)
     lifter.journal = journal
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
@@ -123,7 +147,7 @@ def _lift(
             work = partial(_relate, proof, name, program, expected.get(name))
             proof.looked_into[name] = lifter.apart(work)
     if stands:
-        _repeat(proof, program.mesh, stands, expected)
+        _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
     proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
     return proof
@@ -144,15 +168,16 @@ def _stand_ins(lifter: Lifter, relations: Relations, expected: Mapping[str, Plac
     return contraction.outputs
 
 
-def _repeat(proof: Proof, mesh: Mesh, stands: Mapping[str, str], expected: Mapping[str, Placement]) -> None:
+def _repeat(proof: Proof, program: RankProgram, stands: Mapping[str, str], expected: Mapping[str, Placement]) -> None:
     """Relate outputs of layers that were left out as those that speak for them."""
     for name, other in stands.items():
         placement = proof.placements.get(other)
-        if placement is None or other in proof.failed:
+        owners, others = (holders_of(each, program.graphs, program.mesh) for each in (name, other))
+        part = owners.restrict(placement) if owners is not None and placement is not None else None
+        if owners != others or owners is None or part is None or other in proof.failed:
             proof.failed.append(name)
             continue
-        proof.placements[name] = placement
-        proof.relations[name] = _relation(name, placement, mesh, expected.get(name), True)
+        _found(proof, name, owners, part, expected.get(name), fine=True)
     proof.relations = {
         name: proof.relations[name] for name in proof.sequential.graph.outputs if name in proof.relations
     }
@@ -172,32 +197,40 @@ def _timed(proof: Proof, phase: str) -> Generator[None]:
 
 def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement | None) -> None:
     """Relate one output of the sequential program to the ranks' outputs of that name."""
-    lifter, mesh = proof.lifter, program.mesh
-    held: list[Value] = []
+    lifter = proof.lifter
     known = proof.sequential.values[proof.sequential.graph.outputs[name]]
     if UNKNOWN in (known, *(r.values[r.graph.outputs[name]] for r in proof.ranks if name in r.graph.outputs)):
         raise NotContracted
     value = lifter.values[lifter.hidden.get(known, known)]
-    for rank in proof.ranks:
-        if name not in rank.graph.outputs:
-            proof.failed.append(name)
-            proof.relations[name] = OutputRelation(name, "", "no rank output of that name", _text(expected), False)
-            return
-        held.append(lifter.values[rank.values[rank.graph.outputs[name]]])
-    if expected is not None and holds(lifter, value, held, expected, mesh):
-        proof.placements[name] = expected
-        proof.relations[name] = _relation(name, expected, mesh, expected, True)
+    owners = holders_of(name, program.graphs, program.mesh)
+    if owners is None:
+        proof.failed.append(name)
+        proof.relations[name] = OutputRelation(name, "", "no rank output of that name", _text(expected), False)
         return
-    found = infer(lifter, value, held, mesh)
+    ranks = [proof.ranks[rank] for rank in owners.ranks]
+    held = [lifter.values[rank.values[rank.graph.outputs[name]]] for rank in ranks]
+    wanted = None if expected is None else owners.restrict(expected)
+    if wanted is not None and holds(lifter, value, held, wanted, owners.mesh):
+        _found(proof, name, owners, wanted, expected, fine=True)
+        return
+    found = infer(lifter, value, held, owners.mesh)
     if found is None:
         proof.failed.append(name)
         proof.relations[name] = OutputRelation(name, "", f"{name} is not related", _text(expected), False)
         return
-    proof.placements[name] = found
-    fine = expected is None and not found.partial
+    _found(proof, name, owners, found, expected, fine=expected is None and not found.partial)
+
+
+def _found(
+    proof: Proof, name: str, owners: Holders, placement: Placement, expected: Placement | None, *, fine: bool
+) -> None:
+    """Note how the ranks that return an output hold it."""
+    everywhere = placement if len(owners.ranks) == owners.whole.size else owners.extend(placement)
+    proof.placements[name] = everywhere
     if not fine:
         proof.failed.append(name)
-    proof.relations[name] = _relation(name, found, mesh, expected, fine)
+    text = equation(name, placement, owners.mesh, ranks=owners.ranks)
+    proof.relations[name] = OutputRelation(name, str(everywhere), text, _text(expected), fine)
 
 
 def _pair(proof: Proof, program: RankProgram) -> None:
@@ -213,10 +246,6 @@ def _pair(proof: Proof, program: RankProgram) -> None:
         proof.relations[name] = OutputRelation(name, "", f"{name} is not related", None, False)
     proof.relations = {name: proof.relations[name] for name in proof.sequential.graph.outputs}
     proof.failed += [*found.failed, *(f"{name} of the ranks" for name in found.unclaimed)]
-
-
-def _relation(name: str, found: Placement, mesh: Mesh, expected: Placement | None, fine: bool) -> OutputRelation:
-    return OutputRelation(name, str(found), equation(name, found, mesh), _text(expected), fine)
 
 
 def _text(placement: Placement | None) -> str | None:

@@ -163,20 +163,24 @@ def _fitting(value: Value, locals_: Sequence[Value], mesh: Mesh, spelled: Sequen
     return placement if all(s == v.shape for s, v in zip(shapes, locals_, strict=True)) else None
 
 
-def equation(name: str, placement: Placement, mesh: Mesh, label: str | None = None) -> str:
+def equation(
+    name: str, placement: Placement, mesh: Mesh, label: str | None = None, ranks: Sequence[int] | None = None
+) -> str:
     """``name = clean expression over rank tensors`` of a placement with at most one sharded mesh axis, else words.
 
-    ``label`` is what the ranks call it, where that is another name.
+    ``label`` is what the ranks call it, where that is another name; ``ranks`` are the numbers of the mesh's ranks,
+    where it is a part of another mesh.
     """
     held = label or name
+    numbers = list(range(mesh.size)) if ranks is None else ranks
     busy = [k for k, text in enumerate(placement.printed) if text != "Replicate()"]
     if not busy:
-        return f"{name} = {held}@0"
+        return f"{name} = {held}@{numbers[0]}"
     if len(busy) > 1 or "Strided" in placement.printed[busy[0]]:
         return f"{name} is held as {placement}" + (f" by {held}" if held != name else "")
     axis_name, size = mesh.axes[busy[0]]
     group = mesh.group(0, (axis_name,))
-    shown = [f"{held}@{r}" for r in group]
+    shown = [f"{held}@{numbers[r]}" for r in group]
     if size > 4:
         shown = [*shown[:2], "..", shown[-1]]
     text = placement.printed[busy[0]]

@@ -12,8 +12,11 @@ from torch.export import ExportedProgram
 
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower import lower
-from rewright.frontends.torch.trace import Trace, trace
+from rewright.frontends.torch.run.running import run as run_once
+from rewright.frontends.torch.run.watching import surroundings
+from rewright.frontends.torch.trace import Trace, quiet, trace
 from rewright.frontends.torch.world import without_network
+from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
 
 Program = Callable[..., Any] | ExportedProgram | torch.fx.GraphModule | str | os.PathLike[str]
@@ -26,6 +29,7 @@ def capture(
     *,
     backward: bool = False,
     dynamic: Dynamic | None = None,
+    run: bool = False,
 ) -> Graph:
     """The graph of a module, a function, an ExportedProgram, a ``.pt2`` file or an fx.GraphModule.
 
@@ -33,10 +37,26 @@ def capture(
     path in what is returned (``logits``, ``loss``), and with ``backward``, or where the function calls ``backward``
     itself, ``grad:<parameter>``. ``dynamic`` keeps sizes symbolic: ``{"input_ids": {0: "batch", 1: "sequence"}}``.
     Arguments may be real, fake or meta tensors; no weight is read. Raises CaptureError and UnsupportedOperator.
+
+    With ``run`` the program runs once on its real tensors and is recorded as it goes, for programs that look at
+    values; it is then captured for inputs that give these values, and the graph says under assumptions which they are.
     """
+    if run:
+        with without_network(), quiet(), surroundings():
+            recorded = run_once(_runnable(program, dynamic), args, kwargs, backward=backward)
+        return with_metadata(lower(recorded.program), recorded)
     with without_network():
         traced = trace(program, args, kwargs, backward=backward, dynamic=dynamic)
     return with_metadata(lower(traced.program), traced)
+
+
+def _runnable(program: Program, dynamic: Dynamic | None) -> Callable[..., Any]:
+    """The program, if it can be run on real tensors; raises CaptureError where not."""
+    if dynamic:
+        raise CaptureError("a run has real tensors, whose sizes are numbers; leave dynamic out")
+    if not callable(program) or isinstance(program, torch.fx.GraphModule):
+        raise CaptureError("a graph that is captured already looks at no values; leave run out")
+    return program
 
 
 def with_metadata(graph: Graph, traced: Trace) -> Graph:

@@ -114,7 +114,8 @@ def _explain(error: BaseException) -> str:
     if name in _DATA_DEPENDENT or text.startswith(_READS_A_VALUE):
         return (
             f"the program reads a tensor's value ({text}), which a capture without data cannot know; "
-            "use tensor operations such as torch.where, or pass the value as a Python number"
+            "use tensor operations such as torch.where, pass the value as a Python number, or capture a run (run=True, "
+            "ranks='threads')"
         )
     if name in _NO_META or (isinstance(error, NotImplementedError) and "Meta" in text):
         return (

@@ -26,17 +26,18 @@ class Owners:
     modules: tuple[tuple[str, nn.Module], ...]
 
     @staticmethod
-    def of(target: Any, arguments: Mapping[str, Any]) -> Owners:
+    def of(target: Any, arguments: Mapping[str, Any], *, wrappers: bool = False) -> Owners:
         """The modules that a program uses: itself, those among its arguments, and those that a function refers to.
 
-        Raises CaptureError for wrappers whose work cannot be traced (:mod:`rewright.frontends.torch.wrappers`).
+        Raises CaptureError for wrappers whose work cannot be traced (:mod:`rewright.frontends.torch.wrappers`), unless
+        ``wrappers`` are welcome.
         """
         found = {"": target} if isinstance(target, nn.Module) else _modules(target)
         every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
         found |= {name: value for name, value in every if isinstance(value, nn.Module)}
         if len(found) == 1:
             found = {"": next(iter(found.values()))}
-        for module in found.values():
+        for module in () if wrappers else found.values():
             for name, part in _submodules(module):
                 refuse_wrappers(name, part)
         return Owners(tuple(found.items()))

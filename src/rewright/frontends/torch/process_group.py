@@ -18,6 +18,7 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
 from rewright.frontends.torch.point_to_point import point_to_point
+from rewright.frontends.torch.run.exchange import Pending, current_exchange
 from rewright.ir.errors import CaptureError
 
 BACKEND = "rewright"
@@ -67,6 +68,20 @@ class Finished(_Work):
         future = kind()
         future.set_result(self._tensors)
         return future
+
+
+class Receiving(Finished):
+    """The handle of a receive among ranks that run: the values come when it is waited for."""
+
+    def __init__(self, tensors: Tensors, pending: Sequence[Pending]) -> None:
+        super().__init__(tensors)
+        self._pending = list(pending)
+
+    def wait(self, timeout: object = None) -> bool:
+        """Fill the tensors; True."""
+        for tensor, each in zip(self._tensors, self._pending, strict=True):
+            each.wait(tensor)
+        return True
 
 
 class _Nesting(threading.local):
@@ -272,9 +287,12 @@ class TracedGroup(_ProcessGroup):
 
     def recv(self, tensors: Tensors, source: int, tag: int = 0) -> Finished:
         """Receive from a rank of the group; the operator holds the global rank."""
+        pending: list[Pending] = []
         for tensor in tensors:
             _write(tensor, point_to_point().recv(tensor.detach(), self._global_rank(source), tag))
-        return Finished(tensors)
+            exchange = current_exchange()
+            pending += [exchange.claim()] if exchange is not None else []
+        return Receiving(tensors, pending) if pending else Finished(tensors)
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Finished:
         """Always an error: the sender is not known in advance."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -15,6 +16,9 @@ from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower import lower
 from rewright.frontends.torch.messages import capture_error
+from rewright.frontends.torch.run.exchange import Exchange
+from rewright.frontends.torch.run.running import run
+from rewright.frontends.torch.run.together import Ranks, check_ranks, run_together
 from rewright.frontends.torch.specs import RankPlacement, SpecReader, assemble
 from rewright.frontends.torch.trace import Trace, trace
 from rewright.frontends.torch.world import as_rank, groups, without_network
@@ -52,6 +56,7 @@ def capture_ranks(
     backward: bool = False,
     dynamic: Dynamic | None = None,
     jobs: int = 1,
+    ranks: Ranks = "traced",
 ) -> RankProgram:
     """Call ``build`` once per rank with a device mesh of these axes, trace what it returns, and lower it.
 
@@ -59,10 +64,20 @@ def capture_ranks(
     buffers, arguments, results and gradients are read off DTensors; a plain tensor has no known placement. ``jobs``
     forks that many processes, each for its share of the ranks. The rest is as in :func:`capture`. Raises CaptureError
     and UnsupportedOperator.
+
+    ``ranks="threads"`` runs all ranks together instead, on the real tensors that ``build`` returns, and records what
+    they do: for programs that look at values (token counts), pipeline schedules, and gradient reducers. ``"processes"``
+    forks one process per rank, for code that keeps its rank in a global. Such a capture is of one run, and the
+    verdict's assumptions name the values that the program looked at.
     """
     axes = Mesh.of(mesh)
+    check_ranks(ranks)
     if axes.size < 1:
         raise CaptureError(f"the mesh {dict(mesh)} has no ranks; give every axis a size of at least one")
+    if ranks != "traced":
+        if dynamic:
+            raise CaptureError(f"ranks={ranks!r} runs on real tensors, whose sizes are numbers; leave dynamic out")
+        return _assembled(_run_together(build, axes, backward, ranks), axes)
 
     def one(rank: int) -> _Lowered:
         return _lowered(trace_rank(build, axes, rank, backward=backward, dynamic=dynamic))
@@ -82,6 +97,18 @@ def trace_rank(
             reader = SpecReader(mesh, rank)
             inputs, outputs = _read(reader, traced.input_specs), _read(reader, traced.output_specs)
     return TracedRank(traced, inputs, outputs, count_collectives(traced))
+
+
+def _run_together(build: Build, mesh: Mesh, backward: bool, ranks: Literal["threads", "processes"]) -> list[_Lowered]:
+    def one(rank: int, device_mesh: DeviceMesh, exchange: Exchange) -> _Lowered:
+        target, args, kwargs = _built(build, device_mesh, rank)
+        traced = run(target, args, kwargs, backward=backward, groups=groups, rank=rank, memory=exchange.memory)
+        reader = SpecReader(mesh, rank)
+        inputs, outputs = _read(reader, traced.input_specs), _read(reader, traced.output_specs)
+        return _lowered(TracedRank(traced, inputs, outputs, count_collectives(traced)))
+
+    with without_network():
+        return run_together(one, mesh, ranks)
 
 
 def count_collectives(traced: Trace) -> int:
@@ -127,12 +154,36 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
         )
     notes += _different_names(ranks)
     return RankProgram(
-        tuple(rank.graph for rank in ranks),
+        completed([rank.graph for rank in ranks], mesh),
         mesh,
         _common([rank.inputs for rank in ranks]),
         _common([rank.outputs for rank in ranks]),
         tuple(notes),
     )
+
+
+def completed(graphs: Sequence[Graph], mesh: Mesh) -> tuple[Graph, ...]:
+    """The rank programs with equal inputs: a rank that lacks one of the others' takes it and does not use it.
+
+    The parameters of other stages of a pipeline, say, and the inputs of its first stage. The shape is that of the
+    rank with the most equal coordinates.
+    """
+    names = dict.fromkeys(name for graph in graphs for name in graph.inputs)
+    found: list[Graph] = []
+    for rank, graph in enumerate(graphs):
+        own = mesh.coordinates(rank)
+        nearest = sorted(range(len(graphs)), key=lambda other: -sum(map(operator.eq, own, mesh.coordinates(other))))
+        extra = {
+            name: next(
+                graphs[other].nodes[graphs[other].inputs[name]] for other in nearest if name in graphs[other].inputs
+            )
+            for name in names
+            if name not in graph.inputs
+        }
+        places = {name: len(graph.nodes) + index for index, name in enumerate(extra)}
+        inputs = {name: (graph.inputs | places)[name] for name in names}
+        found.append(replace(graph, nodes=(*graph.nodes, *extra.values()), inputs=inputs) if extra else graph)
+    return tuple(found)
 
 
 def _different_names(ranks: Sequence[_Lowered]) -> list[str]:

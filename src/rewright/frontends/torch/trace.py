@@ -94,27 +94,34 @@ def trace(
     doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
     with unset_fake_temporarily():
         try:
-            return _Tracing(target, args, kwargs or {}, backward, dynamic or {}).run(groups or _no_groups, rank)
+            return Tracing(target, args, kwargs or {}, backward, dynamic or {}).run(groups or _no_groups, rank)
         except RewrightError:
             raise
         except Exception as error:
             raise capture_error(error, doing) from None
 
 
-class _Tracing:
+class Tracing:
     """The state of one trace: what is exchanged, and what is known afterwards."""
 
     def __init__(
-        self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backward: bool, dynamic: Dynamic
+        self,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        backward: bool,
+        dynamic: Dynamic,
+        *,
+        wrappers: bool = False,
     ) -> None:
-        self.recorder = SourceRecorder(_Tracing._program.__code__)
+        self.recorder = SourceRecorder(Tracing._program.__code__)
         self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
         self.args: Sequence[Any] = args
         self.kwargs: Mapping[str, Any] = kwargs
         self.backward, self.dynamic = backward, dynamic
         self.arguments = self._bind()
         owner: Any = self.target.module if isinstance(self.target, InterpretedProgram) else self.target
-        self.owners = Owners.of(owner, self.arguments)
+        self.owners = Owners.of(owner, self.arguments, wrappers=wrappers)
         self.parameters, self.buffers = self.owners.parameters(), self.owners.buffers()
         self.canonical, self.canonical_buffer = first_names(self.parameters), first_names(self.buffers)
         self.given = _argument_tensors(self.arguments)
@@ -151,7 +158,7 @@ class _Tracing:
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
-        with _quiet(), compiling(), refusing_wrappers(), placed_one_by_one(), self._with_gradients():
+        with quiet(), compiling(), refusing_wrappers(), placed_one_by_one(), self._with_gradients():
             module = _make_graph(self._program, values, symbolic=mode.shape_env is not None)
         check_constants(module, self.recorder)
         results = self.results.named | {name: value for name, (value, _) in self.results.untold.items()}
@@ -297,7 +304,7 @@ def _no_groups() -> dict[str, tuple[int, ...]]:
 
 
 @contextmanager
-def _quiet() -> Generator[None]:
+def quiet() -> Generator[None]:
     """Without the program's warnings, except that a collective outside of its group is an error.
 
     PyTorch logs the traceback of a failing meta kernel besides raising its error, which is reported in one line.

@@ -19,8 +19,9 @@ class TracedProgram:
     and aliasing operators and ``_c10d_functional`` collectives. Constants are real tensors that are attributes of
     ``module``. ``groups`` gives the ranks of each process group by name; ``rank`` is the rank that ran the program
     (0 for a sequential one). After the outputs ``module`` returns one entry per entry of ``perhaps``: each is called
-    ``updated:<input>``, and is an output only where the program writes that input. ``spans`` gives the place in the
-    user's source that a node comes from.
+    ``updated:<input>``, and is an output only where the program writes that input. ``ran`` says whether the program
+    ran for real, so that constants are of the run. ``spans`` gives the place in the user's source that a node comes
+    from.
     """
 
     module: torch.fx.GraphModule
@@ -30,3 +31,4 @@ class TracedProgram:
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     rank: int = 0
     perhaps: tuple[str, ...] = ()
+    ran: bool = False

@@ -35,21 +35,34 @@ def as_rank(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
 
     Raises CaptureError where a process group exists already: replacing it would break the program that made it.
     """
+    with own_groups(), joined(rank, mesh) as device_mesh:
+        yield device_mesh
+
+
+@contextmanager
+def own_groups() -> Generator[None]:
+    """Make all groups of the tracing backend, for the whole process."""
+    register_backend()
+    new_group = _own_new_group()
+    with mock.patch.object(c10d, "new_group", new_group), mock.patch.object(dist, "new_group", new_group):
+        yield
+
+
+@contextmanager
+def joined(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
+    """Be this rank on this thread; the same as :func:`as_rank`, inside of :func:`own_groups`."""
     if dist.is_initialized():
         raise CaptureError(
             "a process group is initialized in this process; call destroy_process_group() before capturing"
         )
-    register_backend()
     clear_rank_caches()
     store: Any = _distributed.HashStore()
     hook = sys.excepthook
     dist.init_process_group(BACKEND, rank=rank, world_size=mesh.size, store=store)
     try:
         sys.excepthook = hook  # PyTorch prefixes tracebacks by the rank, once more for every process group
-        new_group = _own_new_group()
-        with mock.patch.object(c10d, "new_group", new_group), mock.patch.object(dist, "new_group", new_group):
-            names = tuple(name for name, _ in mesh.axes)
-            yield init_device_mesh("cpu", tuple(size for _, size in mesh.axes), mesh_dim_names=names)
+        names = tuple(name for name, _ in mesh.axes)
+        yield init_device_mesh("cpu", tuple(size for _, size in mesh.axes), mesh_dim_names=names)
     finally:
         dist.destroy_process_group()
         clear_rank_caches()

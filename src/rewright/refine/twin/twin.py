@@ -12,6 +12,7 @@ from rewright.interp.meetings import Schedule, match_collectives
 from rewright.interp.ranks import Execution, ExecutionFailed, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.holders import Holders, holders_of
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.agreement import CollectiveMismatch
@@ -172,11 +173,13 @@ class Twin:
         for name in trial.sequential.outputs if outputs is None else outputs:
             if wrong and stop_early:
                 break
-            missing = [rank for rank, execution in enumerate(trial.ranks) if name not in execution.outputs]
-            if missing:
+            owners = holders_of(name, self.program.graphs, self.program.mesh)
+            if owners is None:
+                missing = [rank for rank, execution in enumerate(trial.ranks) if name not in execution.outputs]
                 wrong[name] = None, f"rank {missing[0]} has no output {name!r}"
                 continue
-            placements[name], difference, why = self._place(name, trial, expected.get(name), single)
+            placements[name], difference, why = self._place(name, trial, expected.get(name), single, owners)
+            placements[name] = _everywhere(placements[name], owners)
             worst = max(worst, difference.relative if difference else 0.0)
             if why:
                 wrong[name] = difference, why
@@ -191,11 +194,11 @@ class Twin:
         return TwinResult(False, why, 0, worst, tuple(wrong), example, placements)
 
     def _place(
-        self, name: str, trial: Trial, expected: Placement | None, single: _Single
+        self, name: str, trial: Trial, expected: Placement | None, single: _Single, owners: Holders
     ) -> tuple[Placement | None, Difference | None, str]:
         """The placement that holds, the largest difference, and why the output is wrong (empty if it is not)."""
-        value, held = trial.sequential.outputs[name], [execution.outputs[name] for execution in trial.ranks]
-        mesh = self.program.mesh
+        value, held = trial.sequential.outputs[name], [trial.ranks[rank].outputs[name] for rank in owners.ranks]
+        mesh, expected = owners.mesh, None if expected is None else owners.restrict(expected)
         difference: Difference | None = None
         for floor in (lambda: 0.0, lambda: single.rounding(name)):
             try:
@@ -215,6 +218,12 @@ class Twin:
         else:
             difference = closest(value, held, mesh)
         return None, difference, f"output {name!r} fits no placement"
+
+
+def _everywhere(placement: Placement | None, owners: Holders) -> Placement | None:
+    """A placement on the ranks that return an output, as one on all ranks."""
+    part = placement is not None and len(owners.ranks) < owners.whole.size
+    return owners.extend(placement) if part and placement is not None else placement
 
 
 def _nothing(inputs: Mapping[str, Array], sequential: Execution, seed: int) -> Counterexample | None:

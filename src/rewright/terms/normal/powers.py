@@ -92,13 +92,18 @@ def exponential(value: Polynomial) -> Polynomial:
 
 
 def logarithm(value: Polynomial) -> Polynomial:
-    """``log(exp(x)^e * rest)`` is ``e*x + log(rest)``; the value is positive."""
+    """``log(p^e * rest)`` is ``e*log(p) + log(rest)`` for exponentials and for sums of such; the value is positive."""
     if value == ONE:
         return ZERO
     if not value.terms:
         raise ZeroDivisionError
-    coefficient, common, rest = content(value)
     total = ZERO
+    for sum_ in _positive_divisors(value):
+        value = _multiplied_out(value, sum_)
+        total = total - logarithm(sum_.value)
+    if value == ONE:
+        return total
+    coefficient, common, rest = content(value)
     rest = rest * coefficient
     for atom, exponent in common:
         if isinstance(atom, Exponential):
@@ -106,6 +111,30 @@ def logarithm(value: Polynomial) -> Polynomial:
         else:
             rest = rest * Polynomial({((atom, exponent),): 1})
     return total if rest == ONE else total + polynomial(Function("log", (rest,)))
+
+
+def _is_positive(value: Polynomial) -> bool:
+    """Whether a value is a sum of products of exponentials, and of powers of such sums, with positive coefficients."""
+    return bool(value.terms) and all(
+        coefficient > 0
+        and all(isinstance(a, Exponential) or (isinstance(a, Base) and _is_positive(a.value)) for a, _ in monomial)
+        for monomial, coefficient in value.terms.items()
+    )
+
+
+def _positive_divisors(value: Polynomial) -> list[Base]:
+    """The positive sums that some addend of a value is divided by, once."""
+    found = [a for monomial in value.terms for a, exponent in monomial if isinstance(a, Base) and exponent == -1]
+    return [a for a in dict.fromkeys(found) if _is_positive(a.value)]
+
+
+def _multiplied_out(value: Polynomial, by: Base) -> Polynomial:
+    """The value times a sum, which cancels where it is divided by it, and is multiplied out elsewhere."""
+    total = ZERO
+    for monomial, coefficient in value.terms.items():
+        rest = Polynomial({tuple((a, e) for a, e in monomial if a != by or e != -1): coefficient})
+        total = total + (rest if (by, -1) in monomial else rest * by.value)
+    return total
 
 
 def _logarithm_of(monomial: Monomial) -> Polynomial | None:

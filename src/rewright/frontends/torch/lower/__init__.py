@@ -12,6 +12,7 @@ from rewright import ops
 from rewright.frontends.aten.context import Context
 from rewright.frontends.aten.pruning import pruned
 from rewright.frontends.aten.views import Tensor
+from rewright.frontends.torch.lower.placing import PlacingBuilder
 from rewright.frontends.torch.lower.sizes import dim_of, type_of
 from rewright.frontends.torch.lower.walk import Walk
 from rewright.frontends.torch.traced import TracedProgram
@@ -29,7 +30,7 @@ def lower(traced: TracedProgram) -> Graph:
     their reference functions. Raises UnsupportedOperator naming the operator and its source line, and CaptureError
     where names and graph do not fit.
     """
-    builder = SimplifyingBuilder()
+    builder = PlacingBuilder() if traced.ran else SimplifyingBuilder()
     context = Context(builder, traced.groups, traced.rank)
     walk = Walk(context, traced.spans, {})
     arguments = _inputs(builder, traced)

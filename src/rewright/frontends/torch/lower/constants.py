@@ -44,7 +44,7 @@ def constant(b: SimplifyingBuilder, tensor: torch.Tensor, name: str, known: dict
 
 def _ramp(b: SimplifyingBuilder, tensor: torch.Tensor, kind: TensorType) -> int | None:
     """``start + step * index`` along one axis, for integers."""
-    if not kind.dtype.is_integer or kind.dtype is DType.BOOL:
+    if not kind.dtype.is_integer or kind.dtype is DType.BOOL or not tensor.numel():
         return None
     for axis, size in enumerate(tensor.shape):
         if size < 2:

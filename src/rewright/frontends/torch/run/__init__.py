@@ -1,0 +1,1 @@
+"""The second route of capture: programs run for real, on tiny tensors, and a recorder notes what they do."""

@@ -1,0 +1,108 @@
+"""One program, run once on real tensors, as the flat ATen graph of what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.fx
+from torch._subclasses.fake_tensor import FakeTensor
+
+from rewright.frontends.torch.decompositions import library_decompositions
+from rewright.frontends.torch.foreach import foreach_decompositions
+from rewright.frontends.torch.messages import capture_error
+from rewright.frontends.torch.run.memory import Memory
+from rewright.frontends.torch.run.recorder import Recorder
+from rewright.frontends.torch.run.routing import fix_reads
+from rewright.frontends.torch.run.watching import recording
+from rewright.frontends.torch.tensors import local, spec_of, version
+from rewright.frontends.torch.trace import Groups, Trace, Tracing, title
+from rewright.frontends.torch.traced import TracedProgram
+from rewright.ir.errors import CaptureError, RewrightError
+
+Tensors = dict[str, torch.Tensor]
+
+
+def run(
+    target: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    backward: bool = False,
+    groups: Groups | None = None,
+    rank: int = 0,
+    memory: Memory | None = None,
+) -> Trace:
+    """Run a module or function once on the tensors given, and record what it does.
+
+    As :func:`rewright.frontends.torch.trace.trace`, with real tensors instead of fake ones: branches on values, split
+    sizes and constants made of them are those of this run, and the trace's assumptions say which values were looked
+    at. ``memory`` knows what depends on inputs. Tensors are left as they were found. Raises CaptureError.
+    """
+    doing = f"running {title(target)}" + (f" on rank {rank}" if groups else "")
+    try:
+        running = Running(target, args, kwargs or {}, backward, {}, wrappers=True)
+        return running.run_real(groups or dict, rank, memory or Memory())
+    except RewrightError:
+        raise
+    except Exception as error:
+        raise capture_error(error, doing) from None
+
+
+class Running(Tracing):
+    """The state of one run; nothing is exchanged, because the program's own tensors are the inputs."""
+
+    def run_real(self, groups: Groups, rank: int, memory: Memory) -> Trace:
+        """Run once."""
+        self._check_values()
+        recorder = Recorder(memory, {**foreach_decompositions(), **library_decompositions()})
+        differentiates = self.backward or self._trains()
+        with undisturbed(self.inputs), torch.set_grad_enabled(differentiates):
+            for value in self.inputs.values():
+                recorder.placeholder(local(value))
+            self._record(recorder)
+            outputs = [recorder.node(local(value)) for value in self.results.named.values()]
+            specs = {name: spec_of(value) for name, value in self.results.named.items()}
+        recorder.create_node("output", "output", (tuple(outputs),), {})
+        module = torch.fx.GraphModule(recorder.root, recorder.graph)
+        inputs, assumed = fix_reads(module, recorder.reads, tuple(self.inputs), self.recorder.span)
+        program = TracedProgram(module, inputs, tuple(self.results.named), self.recorder.span, groups(), rank, ran=True)
+        known = {name: spec for name, spec in self.specs.items() if name in inputs}
+        return Trace(program, known, specs, self._notes(), assumed)
+
+    def _record(self, recorder: Recorder) -> None:
+        """Run the program under the recorder and collect its results."""
+        trained: Tensors = {n: p for n, p in self.parameters.items() if self.canonical[n] == n}
+        trained |= {n: self.given[n] for n in self._differentiable()}
+        held = {n: local(t) for n, t in self.inputs.items()}
+        before = {n: version(t, held[n]) for n, t in self.inputs.items()}
+        with self.recorder.record(recorder, self.owners.named_modules()), recording(recorder):
+            self._execute(self.given, trained)
+        written = {n: t for n, t in self.inputs.items() if version(t, held[n]) != before[n]}
+        self.results.named |= {f"updated:{n}": t for n, t in written.items()}
+
+    def _check_values(self) -> None:
+        for name, value in self.inputs.items():
+            inner = local(value)
+            if isinstance(inner, FakeTensor) or inner.is_meta:
+                raise CaptureError(f"{name!r} has no values, and the program runs for real; build it on the CPU, tiny")
+
+
+@contextmanager
+def undisturbed(inputs: Tensors) -> Generator[None]:
+    """Without gradients at first; afterwards values and gradients are what they were."""
+    values = {name: local(value).detach().clone() for name, value in inputs.items()}
+    gradients = {name: value.grad for name, value in inputs.items() if value.is_leaf}
+    for name in gradients:
+        inputs[name].grad = None
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, value in inputs.items():
+                if not torch.equal(local(value), values[name]):
+                    local(value).detach().copy_(values[name])
+        for name, gradient in gradients.items():
+            inputs[name].grad = gradient

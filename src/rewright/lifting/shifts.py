@@ -1,0 +1,144 @@
+"""Exponentials of differences as quotients, and factors that stand still as factors of the whole sum.
+
+A softmax subtracts a maximum that cancels, and attention that goes over the keys block by block subtracts another one
+in every block and mends what it has so far: both are ``sum(exp(s) v) / sum(exp(s))``. That form needs three laws of
+exponentials, ``exp(s - m) = exp(s) / exp(m)``, that ``exp(m)`` is not zero, and that a factor without the index of a
+sum is a factor of the sum. They are used where a proof without them fails, because most programs need none of them and
+are recognised faster as they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from fractions import Fraction
+from typing import cast
+
+from rewright.lifting.index import Access, compose, used
+from rewright.lifting.terms import Operand, Terms
+from rewright.lifting.value import Addend
+
+
+def is_maximum(terms: Terms, term: int) -> bool:
+    """Whether a term is what programs shift exponents by: a maximum over an axis, or of two such."""
+    label = terms.label(term)
+    if label[0] == "ranged":
+        return terms.label(terms.children(term)[0])[:2] == ("fold", "maximum")
+    return label[:2] == ("apply", "maximum")
+
+
+def shifts(terms: Terms, addend: Addend) -> tuple[list[tuple[Fraction, Operand]], list[tuple[Fraction, int, Access]]]:
+    """The maxima that an exponent adds, with their factors, and the rest of the exponent."""
+    found: list[tuple[Fraction, Operand]] = []
+    rest: list[tuple[Fraction, int, Access]] = []
+    for factor, (term, access) in terms.expand(addend.term, addend.access):
+        power = factor * addend.coefficient
+        if is_maximum(terms, term):
+            found.append((power, (term, access)))
+        else:
+            rest.append((power, term, access))
+    return found, rest
+
+
+def exponential_of(terms: Terms, power: Fraction, operand: Operand) -> Operand:
+    """``exp(power * operand)``, as a reciprocal where the power is negative, so that opposite ones meet."""
+    size = abs(power)
+    inner = operand if size == 1 else terms.freeze(Addend(size, *operand))
+    grown = terms.apply("exponential", [inner])
+    return grown if power > 0 else terms.apply("reciprocal", [grown])
+
+
+def inverse(terms: Terms, factor: Operand) -> Operand:
+    """One over a factor; of one over something positive that is the positive."""
+    inner = _inverted(terms, factor)
+    return terms.apply("reciprocal", [factor]) if inner is None else inner
+
+
+def cancelled(terms: Terms, factors: list[Operand]) -> list[Operand]:
+    """A product without positive factors that stand beside their own inverse."""
+    left = list(factors)
+    for factor in factors:
+        inner = _inverted(terms, factor)
+        if inner is not None and inner in left and factor in left:
+            left.remove(inner)
+            left.remove(factor)
+    return left
+
+
+def _inverted(terms: Terms, factor: Operand) -> Operand | None:
+    """The positive term that a factor is one over, if it is."""
+    term, access = factor
+    if terms.label(term)[:2] != ("apply", "reciprocal"):
+        return None
+    child = terms.children(term)[0]
+    return (child, compose(terms.accesses(term)[0], access)) if is_positive(terms, child) else None
+
+
+def is_positive(terms: Terms, term: int) -> bool:
+    """Whether a term is made of exponentials in ways that keep it above zero."""
+    label, children = terms.label(term), terms.children(term)
+    if label[:2] == ("apply", "exponential"):
+        return True
+    if label[:2] in (("apply", "multiply"), ("apply", "reciprocal")):
+        return all(is_positive(terms, child) for child in children)
+    if label[0] == "add":
+        return all(c > 0 for c in terms.coefficients(term)) and all(is_positive(terms, child) for child in children)
+    if label[0] == "ranged" and terms.label(children[0])[:2] == ("fold", "sum"):
+        bounds = [box for box, weight in terms.region(term) if weight == 1]
+        whole = len(bounds) == len(terms.region(term)) and all(_has_elements(box) for box in bounds)
+        return whole and bool(bounds) and is_positive(terms, terms.children(children[0])[0])
+    return term == terms.one
+
+
+def _has_elements(box: object) -> bool:
+    ranges = cast("tuple[tuple[object, object], ...]", box)
+    return all(isinstance(low, int) and isinstance(high, int) and low < high for low, high in ranges)
+
+
+def factors_of(terms: Terms, operand: Operand) -> list[Operand]:
+    """The factors of a product; of anything else itself."""
+    term, access = operand
+    if terms.label(term)[:2] != ("apply", "multiply"):
+        return [operand]
+    children = zip(terms.children(term), terms.accesses(term), strict=True)
+    return [(child, compose(inner, access)) for child, inner in children]
+
+
+def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | None:
+    """A sum of fractions as the addends of the numerator over one denominator, which is positive; None without any.
+
+    Sums over a part of a range are open in the numerator, so that parts add up to the whole.
+    """
+    found = terms.expand(addend.term, addend.access)
+    below = [inner for _, operand in found for f in factors_of(terms, operand) if (inner := _inverted(terms, f))]
+    if len(found) < 2 or not below:
+        return None
+    denominator = terms.multiply(list(dict.fromkeys(below)))
+    above = [(c * addend.coefficient, terms.multiply([operand, denominator])) for c, operand in found]
+    return [_opened(terms, c, operand) for c, operand in above], denominator
+
+
+def _opened(terms: Terms, coefficient: Fraction, operand: Operand) -> Addend:
+    """An addend with the one sum over a part of a range among its factors open."""
+    factors = factors_of(terms, operand)
+    sums = [f for f in factors if _is_part(terms, f[0])]
+    if len(sums) != 1:
+        return Addend(coefficient, *operand)
+    (term, access), hole = sums[0], terms.children(sums[0][0])[0]
+    rest = [f for f in factors if f is not sums[0]]
+    return Addend(coefficient, *terms.multiply([(hole, access), *rest]), ((hole, terms.region(term)),))
+
+
+def _is_part(terms: Terms, term: int) -> bool:
+    return terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "sum")
+
+
+def standing(terms: Terms, addend: Addend, folded: Container[int]) -> tuple[Addend, Operand] | None:
+    """A product as what a sum over some variables runs over, and the factors that stand still; None without such."""
+    if terms.label(addend.term)[:2] != ("apply", "multiply") or addend.parts:
+        return None
+    factors = factors_of(terms, (addend.term, addend.access))
+    still = [f for f in factors if not any(v in folded for v in used(f[1]))]
+    if not still or len(still) == len(factors):
+        return None
+    moving = [f for f in factors if f not in still]
+    return Addend(addend.coefficient, *terms.multiply(moving)), terms.multiply(still)

@@ -1,0 +1,175 @@
+"""Programs that run for real: what is recorded, what is fixed at the value of the run, and what is said about it."""
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.nn.parallel import DistributedDataParallel
+
+import rewright as rw
+from rewright import ops
+from rewright.frontends.torch.run.routing import ONE_RUN
+from rewright.interp.program import run
+from rewright.ir.errors import CaptureError
+from rewright.ir.graph import Graph
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+
+
+def step(model: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    loss = model(x).pow(2).mean()
+    loss.backward()
+    return {"loss": loss}
+
+
+def computed(graph: Graph, /, **inputs: torch.Tensor) -> dict[str, np.ndarray]:
+    return run(graph, {name: value.detach().numpy() for name, value in inputs.items()})
+
+
+def named(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.detach() for name, value in module.named_parameters()}
+
+
+def test_a_run_is_recorded_as_the_program_that_ran() -> None:
+    module, x = model(), torch.randn(3, 4)
+    graph = rw.capture(step, (module, x), run=True)
+    assert all(parameter.grad is None for parameter in module.parameters())
+    found = computed(graph, **({"x": x} | named(module)))
+    loss = module(x).pow(2).mean()
+    loss.backward()
+    np.testing.assert_allclose(found["loss"], loss.item(), rtol=1e-5)
+    for name, parameter in module.named_parameters():
+        np.testing.assert_allclose(found[f"grad:{name}"], parameter.grad, rtol=1e-4, atol=1e-6)
+    assert graph.metadata["assumptions"] == ONE_RUN
+
+
+def test_a_branch_on_a_value_is_taken_as_it_was_and_named() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.sum().item() > 0 else x
+
+    graph = rw.capture(program, (torch.ones(2),), run=True)
+    assert "test_running.py" in graph.metadata["assumptions"]
+    np.testing.assert_allclose(computed(graph, x=-torch.ones(2))["output"], [-2, -2])
+
+
+def test_places_that_come_from_values_are_those_of_the_run() -> None:
+    def largest(x: torch.Tensor) -> torch.Tensor:
+        places = torch.topk(x, 2).indices
+        return x[places.tolist()]
+
+    graph = rw.capture(largest, (torch.tensor([1.0, 5.0, 3.0]),), run=True)
+    assert not any(isinstance(node.op, (ops.Gather, ops.TopK)) for node in graph.nodes)
+    assert "the integers computed at" in graph.metadata["assumptions"]
+    np.testing.assert_allclose(computed(graph, x=torch.tensor([7.0, 8.0, 9.0]))["output"], [8, 9])
+
+
+def test_places_that_nobody_looks_at_stay_as_they_are_computed() -> None:
+    graph = rw.capture(lambda x: x[torch.topk(x, 2).indices], (torch.tensor([1.0, 5.0, 3.0]),), run=True)
+    assert graph.metadata["assumptions"] == ONE_RUN
+    np.testing.assert_allclose(computed(graph, x=torch.tensor([9.0, 7.0, 8.0]))["output"], [9, 8])
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [lambda x: x[x > 0], lambda x: torch.masked_select(x, x > 0), lambda x: x[torch.nonzero(x > 0).squeeze(1)]],
+)
+def test_elements_chosen_by_a_mask_are_those_of_the_run(choose: object) -> None:
+    assert callable(choose)
+    graph = rw.capture(choose, (torch.tensor([1.0, -1.0, 2.0]),), run=True)
+    np.testing.assert_allclose(computed(graph, x=torch.tensor([4.0, 5.0, 6.0]))["output"], [4, 6])
+
+
+def test_an_integer_input_that_is_looked_at_is_fixed() -> None:
+    def program(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return torch.cat([part.sum(0, keepdim=True) for part in x.split(lengths.tolist())])
+
+    graph = rw.capture(program, (torch.ones(3), torch.tensor([1, 2])), run=True)
+    assert list(graph.inputs) == ["x"]
+    assert "the input 'lengths' is that of the run" in graph.metadata["assumptions"]
+
+
+def test_a_tensor_without_values_cannot_run() -> None:
+    with pytest.raises(CaptureError, match="'x' has no values"):
+        rw.capture(lambda x: x, (torch.empty(2, device="meta"),), run=True)
+
+
+def data_parallel(mesh: DeviceMesh) -> tuple[object, tuple[object, ...]]:
+    torch.manual_seed(1)
+    return step, (DistributedDataParallel(model()), torch.randn(8, 4).chunk(2)[mesh.get_rank()].clone())
+
+
+@pytest.mark.parametrize("ranks", ["threads", "processes"])
+def test_the_reducer_of_data_parallelism_is_recorded(ranks: str) -> None:
+    sequential = rw.capture(step, (model(), torch.randn(8, 4)))
+    program = rw.capture_ranks(data_parallel, {"dp": 2}, ranks=ranks)
+    assert any(isinstance(node.op, ops.AllReduce) for node in program.graphs[0].nodes)
+    verdict = rw.refine(sequential, program, relations={"x": "Shard(0)"})
+    gradients = [verdict.relation[name] for name in verdict.relation if name.startswith("grad:")]
+    assert len(gradients) == 4
+    assert all(relation.holds for relation in gradients)
+    assert ONE_RUN in verdict.assumptions
+
+
+def test_every_rank_draws_the_random_numbers_of_one_rank() -> None:
+    seen: list[float] = []
+
+    def build(mesh: DeviceMesh) -> tuple[object, tuple[object, ...]]:
+        torch.manual_seed(3)
+        dist.all_reduce(torch.zeros(1))  # the other ranks draw in between
+        seen.append(torch.rand(1).item())
+        return (lambda x: x * 2), (torch.ones(2),)
+
+    rw.capture_ranks(build, {"dp": 3}, ranks="threads")
+    assert len(set(seen)) == 1
+
+
+def test_a_missing_send_is_a_deadlock_with_its_line() -> None:
+    def build(mesh: DeviceMesh) -> tuple[object, tuple[object, ...]]:
+        def program(x: torch.Tensor) -> torch.Tensor:
+            if mesh.get_rank() == 1:
+                dist.recv(x, 0)
+            return x + 1
+
+        return program, (torch.ones(2),)
+
+    for ranks in ("threads", "processes"):
+        with pytest.raises(CaptureError, match=r"rank 1 waits for message 0 from rank 0 .*test_running.py.* ended"):
+            rw.capture_ranks(build, {"pp": 2}, ranks=ranks)
+
+
+def test_ranks_that_call_other_collectives_are_told_apart() -> None:
+    def build(mesh: DeviceMesh) -> tuple[object, tuple[object, ...]]:
+        def program(x: torch.Tensor) -> torch.Tensor:
+            if mesh.get_rank() == 0:
+                dist.all_reduce(x)
+            else:
+                dist.broadcast(x, 0)
+            return x
+
+        return program, (torch.ones(2),)
+
+    with pytest.raises(CaptureError, match=r"calls broadcast at .* where rank 1|calls all_reduce at .*"):
+        rw.capture_ranks(build, {"tp": 2}, ranks="threads")
+
+
+def test_split_sizes_that_do_not_agree_are_refused() -> None:
+    def build(mesh: DeviceMesh) -> tuple[object, tuple[object, ...]]:
+        def program(x: torch.Tensor) -> torch.Tensor:
+            out = torch.empty(4, 2)
+            dist.all_to_all_single(out, x, [2, 2], [1, 3])
+            return out
+
+        return program, (torch.ones(4, 2),)
+
+    with pytest.raises(CaptureError, match="sends 1 rows and member 0 expects 2"):
+        rw.capture_ranks(build, {"ep": 2}, ranks="threads")
+
+
+def test_an_unknown_way_to_capture_is_refused() -> None:
+    with pytest.raises(CaptureError, match="write one of traced, threads, processes"):
+        rw.capture_ranks(data_parallel, {"dp": 2}, ranks="fibers")  # type: ignore[arg-type]
