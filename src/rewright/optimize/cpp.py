@@ -33,7 +33,7 @@ class Tiling:
     """Sizes of tiles."""
 
     rows: int = 48
-    lanes: int = 128
+    lanes: int = 64
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def print_kernel(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | No
 def choose_tiling(kernel: Kernel) -> Tiling:
     """Tiles of products fit the first cache; rows of elementwise work are long and few."""
     heavy = any(s.products for s in kernel.sweeps) or kernel.features is not None
-    return Tiling(48, 128) if heavy else Tiling(8, 1024)
+    return Tiling(48, 64) if heavy else Tiling(8, 1024)
 
 
 def translation_unit(sources: Sequence[Source]) -> str:
