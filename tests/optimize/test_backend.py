@@ -42,3 +42,24 @@ def test_the_backend_has_a_name_when_it_is_installed() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 
     assert project["entry-points"]["torch_dynamo_backends"]["rewright"] == "rewright.optimize.backend:backend"
+
+
+def test_a_model_of_transformers_runs_on_kernels(caplog: pytest.LogCaptureFixture) -> None:
+    transformers = pytest.importorskip("transformers")
+    caplog.set_level("INFO", logger="rewright.optimize")
+    config = transformers.LlamaConfig(
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=50,
+        use_cache=False,
+    )
+    model, tokens = transformers.LlamaForCausalLM(config).eval(), torch.arange(14).reshape(2, 7)
+    compiled = torch.compile(model, backend=backend, options={"target": "torch"}, dynamic=False)
+
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(tokens).logits, model(tokens).logits)
+
+    assert "kernels, proved" in caplog.text

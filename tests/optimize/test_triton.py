@@ -18,7 +18,8 @@ for name in sys.argv[1:]:
     found = rw.optimize(program, args, target="cuda")
     assert found.status == "proved", (name, found.reason)
     mine, expected = found(*args), program(*args)
-    for a, b in zip(mine if isinstance(mine, tuple) else [mine], expected if isinstance(expected, tuple) else [expected]):
+    several = isinstance(mine, tuple)
+    for a, b in zip(mine if several else [mine], expected if several else [expected]):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=2e-5)
 """
 CODE = """

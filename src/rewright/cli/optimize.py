@@ -31,7 +31,7 @@ def optimize(
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="Time for each proof.")] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
 ) -> int:
-    """Find fused kernels for a program, and prove that they compute it.
+    """Find fused kernels for a program, and prove them right.
 
     Exit status: 0 kernels were found and proved (or tested, where that is allowed), 2 none were, 3 usage or input
     error.

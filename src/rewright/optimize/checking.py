@@ -75,11 +75,11 @@ def check(graph: Graph, kernels: Callable[[Mapping[str, torch.Tensor]], Mapping[
 def compare(got: Array, exact: Array, rounded: Array, kind: DType) -> tuple[float, str]:
     """The relative error, and why it is too large."""
     if kind is DType.BOOL or not kind.is_float:
-        wrong = float(np.mean(got != exact)) if exact.size else 0.0
-        allowed = float(np.mean(rounded != exact)) * 4 + 0.005 if exact.size else 0.0
+        wrong = float(np.mean(np.asarray(got != exact))) if exact.size else 0.0
+        allowed = float(np.mean(np.asarray(rounded != exact))) * 4 + 0.005 if exact.size else 0.0
         return wrong, "" if wrong <= allowed else f"{wrong:.2%} of the elements differ"
-    finite = np.isfinite(exact) & np.isfinite(rounded)
-    bad = np.asarray(finite & ~np.isfinite(got))
+    finite: Array = np.isfinite(exact) & np.isfinite(rounded)
+    bad: Array = finite & ~np.isfinite(got)
     if bad.any():
         return float("inf"), f"{int(bad.sum())} elements are not finite where float64 is"
     if (np.isnan(exact) & ~np.isnan(got)).any():

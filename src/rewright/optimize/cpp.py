@@ -14,6 +14,7 @@ from rewright.optimize.cpp_scalars import (
     ctype,
     function,
     literal,
+    offset,
     tile_condition,
 )
 from rewright.optimize.cpp_values import Values
@@ -32,7 +33,7 @@ class Tiling:
     """Sizes of tiles."""
 
     rows: int = 48
-    lanes: int = 128
+    lanes: int = 64
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def print_kernel(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | No
 def choose_tiling(kernel: Kernel) -> Tiling:
     """Tiles of products fit the first cache; rows of elementwise work are long and few."""
     heavy = any(s.products for s in kernel.sweeps) or kernel.features is not None
-    return Tiling(48, 128) if heavy else Tiling(8, 1024)
+    return Tiling(48, 64) if heavy else Tiling(8, 1024)
 
 
 def translation_unit(sources: Sequence[Source]) -> str:
@@ -362,9 +363,22 @@ class _Printer(Values):
                 name = self.buffer("lane", lanes)
                 self.fill(body, [(lane, "c", "cols", "begin")], e, f"{name}[c]")
                 self.lane_values[e.number] = f"{name}[c]"
+            elif e.op == "load" and self.runs_across(e, lane):
+                name = self.buffer("across", self.block * lanes)
+                loops = [(lane, "c", "cols", "begin"), (self.row_name, "r", "rows", "first")]
+                self.fill(body, loops, e, f"{name}[r * {lanes} + c]")
+                self.lane_values[e.number] = f"{name}[r * {lanes} + c]"
             elif e.op != "reduce":
                 stack.extend(e.arguments)
         return work, found
+
+    def runs_across(self, e: Expression, lane: str) -> bool:
+        """Whether neighbours in memory are rows, and not lanes: such a tile is turned before it is used."""
+        if any(a.op not in ("index", "constant") for a in e.arguments):
+            return False
+        place = offset(self.table, e.arguments, self.shape(e.tensor))
+        steps = {str(atom): factor for atom, factor in place.terms}
+        return steps.get(self.row_name) == 1 and steps.get(lane, 0) not in (0, 1)
 
     def product(self, body: Scope, sweep: Sweep, product: Product, lanes: int, left: Mapping[int, str]) -> str:
         """The code of a product of tiles."""

@@ -24,6 +24,8 @@ from rewright.optimize.simplify import as_index
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 Axes = tuple[str, ...]
+Digit = tuple[str, Quotient | None, int]
+"""A loop, the quotient of it that is the digit (None: itself), and the number of values."""
 Value = tuple[int, Axes]
 """A node, and the loops that its axes are."""
 
@@ -273,21 +275,33 @@ class _Writer:
             return False
         return size == (self.sizes[inner.name] // times if isinstance(atom, Quotient) else times)
 
-    def digits(self, index: Index, size: int) -> list[str] | None:
-        """The loops of an index that is a number in mixed radix, most significant first."""
-        found: list[tuple[int, str]] = []
+    def digits(self, index: Index, size: int) -> list[Digit] | None:
+        """The digits of an index that is a number in mixed radix, most significant first."""
+        found: list[tuple[int, Digit]] = []
         for atom, factor in index.terms:
-            if not isinstance(atom, Variable) or atom.name.startswith("@") or not isinstance(factor, int) or factor < 1:
+            digit = self.digit(atom)
+            if digit is None or not isinstance(factor, int) or factor < 1:
                 return None
-            found.append((factor, atom.name))
-        found.sort(reverse=True)
+            found.append((factor, digit))
+        found.sort(key=lambda f: -f[0])
         step = 1
-        for factor, name in reversed(found):
+        for factor, (_, _, extent) in reversed(found):
             if factor != step:
                 return None
-            step *= self.sizes[name]
+            step *= extent
         assert isinstance(index.constant, int)
-        return [name for _, name in found] if index.constant >= 0 and index.constant + step <= size else None
+        return [digit for _, digit in found] if index.constant >= 0 and index.constant + step <= size else None
+
+    def digit(self, atom: object) -> Digit | None:
+        """A loop, or the quotient of one by a divisor of its size."""
+        if isinstance(atom, Variable) and not atom.name.startswith("@"):
+            return atom.name, None, self.sizes[atom.name]
+        inner = atom.numerator.as_variable() if isinstance(atom, Quotient) else None
+        if not isinstance(atom, Quotient) or inner is None or inner.name.startswith("@"):
+            return None
+        if not isinstance(atom.divisor, int) or self.sizes[inner.name] % atom.divisor:
+            return None
+        return inner.name, atom, self.sizes[inner.name] // atom.divisor
 
     def looked_up(self, e: Expression) -> Value:
         """A stored tensor at computed indices, by a gather; indices that are not used are brought into range."""
@@ -326,14 +340,17 @@ class _Writer:
             return self.window(position, axis, size, 1), [""]
         width = shape[axis]
         assert isinstance(width, int) and isinstance(index.constant, int)
-        names = self.digits(index, width)
-        if names is not None:
-            sizes = [self.sizes[n] for n in names]
+        found = self.digits(index, width)
+        if found is not None:
+            sizes = [extent for _, _, extent in found]
             position = self.window(position, axis, index.constant, math.prod(sizes))
-            if len(names) > 1:
+            if len(found) > 1:
                 shape = self.builder.type(position).shape
                 position = self.builder.add(ops.Reshape((*shape[:axis], *sizes, *shape[axis + 1 :])), position)
-            return position, names
+            for number, (name, quotient, _) in enumerate(found):
+                if quotient is not None:
+                    position = self.repeated(position, axis + number, quotient, name)
+            return position, [name for name, _, _ in found]
         atom = index.terms[0][0]
         assert isinstance(atom, (Quotient, Remainder))
         inner = atom.numerator.as_variable()

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from rewright.ir.types import DType
 from rewright.optimize.expressions import Expression, Number, Table
 from rewright.terms.index import Index
 
-_FOLDED: dict[str, Callable[..., Number]] = {
+_FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
     "maximum": max,
     "minimum": min,
     "negate": operator.neg,
-    "and": operator.and_,
-    "or": operator.or_,
     "not": operator.not_,
     "compare_EQ": operator.eq,
     "compare_NE": operator.ne,

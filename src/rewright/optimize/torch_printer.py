@@ -21,7 +21,7 @@ from rewright.optimize.kernel import Kernel, Running, Store, Sweep
 from rewright.optimize.phases import phases
 from rewright.optimize.planning import Plan
 from rewright.optimize.values import identity
-from rewright.terms.index import Index, Quotient, Variable
+from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 TILE = 32
 """Elements of a lane in one step."""
@@ -237,9 +237,9 @@ class _Printer:
         for atom, factor in index.terms:
             if isinstance(atom, Variable):
                 text = self.value(self.table.named(atom.name), indent) if atom.name.startswith("@") else atom.name
-            elif hasattr(atom, "numerator"):
-                inner = self.index(atom.numerator, indent)  # type: ignore[union-attr]
-                text = f"(({inner}) {'//' if isinstance(atom, Quotient) else '%'} {atom.divisor})"  # type: ignore[union-attr]
+            elif isinstance(atom, (Quotient, Remainder)):
+                inner = self.index(atom.numerator, indent)
+                text = f"(({inner}) {'//' if isinstance(atom, Quotient) else '%'} {atom.divisor})"
             else:
                 raise RewrightError("no torch for an index that is computed so")
             parts.append(f"{factor} * {text}")

@@ -20,7 +20,7 @@ from rewright.optimize.phases import Variants, phases, variants
 from rewright.optimize.planning import Plan
 from rewright.optimize.triton_scalars import TYPES, everywhere, function, literal
 from rewright.optimize.values import identity
-from rewright.terms.index import Index, Quotient, Variable
+from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 DEPTH = 256
 """Products over more elements than this go in steps."""
@@ -445,15 +445,15 @@ class Printer:
         for atom, factor in index.terms:
             if isinstance(atom, Variable):
                 text = self.value(c, self.table.named(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
-            elif hasattr(atom, "numerator"):
+            elif isinstance(atom, (Quotient, Remainder)):
                 sign = "//" if isinstance(atom, Quotient) else "%"
-                inner = atom.numerator  # type: ignore[union-attr]
+                inner = atom.numerator
                 known = span(inner, self.ranges)
                 if known is None or known[0] < 0:
                     raise RewrightError(
                         f"no Triton for the digit {atom} of an index that may be negative; use target='cpu'"
                     )
-                text = f"(({self.index(c, inner)}) {sign} {atom.divisor})"  # type: ignore[union-attr]
+                text = f"(({self.index(c, inner)}) {sign} {atom.divisor})"
             else:
                 raise RewrightError("no Triton for an index that is computed so; use target='cpu'")
             parts.append(text if factor == 1 else f"{factor} * {text}")
