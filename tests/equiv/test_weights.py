@@ -102,7 +102,7 @@ def test_a_partial_map_is_an_error() -> None:
     with pytest.raises(RewrightError, match="leave out a part"):
         equiv(product(w=(8, 4)), product(a=(4, 4), b=(4, 4)), relations={"a": "w[0:4]", "b": "w[2:6]"})
     with pytest.raises(RewrightError, match="are related to nothing"):
-        equiv(product(first=(2, 4)), product(other=(3, 4)))
+        equiv(product(first=(2, 4), a=(2, 4)), product(other=(1, 4), b=(3, 4)))
 
 
 def test_equal_names_of_other_shapes_contradict() -> None:

@@ -39,7 +39,7 @@ def equiv(
     config_sweep: Annotated[bool, typer.Option("--config-sweep", help="Change one field at a time.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Prove or refute that two implementations compute the same function.
+    """Prove or refute that two implementations are equal.
 
     Exit status: 0 proved, 1 refuted, 2 unknown, 3 usage or input error.
     """

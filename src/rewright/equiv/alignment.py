@@ -16,7 +16,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.refine.twin.twin import Trial, Twin
 
-TOLERANCE = 1e-9
+TOLERANCE = 2e-11
 _MOST_AXES = 5
 _MOST_LIKELY = 6
 

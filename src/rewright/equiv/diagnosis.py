@@ -122,7 +122,8 @@ _MOVING = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Conver
 
 
 def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
-    if not mine.compares() and not theirs.compares():
+    whole = not mine.nodes[-1].type.dtype.is_float and not theirs.nodes[-1].type.dtype.is_float
+    if not whole and not mine.compares() and not theirs.compares():
         return None
     if mine.names & {"sine", "cosine", "dot_general", "top_k"}:
         return None

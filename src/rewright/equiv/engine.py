@@ -57,6 +57,7 @@ def equiv(
     budget: float | None = None,
     *,
     audit: bool = True,
+    explain: bool = True,
     prover: Prover | None = None,
 ) -> Equivalence:
     """Whether two implementations of one model compute the same function, although they are written differently.
@@ -71,6 +72,7 @@ def equiv(
             Inputs of equal names are the same tensor where nothing else is said.
         budget: wall-clock seconds after which the answer is ``unknown``.
         audit: have the independent checker verify the certificate of a proof; its evidence is ``proved`` then.
+        explain: look for the place where refuted programs part, and for an edit that makes them equal.
         prover: proves parts of programs, and remembers them from one pair to the next.
 
     Returns:
@@ -105,7 +107,7 @@ def equiv(
     verdict.stats.seconds.update({"weights and constants": prepared, "lemmas": sweeping})
     found = [*masks, *(swept.lemmas.values() if swept else ())]
     lemmas = tuple(replace(lemma, name=f"lemma {number}") for number, lemma in enumerate(found, start=1))
-    verdict = _with_findings(verdict, pair, both, swept)
+    verdict = _with_findings(verdict, pair, both, swept, explain)
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
     fields["assumptions"] = (*verdict.assumptions, *ideal.assumptions, *weights.guessed)
     fields["notes"] = (
@@ -117,9 +119,9 @@ def equiv(
     return Equivalence(**fields, equations=equations, lemmas=lemmas, left=pair.left, right=pair.right)
 
 
-def _with_findings(verdict: Verdict, pair: _Pair, both: Shared, swept: Swept | None) -> Verdict:
+def _with_findings(verdict: Verdict, pair: _Pair, both: Shared, swept: Swept | None, explain: bool) -> Verdict:
     """The verdict in the words of two programs, with the place where they part."""
-    if pair.is_single and verdict.status == "refuted" and verdict.findings:
+    if explain and pair.is_single and verdict.status == "refuted" and verdict.findings:
         started = time.perf_counter()
         numbers = pair.numbers()
         if numbers is not None:

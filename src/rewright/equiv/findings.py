@@ -40,8 +40,8 @@ def explained(
         f"{told.text}: {where}{values}",
         _span(mine),
         _span(theirs),
-        "" if mine is None else mine.op.name,
-        theirs.op.name,
+        "" if mine is None or mine.op.name == theirs.op.name else mine.op.name,
+        "" if mine is not None and mine.op.name == theirs.op.name else theirs.op.name,
         suggestion,
         example,
     )

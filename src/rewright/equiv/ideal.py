@@ -32,6 +32,8 @@ _LOWEST = {
 _MOST_FOLDED = 4096
 ROUNDING = 2.5e-7
 """Numbers this close, relative to their size, are one number that was rounded to single precision."""
+FOLDED = "numbers that are computed from numbers alone are what double precision makes of them"
+INVERSES = "a quotient by a number is the product with its inverse in double precision, and a rounded 1/n is 1/n"
 MASKS = (
     "the most negative numbers of float types, which masks are filled with, stand for -infinity, and every row of a "
     "softmax has an element that is not masked"
@@ -54,7 +56,11 @@ def idealised(graphs: Sequence[Graph]) -> Ideal:
         masked = _masked(graph)
         if masked is not graph and MASKS not in assumptions:
             assumptions.append(MASKS)
-        found.append(_factors(_folded(masked)))
+        folded = _folded(masked)
+        divided, rounded = _factors(folded)
+        said_before = [FOLDED] * (folded is not masked) + [INVERSES] * rounded
+        assumptions += [text for text in said_before if text not in assumptions]
+        found.append(divided)
     merged, said = _merged(found)
     rooted, roots = _rooted(merged)
     return Ideal(tuple(rooted), (*assumptions, *said, *roots))
@@ -191,13 +197,19 @@ def _values(graph: Graph, wanted: Sequence[int], depends: Sequence[bool]) -> dic
 # --- constants that were rounded
 
 
-def _factors(graph: Graph) -> Graph:
-    """Quotients by numbers that are not whole as products, and products with rounded 1/n as quotients by n."""
+def _factors(graph: Graph) -> tuple[Graph, bool]:
+    """Quotients by numbers that are not whole as products, and products with rounded 1/n as quotients by n.
+
+    Also whether that rounded anything.
+    """
+    rounded: list[float] = []
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if isinstance(node.op, ops.Divide) and node.type.dtype.is_float:
             value = _splat(graph, node.operands[1])
             if value and math.isfinite(value) and value != int(value):
+                if Fraction(1.0 / value) * Fraction(value) != 1:
+                    rounded.append(value)
                 factor = builder.add(ops.Constant(node.type, (1.0 / value,)))
                 return builder.add(ops.Multiply(), operands[0], factor)
         if isinstance(node.op, ops.Multiply) and node.type.dtype.is_float:
@@ -205,11 +217,13 @@ def _factors(graph: Graph) -> Graph:
                 value = _splat(graph, node.operands[k])
                 whole = round(1.0 / value) if value and abs(value) > 1e-6 and math.isfinite(value) else 0
                 if value and abs(whole) > 1 and _close(1.0 / whole, value) and Fraction(value) != Fraction(1, whole):
+                    rounded.append(value)
                     divisor = builder.add(ops.Constant(node.type, (float(whole),)))
                     return builder.add(ops.Divide(), operands[1 - k], divisor)
         return None
 
-    return rebuilt(graph, make)
+    made = rebuilt(graph, make)
+    return made, bool(rounded)
 
 
 def _merged(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:

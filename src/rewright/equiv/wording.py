@@ -24,11 +24,15 @@ _WORDS = (
 def reworded(verdict: Verdict, lemma: str = "") -> Verdict:
     """The verdict, and for one that is ``unknown`` why the first part whose values agree was not proved."""
     findings = tuple(replace(f, message=_said(f.message), found=_said(f.found)) for f in verdict.findings)
+    relation = {
+        name: replace(r, placement="", equation=f"{name} (left) = {name} (right)" if r.holds else f"{name} differs")
+        for name, r in verdict.relation.items()
+    }
     kept = tuple(_said(a) for a in verdict.assumptions if not a.startswith("relations of "))
     reason = _said(verdict.reason)
     if lemma:
         reason += f"; the first part whose values agree is not proved: {lemma}"
-    return replace(verdict, reason=reason, findings=findings, assumptions=kept)
+    return replace(verdict, reason=reason, findings=findings, assumptions=kept, relation=relation)
 
 
 def _said(text: str) -> str:

@@ -1,0 +1,64 @@
+"""What is put right in programs before they are compared over the reals, and that each of it is an assumption."""
+
+from __future__ import annotations
+
+import math
+
+from rewright import ops
+from rewright.equiv.ideal import FOLDED, INVERSES, MASKS, idealised
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
+
+KIND = TensorType((2,), DType.F32)
+
+
+def with_number(op: Operator, value: float) -> Graph:
+    b = GraphBuilder()
+    x = b.input("x", ops.Input("x", KIND))
+    b.output("y", b.add(op, x, b.add(ops.Constant(KIND, (value,)))))
+    return b.build()
+
+
+def constants(graph: Graph) -> list[float]:
+    return [float(v) for node in graph.nodes if isinstance(node.op, ops.Constant) for v in node.op.values]
+
+
+def test_the_most_negative_number_is_minus_infinity() -> None:
+    ideal = idealised([with_number(ops.Add(), -3.4028234663852886e38)])
+    assert constants(ideal.graphs[0]) == [-math.inf]
+    assert ideal.assumptions == (MASKS,)
+    assert constants(idealised([with_number(ops.Add(), -1e9)]).graphs[0]) == [-1e9]
+
+
+def test_single_precision_rounds_a_number() -> None:
+    ideal = idealised([with_number(ops.Add(), 1e-6), with_number(ops.Add(), 9.999999974752427e-07)])
+    assert constants(ideal.graphs[0]) == constants(ideal.graphs[1]) == [1e-6]
+    (assumption,) = ideal.assumptions
+    assert "rounding of single precision" in assumption
+    assert not idealised([with_number(ops.Add(), 1e-6), with_number(ops.Add(), 1.001e-6)]).assumptions
+
+
+def test_a_quotient_by_a_root_is_a_product() -> None:
+    ideal = idealised([with_number(ops.Divide(), 0.7), with_number(ops.Multiply(), 1 / 0.7)])
+    assert [type(g.nodes[-1].op) for g in ideal.graphs] == [ops.Multiply, ops.Multiply]
+    assert INVERSES in ideal.assumptions
+    thirds = idealised([with_number(ops.Multiply(), 1 / 3), with_number(ops.Divide(), 3.0)])
+    assert [type(g.nodes[-1].op) for g in thirds.graphs] == [ops.Divide, ops.Divide]
+    assert INVERSES in thirds.assumptions
+    assert not idealised([with_number(ops.Divide(), 4.0)]).assumptions
+
+
+def test_roots_meet_where_programs_have_other_numbers() -> None:
+    ideal = idealised([with_number(ops.Multiply(), 8**-0.5), with_number(ops.Multiply(), 8**-0.25)])
+    assert [sum(isinstance(node.op, ops.Sqrt) for node in g.nodes) for g in ideal.graphs] == [1, 2]
+    assert any("rounded roots" in text for text in ideal.assumptions)
+
+
+def test_numbers_made_of_numbers_are_numbers() -> None:
+    b = GraphBuilder()
+    x = b.input("x", ops.Input("x", KIND))
+    b.output("y", b.add(ops.Multiply(), x, b.add(ops.Exponential(), b.add(ops.Constant(KIND, (2.0,))))))
+    ideal = idealised([b.build()])
+    assert constants(ideal.graphs[0]) == [math.exp(2.0)]
+    assert ideal.assumptions == (FOLDED,)
