@@ -12,6 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 
+from rewright.frontends.torch import forks
 from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower import lower
@@ -209,7 +210,7 @@ def _forked(one: Callable[[int], _Lowered], size: int, jobs: int) -> list[_Lower
     for share in range(min(jobs, size)):
         receiver, sender = context.Pipe(duplex=False)
         worker = context.Process(target=_send_share, args=(sender, one, range(share, size, jobs)))
-        worker.start()
+        forks.start([worker])
         sender.close()
         workers.append((worker, receiver))
     found: dict[int, _Lowered] = {}

@@ -49,8 +49,8 @@ def parameters(function: Callable[..., Any]) -> tuple[list[inspect.Parameter], b
 
 def equal_defaults(ours: Any, theirs: Any) -> bool:
     """A number may stand for a list of equal numbers, and None for False or an empty list."""
-    if isinstance(theirs, list) and theirs and isinstance(ours, tuple):
-        return set(theirs) == set(ours)
+    if isinstance(theirs, list) and theirs:
+        return set(theirs) == (set(ours) if isinstance(ours, tuple) else {ours})
     return ours == theirs or (not ours and not theirs)
 
 

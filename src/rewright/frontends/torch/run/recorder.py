@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -148,7 +148,7 @@ class Recorder(TorchDispatchMode):
                 self._snapshot(node, result)
             return
         node.meta["val"] = tree_map_only(torch.Tensor, _alias, result)
-        several = cast("tuple[Any, ...]", result) if isinstance(result, (tuple, list)) else ()
+        several: Sequence[Any] = cast("Sequence[Any]", result) if isinstance(result, (tuple, list)) else ()
         for index, part in enumerate(several):
             if isinstance(part, torch.Tensor):
                 item = self.create_node("call_function", operator.getitem, (node, index), {})

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
 
+from rewright.frontends.torch import forks
 from rewright.frontends.torch.run.exchange import Ask
 from rewright.frontends.torch.run.switchboard import Answer, Request, Switchboard
 from rewright.ir.errors import CaptureError, RewrightError
@@ -133,8 +134,7 @@ def as_processes(work: Work[Result], size: int) -> list[Result]:
     context = multiprocessing.get_context("fork")  # build functions are closures, which other methods cannot send
     pipes = [context.Pipe() for _ in range(size)]
     workers = [context.Process(target=_serve, args=(work, rank, pipes[rank][1])) for rank in range(size)]
-    for worker in workers:
-        worker.start()
+    forks.start(workers)
     for _, child in pipes:
         child.close()
     try:

@@ -1,0 +1,22 @@
+"""Starting processes that are copies of this one."""
+
+from __future__ import annotations
+
+import multiprocessing.process
+import warnings
+from collections.abc import Iterable
+
+
+def start(workers: Iterable[multiprocessing.process.BaseProcess]) -> None:
+    """Start forked processes.
+
+    JAX warns of any fork once it has been used, because its threads do not survive one; these processes trace torch
+    programs and never call it.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        for worker in workers:
+            worker.start()
+
+
+__all__ = ["start"]
