@@ -16,7 +16,7 @@ from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetit
 from rewright.proof.checker import Refused, audit
 from rewright.proof.language import View
 from rewright.refine import refine
-from tests.programs import Builder, Pair, mlp, vocabulary_embedding
+from tests.programs import Builder, Pair, mlp, sequence_parallel_norm, vocabulary_embedding
 from tests.proof.programs import addends, deep, unplaced
 
 
@@ -215,9 +215,26 @@ def test_every_output_is_claimed_and_held() -> None:
         audit(replace(certificate, outputs={}), *pair)
     with pytest.raises(Refused, match="'more', which is no output"):
         audit(replace(certificate, outputs={**certificate.outputs, "more": certificate.outputs["output"]}), *pair)
-    silent = replace(program, graphs=(program.graphs[0], replace(program.graphs[1], outputs={})), inputs={}, outputs={})
-    with pytest.raises(Refused, match="output 'output' of rank 1 does not exist"):
+    silent = replace(
+        program, graphs=tuple(replace(graph, outputs={}) for graph in program.graphs), inputs={}, outputs={}
+    )
+    with pytest.raises(Refused, match="output 'output'"):
         audit(about(certificate, silent), sequential, silent)
+
+
+def test_ranks_that_return_an_output_hold_all_of_it() -> None:
+    """An output that only some ranks return is theirs to hold: a replica of it is enough, a part of it is not."""
+    for pair, fine in ((mlp(2), True), (sequence_parallel_norm(2), False)):
+        sequential, program = pair
+        first = replace(
+            program, graphs=(program.graphs[0], replace(program.graphs[1], outputs={})), inputs={}, outputs={}
+        )
+        certificate = about(certified(pair), first)
+        if fine:
+            audit(certificate, sequential, first)
+        else:
+            with pytest.raises(Refused, match="is not all of it"):
+                audit(certificate, sequential, first)
 
 
 def test_assumptions_are_those_of_the_proof() -> None:

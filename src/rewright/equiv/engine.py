@@ -155,9 +155,12 @@ class _Pair:
         return replace(known, placements={**known.inferred.first, **known.placements})
 
     def proof(self, right: Graph | None = None) -> Proof:
-        """What the engine makes of the pair, or of another right program."""
+        """What the engine makes of the pair, or of another right program, as they are written.
+
+        Lemmas come before other normal forms: they say which parts are equal, and the checker follows them.
+        """
         program = self.right if right is None else replace(self.right, graphs=(right,))
-        return attempt(self.left, program, self.relations(), {}, self.deadline)
+        return attempt(self.left, program, self.relations(), {}, self.deadline, laws=False)
 
     def proves(self, right: Graph) -> bool:
         """Whether another right program is proved to compute what the left one does."""

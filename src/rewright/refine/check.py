@@ -59,8 +59,13 @@ def attempt(
     relations: Relations,
     expected: Mapping[str, Placement],
     deadline: float | None = None,
+    *,
+    laws: bool = True,
 ) -> Proof:
-    """Lift both programs and relate every output; raises RewrightError for relations that do not fit."""
+    """Lift both programs and relate every output; raises RewrightError for relations that do not fit.
+
+    With ``laws``, other normal forms are tried where the usual one does not relate all.
+    """
     with uncollected():
         try:
             proof = _lift(sequential, program, relations, expected, deadline, reuse=True, contract=True)
@@ -68,7 +73,7 @@ def attempt(
             proof = None
         if proof is None or (proof.failed and proof.lifter.contraction):
             proof = _lift(sequential, program, relations, expected, deadline, reuse=True)
-        for law in _laws(sequential, program) if proof.failed else ():
+        for law in _laws(sequential, program) if laws and proof.failed else ():
             other = _lift(sequential, program, relations, expected, deadline, reuse=True, law=law)
             if not other.failed and not other.out_of_time:
                 return other
