@@ -196,13 +196,15 @@ class _Checker:
 
     def _agreed(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
         graphs = self._ledger.program.graphs
+        if not all(node.operands for _, node in nodes):
+            raise Refused(f"{where} is a meeting of nodes that send nothing")
         try:
             wanted = members(nodes[0][1], nodes[0][0], len(graphs))
-            if wanted != tuple(rank for rank, _ in nodes):
-                raise Refused(f"{where} is a meeting of other ranks than the group {list(wanted)}")
             check_agreement(nodes, [graphs[rank].nodes[node.operands[0]].type for rank, node in nodes])
         except RewrightError as error:
-            raise Refused(str(error)) from None
+            raise Refused(f"{where} is no meeting: {error}") from None
+        if wanted != tuple(rank for rank, _ in nodes):
+            raise Refused(f"{where} is a meeting of other ranks than the group {list(wanted)}")
 
     def _copied(self, source: int, value: int, where: str) -> Used:
         if source != value:
