@@ -49,7 +49,7 @@ $(VENV)/.torch: $(VENV)/.created
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
-	$(PIP) --editable '.[torch,zoo,env]'
+	$(PIP) --editable '.[torch,zoo]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
