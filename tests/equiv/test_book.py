@@ -60,3 +60,17 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     path.write_text("[]")
     with pytest.raises(RewrightError, match="no file of lemmas"):
         read_book(path)
+
+
+def test_a_wrong_lemma_with_a_digest_of_its_own_does_not_count(tmp_path: Path) -> None:
+    """Whoever writes the file can compute its digests."""
+
+    def program(name: str, op: ops.Operator) -> Graph:
+        build = GraphBuilder(name)
+        build.output("y", build.add(op, build.input("x", ops.Input("x", TensorType((3,), DType.F32)))))
+        return build.build()
+
+    wrong = Lemma("wrong", program("left", ops.Tanh()), program("right", ops.Sine()), "proved", ())
+    write_book(tmp_path / "lemmas.json", [wrong])
+    prover = read_book(tmp_path / "lemmas.json")
+    assert not prover.proves(wrong.left, wrong.right)

@@ -1,7 +1,7 @@
 """A file of lemmas: what was proved about parts of programs, kept for later runs.
 
-A lemma is read as its two programs, and counts as proved only if its evidence was written by this version of the
-prover; where it was not, it is proved again. Reading a file executes nothing.
+A lemma is read as its two programs and proved again, whatever the file says of it: who can write a file cannot make
+a wrong lemma count. Reading a file executes nothing.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def write_book(path: Path, lemmas: Iterable[Lemma]) -> None:
 
 
 def read_book(path: Path) -> Prover:
-    """A prover that knows the lemmas of a file; raises RewrightError for a file that is none, or was changed."""
+    """A prover that has proved the lemmas of a file; raises RewrightError for a file that is none, or was changed."""
     prover = Prover()
     for entry in _entries(path):
         left, right = (from_json(entry[side], ops.REGISTRY) for side in ("left", "right"))
         key = key_of(left, right)
         if key != entry["key"] or entry["digest"] != _digest(entry):
             raise RewrightError(f"{path}: the lemma {entry.get('name')!r} was changed after it was written; delete it")
-        if entry["evidence"] == "proved" and entry["prover"] == rewright.__version__:
-            prover.known[key] = True
+        prover.proves(left, right)
+    prover.attempts = 0
     return prover
 
 
