@@ -31,7 +31,8 @@ from rewright.lifting.stream import Integers, Repeat, Stream
 _FEWEST = 6
 """Stretches of a period; with fewer of them there is nothing to leave out."""
 _MOST_ROTATIONS = 4
-"""Places at which a stretch may be said to begin that are tried, those with the fewest crossing entries."""
+"""Places at which a stretch may be said to begin that are tried, those with the fewest crossing entries
+and then with the most stretches."""
 
 
 class NotContracted(Exception):
@@ -138,6 +139,7 @@ def _rotations(entries: Stream, repeat: Repeat) -> list[Repeat]:
     chained = (offsets >= -length) & ~entries.inputs[offsets + start + length]
     readers, offsets = readers[chained], offsets[chained]
     distances, sources = np.where(offsets < 0, 1, 0), offsets % length
+    further = _further(entries, repeat)
     found: dict[tuple[int, ...], Repeat] = {}
     for by in range(length):
         if entries.steps[start + by] is None:
@@ -146,8 +148,16 @@ def _rotations(entries: Stream, repeat: Repeat) -> list[Repeat]:
         if moved.size and (moved.min() < 0 or moved.max() > 1):
             continue
         crossing = tuple(np.unique(sources[moved == 1]).tolist())
-        found.setdefault(crossing, Repeat(start + by, length, count - (by > 0)))
-    return [found[crossing] for crossing in sorted(found, key=lambda c: (len(c), c))][:_MOST_ROTATIONS]
+        found.setdefault(crossing, Repeat(start + by, length, count - (by > further)))
+    return [found[crossing] for crossing in sorted(found, key=lambda c: (len(c), -found[c].count, c))][:_MOST_ROTATIONS]
+
+
+def _further(entries: Stream, repeat: Repeat) -> int:
+    """How many of the entries behind a repeat go on as it does."""
+    stop, length = repeat.stop, repeat.length
+    most = min(length, len(entries) - stop)
+    other = np.flatnonzero(entries.kinds[stop : stop + most] != entries.kinds[stop - length : stop - length + most])
+    return int(other[0]) if len(other) else most
 
 
 class _Wiring:

@@ -23,7 +23,7 @@ from rewright.lifting.integers import integer_part
 from rewright.lifting.journal import SEQUENTIAL, Journal
 from rewright.lifting.layout import concatenate, slice_axis, tidy
 from rewright.lifting.reuse import Reuse
-from rewright.lifting.stream import Repeat, Stream, lockstep, repeats, stream
+from rewright.lifting.stream import Repeat, Stream, lockstep, repeats, shared_first, stream
 from rewright.lifting.terms import ONE
 from rewright.lifting.trace import Instance, Trace, alike, terms_of
 from rewright.lifting.transfer import as_view, transfer
@@ -150,6 +150,9 @@ class Lifter:
         started = time.perf_counter()
         entries = stream(graphs, lockstep(steps, len(graphs)))
         found = repeats(entries)
+        if found:
+            entries = shared_first(entries, found)
+            found = repeats(entries)
         shorter = self._shorter(entries, found, graphs, first) if self.contract else None
         self.walking += time.perf_counter() - started
         if shorter is not None:

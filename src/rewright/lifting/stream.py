@@ -49,6 +49,25 @@ class Stream:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def ordered(self, order: Integers) -> Stream:
+        """The same entries in another order, in which operands still go before the nodes that read them."""
+        place = np.full(len(self) + 1, _NOTHING, np.int64)  # the last one for what is read from no entry
+        place[order] = np.arange(len(self))
+        counts = np.diff(self.first)[order]
+        first: Integers = np.append(0, np.cumsum(counts))
+        starts = np.repeat(self.first[:-1][order] - first[:-1], counts)
+        operands = place[self.operands[starts + np.arange(len(starts))]]
+        moved: list[int] = order.tolist()
+        return Stream(
+            steps=tuple(self.steps[entry] for entry in moved),
+            kinds=self.kinds[order],
+            places=tuple(self.places[entry] for entry in moved),
+            operands=operands,
+            first=first,
+            last_use=np.where(self.last_use[order] == len(self), len(self), _last_readers(operands, first)),
+            inputs=self.inputs[order],
+        )
+
 
 def stream(graphs: Sequence[Graph], schedule: Schedule) -> Stream:
     """The nodes of the programs in the order of a schedule."""
@@ -132,14 +151,19 @@ def _kind(graph: Graph, node: Node, rank: int) -> object:
 
 
 def _last_use(graphs: Sequence[Graph], where: Sequence[Integers], flat: Integers, starts: Integers) -> Integers:
+    last = _last_readers(flat, starts)
+    for graph, places in zip(graphs, where, strict=True):
+        for position in graph.outputs.values():
+            last[places[position]] = len(last)
+    return last
+
+
+def _last_readers(flat: Integers, starts: Integers) -> Integers:
     count = len(starts) - 1
     last = np.full(count, _NOTHING, np.int64)
     readers = np.repeat(np.arange(count), np.diff(starts))
     read = flat >= 0
     np.maximum.at(last, flat[read], readers[read])
-    for graph, places in zip(graphs, where, strict=True):
-        for position in graph.outputs.values():
-            last[places[position]] = count
     return last
 
 
@@ -168,6 +192,64 @@ def repeats(entries: Stream) -> list[Repeat]:
         if all(repeat.stop <= other.start or other.stop <= repeat.start for other in chosen):
             chosen.append(repeat)
     return sorted(chosen, key=lambda r: r.start)
+
+
+def shared_first(entries: Stream, found: Sequence[Repeat]) -> Stream:
+    """The stream begun by what most stretches of a repeat read, and by what that is made of.
+
+    Equal nodes are one node: the first layer holds the tables and constants that all layers read, and so looks
+    unlike the others until they are moved. What needs a repeat's values, or a meeting, stays where it is.
+    """
+    owner = np.zeros(len(entries), np.bool_)
+    shared: set[int] = set()
+    readers = np.repeat(np.arange(len(entries)), np.diff(entries.first))
+    for repeat in found:
+        owner[repeat.start : repeat.stop] = True
+    for repeat in found:
+        slots = slice(entries.first[repeat.start], entries.first[repeat.stop])
+        read, stretches = entries.operands[slots], (readers[slots] - repeat.start) // repeat.length
+        outside = (read >= 0) & ~owner[read] & ~entries.inputs[read]
+        pairs = np.unique(np.stack([read[outside], stretches[outside]]), axis=1)
+        values, counts = np.unique(pairs[0], return_counts=True)
+        shared.update(values[2 * counts > repeat.count].tolist())
+    early = _closed(entries, owner, sorted(shared))
+    if not early:
+        return entries
+    moved = np.zeros(len(entries), np.bool_)
+    moved[sorted(early)] = True
+    return entries.ordered(np.argsort(~moved, kind="stable"))
+
+
+def _closed(entries: Stream, owner: npt.NDArray[np.bool_], wanted: Sequence[int]) -> set[int]:
+    """Those of some entries that need no repeat and no meeting, with all that they need."""
+    free: dict[int, bool] = {}
+    pending = list(reversed(wanted))
+    while pending:
+        entry = pending[-1]
+        read = _read(entries, entry)
+        if (
+            owner[entry]
+            or not isinstance(entries.steps[entry], Step)
+            or not all(free.get(other, True) for other in read)
+        ):
+            free[entry] = False
+        elif all(other in free for other in read):
+            free[entry] = True
+        else:
+            pending += [other for other in read if other not in free]
+            continue
+        pending.pop()
+    found: set[int] = set()
+    pending = [entry for entry in wanted if free[entry]]
+    while pending:
+        if (entry := pending.pop()) not in found:
+            found.add(entry)
+            pending += _read(entries, entry)
+    return found
+
+
+def _read(entries: Stream, entry: int) -> list[int]:
+    return entries.operands[entries.first[entry] : entries.first[entry + 1]].tolist()
 
 
 def _distances(kinds: Integers) -> list[int]:

@@ -108,9 +108,11 @@ class Terms:
         """Derive what is known of a new term."""
         content = label.content
         self.arity[term] = label.arity
-        if content[0] == "named":
+        hidden = content[0] == "named"
+        if hidden:
             self.named[children[0]] = term
-        if content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children):
+        # Nobody decides the guards that a name hides.
+        if hidden or (content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
             self.open[term] = self.inside[term] = _NOTHING
             if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
                 self.infinite.add(term)
