@@ -100,6 +100,16 @@ def norm_product() -> Program:
     return program, (normal(21, 32), normal(32, seed=1), normal(32, seed=2), normal(32, 40, seed=3))
 
 
+def deviation() -> Program:
+    """Mean and standard deviation of long rows, far from zero."""
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        mean = x.mean(-1, keepdim=True)
+        return mean, ((x - mean) ** 2).mean(-1, keepdim=True).sqrt()
+
+    return program, (normal(7, 531) + 20,)
+
+
 def gated() -> Program:
     """SwiGLU."""
 
@@ -159,6 +169,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
         alibi,
         residual_norm,
         norm_product,
+        deviation,
         gated,
         loss,
         gating,

@@ -51,7 +51,9 @@ def run(text: str, *arguments: str, interpret: bool) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("names", [("causal", "grouped"), ("residual_norm", "loss", "rotary"), ("threshold", "decode")])
+@pytest.mark.parametrize(
+    "names", [("causal", "grouped"), ("residual_norm", "loss", "rotary"), ("threshold", "decode", "deviation")]
+)
 def test_values_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(VALUES, *names, interpret=True)
 

@@ -9,8 +9,11 @@ from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.optimize.cpp_runtime import HEADER
 from rewright.optimize.cpp_scalars import (
+    CLAUSE,
+    COMBINE,
     COSTLY,
     ELEMENT,
+    JOIN,
     ctype,
     function,
     literal,
@@ -457,7 +460,7 @@ class _Printer(Values):
             row.lines += loop.lines
             row.line("}")
             for running in phase:
-                self.renew(row, running)
+                self.renew(row, sweep, running)
 
     def loop_body(
         self,
@@ -483,30 +486,16 @@ class _Printer(Values):
             first = literal(identity(kind), running.value.dtype, self.real)
             row.line(f"{'int' if flag else ctype(running.value.dtype, self.real)} {part} = {first};")
             text = self.text(bodies[number])
-            loop.line(_COMBINE[kind].format(part=part, value=text))
-            clauses.append(f"reduction({_CLAUSE[kind]}:{part})")
+            loop.line(COMBINE[kind].format(part=part, value=text))
+            clauses.append(f"reduction({CLAUSE[kind]}:{part})")
         return " ".join(clauses)
 
-    def renew(self, row: Scope, running: Running) -> None:
+    def renew(self, row: Scope, sweep: Sweep, running: Running) -> None:
         """The new state after a tile."""
         number = running.value.number
         assert running.value.bound is not None
-        state, update, kind = self.state[number], running.update, running.value.bound.kind
-        factor = None
-        if update.factor is not None:
-            factor = self.scopes.fresh("factor")
-            olds = {e.number: f"old{e.number}" for e in update.depends}
-            tests = " || ".join(
-                f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}"
-                for e in update.depends
-                if e.bound
-            )
-            names = {
-                **olds,
-                **{n.number: f"safe{e.number}" for n, e in zip(update.renewed, update.depends, strict=True)},
-            }
-            text = self.closed(update.factor, names)
-            row.line(f"const {self.real} {factor} = {tests} ? ({self.real})0 : {text};")
+        state, kind = self.state[number], running.value.bound.kind
+        factor = self.factor(row, running)
         if running.factors is not None:
             if factor is not None:
                 row.line(
@@ -515,20 +504,52 @@ class _Printer(Values):
                 )
             return
         old = f"{state}[r]" if factor is None else f"{state}[r] * {factor}"
-        new = _JOIN[kind].format(old=old, part=f"part{number}")
+        if (drift := running.update.drift) is not None:
+            old = f"({old} + begin * {self.closed(drift.rate, self.followed(running, 'was', 'guess'))})"
+        new = JOIN[kind].format(old=old, part=f"part{number}")
         real = ctype(running.value.dtype, self.real)
         row.line(f"const {real} old{number} = {state}[r];")
         row.line(f"const {real} new{number} = {new};")
         row.line(f"{state}[r] = new{number};")
-        name = f"new{number}"
-        if kind in ("maximum", "minimum") and running.value.dtype.is_float:
-            bound = literal(identity(kind), running.value.dtype, self.real)
+        row.names[number] = self.reading(row, sweep, running, real)
+
+    def reading(self, row: Scope, sweep: Sweep, running: Running, real: str) -> str:
+        """What the other states of the pass read of a state."""
+        number, bound = running.value.number, running.value.bound
+        assert bound is not None
+        if number in sweep.estimated:
+            now, size = f"guess{number}", f"({real}){bound.size}"
+            row.line(f"const {real} {now} = new{number} * ({size} / (begin + cols));")
+            row.line(f"const {real} was{number} = begin ? old{number} * ({size} / begin) : {now};")
+            return now
+        if bound.kind in ("maximum", "minimum") and running.value.dtype.is_float:
+            first = literal(identity(bound.kind), running.value.dtype, self.real)
             row.line(
-                f"const {real} safe{number} = new{number} == {bound} ? ({real})0 : new{number};"
+                f"const {real} safe{number} = new{number} == {first} ? ({real})0 : new{number};"
                 "  // nothing yet: any number will do"
             )
-            name = f"safe{number}"
-        row.names[number] = name
+            return f"safe{number}"
+        return f"new{number}"
+
+    def factor(self, row: Scope, running: Running) -> str | None:
+        """What the state is multiplied with when the states that it follows have changed."""
+        update = running.update
+        if update.factor is None:
+            return None
+        name = self.scopes.fresh("factor")
+        tests = " || ".join(
+            f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}" for e in update.depends if e.bound
+        )
+        text = self.closed(update.factor, self.followed(running, "old", "safe"))
+        row.line(f"const {self.real} {name} = {tests} ? ({self.real})0 : {text};")
+        return name
+
+    @staticmethod
+    def followed(running: Running, before: str, after: str) -> dict[int, str]:
+        """The names of the values that a state follows, from before and after the tile."""
+        pairs = zip(running.update.depends, running.update.renewed, strict=True)
+        named = [((e.number, f"{before}{e.number}"), (r.number, f"{after}{e.number}")) for e, r in pairs]
+        return dict(one for both in named for one in both)
 
     def closed(self, e: Expression, names: Mapping[int, str]) -> str:
         """An expression over named values as one text; what it does not name is printed where it belongs."""
@@ -570,25 +591,6 @@ class _Printer(Values):
         block.line("for (long r = 0; r < rows; ++r) {")
         block.lines += row.lines
         block.line("}")
-
-
-_COMBINE = {
-    "sum": "{part} += {value};",
-    "product": "{part} *= {value};",
-    "maximum": "{part} = {part} < {value} ? {value} : {part};",
-    "minimum": "{part} = {part} > {value} ? {value} : {part};",
-    "or": "{part} |= (int){value};",
-    "and": "{part} &= (int){value};",
-}
-_CLAUSE = {"sum": "+", "product": "*", "maximum": "max", "minimum": "min", "or": "|", "and": "&"}
-_JOIN = {
-    "sum": "{old} + {part}",
-    "product": "{old} * {part}",
-    "maximum": "larger({old}, {part})",
-    "minimum": "smaller({old}, {part})",
-    "or": "{old} | (bool){part}",
-    "and": "{old} & (bool){part}",
-}
 
 
 def _padded(size: int) -> int:

@@ -230,3 +230,22 @@ __all__ = [
     "span",
     "tile_condition",
 ]
+
+
+COMBINE = {
+    "sum": "{part} += {value};",
+    "product": "{part} *= {value};",
+    "maximum": "{part} = {part} < {value} ? {value} : {part};",
+    "minimum": "{part} = {part} > {value} ? {value} : {part};",
+    "or": "{part} |= (int){value};",
+    "and": "{part} &= (int){value};",
+}
+CLAUSE = {"sum": "+", "product": "*", "maximum": "max", "minimum": "min", "or": "|", "and": "&"}
+JOIN = {
+    "sum": "{old} + {part}",
+    "product": "{old} * {part}",
+    "maximum": "larger({old}, {part})",
+    "minimum": "smaller({old}, {part})",
+    "or": "{old} | (bool){part}",
+    "and": "{old} & (bool){part}",
+}

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from rewright.optimize.expressions import Expression, Table
+from rewright.optimize.expressions import Expression, Table, contains
+from rewright.optimize.shifting import Drift, drift
 
 Signed = tuple[Expression, int]
 
@@ -28,9 +29,9 @@ class Update:
     """How a state follows the states that it depends on.
 
     The state is the reduction of ``body``. ``factor`` is an expression over the old values ``depends`` and the new ones
-    ``renewed`` (placeholders): the state is multiplied by it; None: the state depends on no running value. At the end
-    the
-    state is multiplied by ``finish``, which does not depend on the lane.
+    ``renewed`` (placeholders): the state is multiplied by it. With ``drift``, the state follows the estimate of a sum
+    and grows instead; with neither it depends on no running value. At the end the state is multiplied by ``finish``,
+    which does not depend on the lane.
     """
 
     body: Expression
@@ -38,6 +39,7 @@ class Update:
     renewed: tuple[Expression, ...] = ()
     factor: Expression | None = None
     finish: Expression | None = None
+    drift: Drift | None = None
 
 
 def products(value: Expression, sign: int = 1) -> Iterator[Signed]:
@@ -90,21 +92,21 @@ def derive(table: Table, kind: str, body: Expression, lane: str, running: Collec
     """The update of a reduction whose body depends on running values; None where f does not factor.
 
     ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are
-    applied at
-    the end. Only sums follow running values, and only maxima and minima are followed: their states never come back.
+    applied at the end. Only sums follow running values: maxima and minima, whose states never come back, by a factor,
+    and another sum by a drift.
     """
-    depends = tuple(e for e in running if _contains(body, e))
+    depends = tuple(e for e in running if contains(body, e))
     if kind != "sum":
         return None if depends else Update(body)
     rest, finish = _invariant(table, body, lane)
-    depends = tuple(e for e in running if _contains(rest, e))
+    depends = tuple(e for e in running if contains(rest, e))
     if not depends:
         return Update(rest, finish=finish)
     if any(e.bound is None or e.bound.kind not in ("maximum", "minimum") for e in depends):
-        return None
+        return _drifting(table, rest, finish, lane, depends, running)
     parts: list[Signed] = []
     for factor, sign in products(rest):
-        if not any(_contains(factor, e) for e in depends):
+        if not any(contains(factor, e) for e in depends):
             continue
         if factor.op != "exponential":
             return None
@@ -118,6 +120,26 @@ def derive(table: Table, kind: str, body: Expression, lane: str, running: Collec
     for factor, sign in parts:
         ratio += _ratio(table, factor, sign, new)
     return Update(rest, depends, renewed, product_of(table, ratio), finish)
+
+
+def _drifting(
+    table: Table,
+    body: Expression,
+    finish: Expression | None,
+    lane: str,
+    depends: Collection[Expression],
+    running: Collection[Expression],
+) -> Update | None:
+    """The update of a sum that follows one plain sum."""
+    (first, *others) = depends
+    plain = first.bound is not None and (first.bound.kind, first.bound.index) == ("sum", lane) and first.dtype.is_float
+    if others or not plain or any(contains(first, e) for e in running if e is not first):
+        return None
+    if _invariant(table, first.arguments[0], lane)[1] is not None:
+        return None
+    renewed = table.load(-2 - first.number, (), first.dtype)
+    found = drift(table, body, lane, first, renewed)
+    return None if found is None else Update(body, (first,), (renewed,), None, finish, found)
 
 
 def _invariant(table: Table, body: Expression, lane: str) -> tuple[Expression, Expression | None]:
@@ -148,7 +170,7 @@ def _moving(table: Table, exponent: Expression, lane: str, depends: Collection[E
             break
     found: list[Signed] = []
     for term, sign in addends(inner):
-        if not any(_contains(term, e) for e in depends):
+        if not any(contains(term, e) for e in depends):
             continue
         if lane in term.free:
             return None
@@ -159,7 +181,7 @@ def _moving(table: Table, exponent: Expression, lane: str, depends: Collection[E
 
 
 def _constant_in(value: Expression, lane: str, depends: Collection[Expression]) -> bool:
-    return lane not in value.free and not any(_contains(value, e) for e in depends)
+    return lane not in value.free and not any(contains(value, e) for e in depends)
 
 
 def _ratio(table: Table, factor: Expression, sign: int, new: dict[int, Expression]) -> list[Signed]:
@@ -171,20 +193,3 @@ def _ratio(table: Table, factor: Expression, sign: int, new: dict[int, Expressio
         gap = table.plain("subtract", (first.arguments[0], second.arguments[0]))
         return [(table.plain("exponential", (gap,)), 1)]
     return [(moved, sign), (factor, -sign)]
-
-
-def _contains(value: Expression, part: Expression) -> bool:
-    """Whether an expression occurs in another one."""
-    seen: set[int] = set()
-    stack = [value]
-    while stack:
-        e = stack.pop()
-        if e is part:
-            return True
-        if e.number not in seen and e.number > part.number:
-            seen.add(e.number)
-            stack.extend(e.arguments)
-    return False
-
-
-contains = _contains

@@ -219,3 +219,17 @@ def walk(*roots: Expression) -> Iterator[Expression]:
             seen.add(e.number)
             stack.append((e, True))
             stack.extend((a, False) for a in reversed(e.arguments))
+
+
+def contains(value: Expression, part: Expression) -> bool:
+    """Whether an expression occurs in another one."""
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        e = stack.pop()
+        if e is part:
+            return True
+        if e.number not in seen and e.number > part.number:
+            seen.add(e.number)
+            stack.extend(e.arguments)
+    return False

@@ -74,6 +74,11 @@ class Sweep:
     absorbing: bool = False
     """Whether the sweep may stop once every state has reached a value that nothing changes."""
 
+    @property
+    def estimated(self) -> frozenset[int]:
+        """The sums whose estimates other states of the sweep follow, by number."""
+        return frozenset(e.number for r in self.running if r.update.drift is not None for e in r.update.depends)
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

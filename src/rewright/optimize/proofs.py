@@ -1,16 +1,14 @@
 """Proofs about plans: that the program is the plan's graph, and that every running state may follow the others.
 
 The first is asked of the engine of ``refine``, whose certificate the independent checker confirms, and where it has
-no law
-for it, of the prover of rules. The second is the identity ``f(x, m') = f(x, m) * g(m, m')`` of every update, for all
-x, m
-and m'.
+no law for it, of the prover of rules. The second is the identity ``f(x, m') = f(x, m) * g(m, m')`` of every update by a
+factor, for all x, m and m', and that of ``shifting`` of every update by a drift.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,15 +16,19 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.optimize.derive import Update, contains
-from rewright.optimize.expressions import Expression
+from rewright.optimize.derive import Update
+from rewright.optimize.expressions import Expression, contains
 from rewright.optimize.kernel import Running
 from rewright.optimize.masks import with_mask_inputs
 from rewright.optimize.planning import Plan
 from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
+from rewright.optimize.shifting import POLYNOMIAL
 from rewright.refine.engine import answer
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
+
+
+_PRODUCTS = ("multiply", "divide")
 
 
 @dataclass
@@ -145,6 +147,9 @@ def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
             if running.update.factor is not None:
                 kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
                 claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update)))
+            if running.update.drift is not None:
+                what = "a sum follows the running sum of the same pass"
+                claims += [(what, claim) for claim in drift_claims(running.update)]
             if running.update.finish is not None and not whole:
                 claims.append(("a factor leaves a sum", finish_claim(running)))
             for what, claim in claims:
@@ -152,7 +157,8 @@ def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
                 if outcome.status != "proved":
                     found.evidence, found.reason = "tested", f"{what}: not proved, {outcome.reason}"
                     return
-                found.updates.append(f"{kernel.name}: {what}")
+                if (text := f"{kernel.name}: {what}") not in found.updates:
+                    found.updates.append(text)
 
 
 def finish_claim(running: Running) -> Claim:
@@ -161,7 +167,7 @@ def finish_claim(running: Running) -> Claim:
     assert update.finish is not None
     sides: list[Graph] = []
     for whole in (True, False):
-        writer = _Scalars(Update(update.body), products_only=True)
+        writer = _Scalars(Update(update.body), _PRODUCTS)
         body = writer.value(running.value.arguments[0] if whole else update.body, False)
         if not whole:
             body = writer.builder.add(ops.Multiply(), body, writer.value(update.finish, False))
@@ -184,14 +190,52 @@ def update_claim(update: Update) -> Claim:
     return _claim(sides)
 
 
+def drift_claims(update: Update) -> list[Claim]:
+    """``f(x, e') = f(x, e) + constant + slope b(x)``, and ``rate = constant + slope e / size``, over scalars.
+
+    Summed over what was seen, of which b(x) sums to ``seen e / size``, the first is the growth ``seen rate`` of the
+    state.
+    """
+    assert update.drift is not None
+    (sum_,), found = update.depends, update.drift
+    assert sum_.bound is not None
+    sides: list[Graph] = []
+    for moved in (True, False):
+        writer = _Scalars(update, POLYNOMIAL)
+        body = writer.value(update.body, moved)
+        if not moved:
+            grown = writer.builder.add(
+                ops.Multiply(), writer.value(found.slope, False), writer.value(sum_.arguments[0], False)
+            )
+            for part in (writer.value(found.constant, False), grown):
+                body = writer.builder.add(ops.Add(), body, part)
+        writer.builder.output("0", body)
+        sides.append(writer.builder.build())
+    rates: list[Graph] = []
+    for whole in (True, False):
+        writer = _Scalars(update, POLYNOMIAL)
+        rate = writer.value(found.rate if whole else found.slope, False)
+        if not whole:
+            mean = writer.builder.add(
+                ops.Divide(), writer.value(sum_, False), writer.number(float(sum_.bound.size), sum_.dtype)
+            )
+            rate = writer.builder.add(ops.Multiply(), rate, mean)
+            rate = writer.builder.add(ops.Add(), rate, writer.value(found.constant, False))
+        writer.builder.output("0", rate)
+        rates.append(writer.builder.build())
+    return [_claim(sides), _claim(rates)]
+
+
 def _claim(sides: list[Graph]) -> Claim:
     names = {**_inputs(sides[0]), **_inputs(sides[1])}
     return Claim(_with_inputs(sides[0], names), _with_inputs(sides[1], names))
 
 
 class _Scalars:
-    def __init__(self, update: Update, products_only: bool = False) -> None:
-        self.update, self.products_only = update, products_only
+    """Expressions as graphs over scalars: what ``opened`` does not name, or what contains no running value, is one."""
+
+    def __init__(self, update: Update, opened: Collection[str] = ()) -> None:
+        self.update, self.opened = update, opened
         self.builder = GraphBuilder("update")
         self.known: dict[str, int] = {}
 
@@ -201,6 +245,10 @@ class _Scalars:
             self.known[name] = self.builder.input(name, ops.Input(name, TensorType((), dtype)))
         return self.known[name]
 
+    def number(self, value: float, dtype: DType) -> int:
+        """A fixed number."""
+        return self.builder.add(ops.Constant(TensorType((), dtype), (value,)))
+
     def value(self, e: Expression, moved: bool) -> int:
         """An expression; parts without running values are variables."""
         for old, new in zip(self.update.depends, self.update.renewed, strict=True):
@@ -209,11 +257,11 @@ class _Scalars:
             if e is new:
                 return self.variable(f"new{old.number}", e.dtype)
         if e.op == "constant":
-            return self.builder.add(ops.Constant(TensorType((), e.dtype), (e.value,)))
+            return self.number(e.value, e.dtype)
         if e.op in ("load", "reduce", "index") or not e.arguments:
             return self.variable(f"x{e.number}", e.dtype)
-        if self.products_only:
-            if e.op not in ("multiply", "divide") and not e.op.startswith("convert_"):
+        if self.opened:
+            if e.op not in self.opened and not e.op.startswith("convert_"):
                 return self.variable(f"x{e.number}", e.dtype)
         elif not any(contains(e, x) for x in (*self.update.depends, *self.update.renewed)):
             return self.variable(f"x{e.number}", e.dtype)

@@ -65,7 +65,8 @@ def running_text(running: Running) -> str:
         text += " of a product of tiles"
     if running.update.depends:
         kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
-        text += f", follows the running {kinds} by a factor that does not depend on the element"
+        how = "a factor" if running.update.drift is None else "an addend"
+        text += f", follows the running {kinds} by {how} that does not depend on the element"
     if running.update.finish is not None:
         text += ", a factor that does not depend on the element is applied at the end"
     return text

@@ -182,8 +182,16 @@ class _Printer:
         self.line(f"part{number} = ({body}).{_REDUCE[bound.kind]}({axis}, keepdim=True)", 2)
         self.line(f"old{number} = {state}", 2)
         old = state if factor is None else f"({state} * {factor})"
+        if update.drift is not None:
+            (e,), (new,) = update.depends, update.renewed
+            rate = self.closed(update.drift.rate, {e.number: f"was{e.number}", new.number: f"guess{e.number}"})
+            old = f"({state} + begin * {rate})"
         self.line(f"{state} = {_JOIN[bound.kind].format(old, f'part{number}')}", 2)
         name = state
+        if number in sweep.estimated:
+            name, size = f"guess{number}", bound.size
+            self.line(f"{name} = {state} * ({size} / min(begin + {TILE}, {size}))", 2)
+            self.line(f"was{number} = old{number} * ({size} / begin) if begin else {name}", 2)
         if bound.kind in ("maximum", "minimum") and running.value.dtype.is_float:
             first = _literal(identity(bound.kind), running.value.dtype, self.real)
             name = f"safe{number}"

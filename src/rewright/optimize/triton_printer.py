@@ -305,6 +305,8 @@ class Printer:
         c.line(f"part{number} = tl.{call}(whole{number}, 1)[:, None]")
         c.line(f"old{number} = {state}")
         old = state if factor is None else f"{state} * {factor}"
+        if running.update.drift is not None:
+            old = f"{state} + begin * {self.followed(c, running.update.drift.rate, running, 'was', 'guess')}"
         joined = {
             "sum": f"{old} + part{number}",
             "max": f"tl.maximum({old}, part{number})",
@@ -312,6 +314,10 @@ class Printer:
         }
         c.line(f"{state} = {joined[call]}")
         name = state
+        if number in sweep.estimated:
+            name, size = f"guess{number}", running.value.bound.size
+            c.line(f"{name} = {state} * ({float(size)} / tl.minimum(begin + BN, {size}))")
+            c.line(f"was{number} = tl.where(begin > 0, old{number} * ({float(size)} / tl.maximum(begin, 1)), {name})")
         if kind in ("maximum", "minimum") and running.value.dtype.is_float:
             name = f"safe{number}"
             c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
@@ -322,19 +328,23 @@ class Printer:
         update = running.update
         if update.factor is None:
             return None
-        known = dict(c.names)
-        for e, new in zip(update.depends, update.renewed, strict=True):
-            c.names[new.number] = f"safe{e.number}"
-            c.names[e.number] = f"old{e.number}"
-        text = self.closed(c, update.factor, {n.number for n in (*update.depends, *update.renewed)})
-        c.names.clear()
-        c.names.update(known)
+        text = self.followed(c, update.factor, running, "old", "safe")
         tests = " | ".join(
             f"(old{e.number} == {literal(identity(e.bound.kind), e.dtype)})" for e in update.depends if e.bound
         )
         name = self.fresh("factor")
         c.line(f"{name} = tl.where({tests}, 0.0, {text})")
         return name
+
+    def followed(self, c: Context, e: Expression, running: Running, before: str, after: str) -> str:
+        """An expression over the values that a state follows, from before and after the tile."""
+        update, known = running.update, dict(c.names)
+        for old, new in zip(update.depends, update.renewed, strict=True):
+            c.names[old.number], c.names[new.number] = f"{before}{old.number}", f"{after}{old.number}"
+        text = self.closed(c, e, {n.number for n in (*update.depends, *update.renewed)})
+        c.names.clear()
+        c.names.update(known)
+        return text
 
     def closed(self, c: Context, e: Expression, named: set[int]) -> str:
         """An expression over named values as one text."""

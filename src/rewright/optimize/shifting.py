@@ -1,0 +1,187 @@
+"""Sums that follow another sum of the same pass, as the sum of squared deviations follows the mean.
+
+Let ``e = sum over x of b(x)`` be a running sum over the same lane. What a tile knows of it is an estimate: the sum so
+far times the size of the lane over the number of elements seen, which at the end is ``e`` itself. A sum of ``f(x, e)``
+can follow the estimate exactly when
+
+    f(x, e') = f(x, e) + constant(e, e') + slope(e, e') * b(x)
+
+because then its state moves by ``seen * (constant + slope * e / size)``: the sum of ``b`` over what was seen is
+``seen * e / size``. Bodies are polynomials in e; terms that cancel are cancelled before any code is printed, so that
+the squared deviation moves by ``seen * (e' - e)^2 / size^2``, as in T. F. Chan, G. H. Golub and R. J. LeVeque,
+Algorithms for computing the sample variance, The American Statistician 37 (1983).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, isfinite
+
+from rewright.optimize.expressions import Expression, Table, contains
+
+POLYNOMIAL = ("add", "subtract", "multiply", "divide", "negate")
+"""The functions that a polynomial is made of."""
+_HIGHEST = 4
+"""Degree of a polynomial that is taken apart."""
+_LARGEST = 2**100
+"""Numerators and denominators that a float32 can hold the size of."""
+
+Monomial = tuple[tuple[int, int], ...]
+"""Powers by the numbers of expressions, in order."""
+Polynomial = dict[Monomial, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How a state moves when the estimate that it follows changes: it grows by the number of elements seen times ``rate``.
+
+    ``constant`` and ``slope`` say why; all three are over the sum and a placeholder for its new estimate.
+    """
+
+    rate: Expression
+    constant: Expression
+    slope: Expression
+
+
+def drift(table: Table, body: Expression, lane: str, sum_: Expression, renewed: Expression) -> Drift | None:
+    """How a sum of ``body`` follows the running sum ``sum_``; None where the identity does not hold."""
+    assert sum_.bound is not None
+    reader = _Reader(sum_, lane)
+    whole, own = reader.polynomial(body), reader.polynomial(sum_.arguments[0])
+    if whole is None or own is None:
+        return None
+    gap = table.plain("subtract", (renewed, sum_))
+    found = reader.multiples(_moved(whole, sum_.number, gap.number), own)
+    if found is None:
+        return None
+    constant, slope = found
+    rate = dict(constant)
+    for monomial, coefficient in slope.items():
+        _add(rate, _times(monomial, ((sum_.number, 1),)), coefficient / sum_.bound.size)
+    leaves = {**reader.leaves, sum_.number: sum_, gap.number: gap}
+    parts = [_written(table, p, leaves, body) for p in (rate, constant, slope)]
+    written = [part for part in parts if part is not None]
+    return Drift(*written) if len(written) == len(parts) else None
+
+
+class _Reader:
+    """Bodies as polynomials over a running sum and the largest parts that do not contain it."""
+
+    def __init__(self, sum_: Expression, lane: str) -> None:
+        self._sum, self._lane = sum_, lane
+        self.leaves: dict[int, Expression] = {}
+        self.varying: set[int] = set()
+        """The leaves that depend on the lane."""
+
+    def polynomial(self, e: Expression) -> Polynomial | None:
+        """The value as a polynomial; None where it is none."""
+        if e is self._sum:
+            return {((e.number, 1),): Fraction(1)}
+        if e.op == "constant" and e.dtype.is_float:
+            return {(): Fraction(e.value)} if isfinite(e.value) else None
+        if e.op.startswith("convert_") and e.dtype.is_float and e.arguments[0].dtype.is_float:
+            return self.polynomial(e.arguments[0])
+        if e.op in POLYNOMIAL and e.dtype.is_float:
+            parts = [self.polynomial(a) for a in e.arguments]
+            return _combined(e.op, [p for p in parts if p is not None]) if None not in parts else None
+        if contains(e, self._sum):
+            return None
+        self.leaves[e.number] = e
+        if self._lane in e.free:
+            self.varying.add(e.number)
+        return {((e.number, 1),): Fraction(1)}
+
+    def multiples(self, value: Polynomial, unit: Polynomial) -> tuple[Polynomial, Polynomial] | None:
+        """``constant`` and ``slope`` of ``value = constant + slope * unit``, neither of which varies along the lane."""
+        left = dict(value)
+        slope: Polynomial = {}
+        lead = next((m for m in unit if self._varies(m)), None)
+        if lead is None:
+            return None
+        for monomial in value:
+            rest = _quotient(monomial, lead)
+            if monomial in left and self._varies(monomial) and rest is not None and not self._varies(rest):
+                slope[rest] = left[monomial] / unit[lead]
+                for own, coefficient in unit.items():
+                    _add(left, _times(rest, own), -slope[rest] * coefficient)
+        return None if any(map(self._varies, left)) else (left, slope)
+
+    def _varies(self, monomial: Monomial) -> bool:
+        return any(number in self.varying for number, _ in monomial)
+
+
+def _combined(op: str, parts: list[Polynomial]) -> Polynomial | None:
+    left, right = parts[0], parts[-1]
+    if op == "negate":
+        return {m: -c for m, c in left.items()}
+    if op == "multiply":
+        return _product(left, right)
+    if op == "divide":
+        if len(right) != 1:
+            return None
+        ((monomial, coefficient),) = right.items()
+        return _product(left, {(): 1 / coefficient}) if monomial == () and coefficient else None
+    total = dict(left)
+    for monomial, coefficient in right.items():
+        _add(total, monomial, coefficient if op == "add" else -coefficient)
+    return total
+
+
+def _product(left: Polynomial, right: Polynomial) -> Polynomial | None:
+    total: Polynomial = {}
+    for a, x in left.items():
+        for b, y in right.items():
+            _add(total, _times(a, b), x * y)
+    return None if any(sum(p for _, p in m) > _HIGHEST for m in total) else total
+
+
+def _times(a: Monomial, b: Monomial) -> Monomial:
+    powers = dict(a)
+    for number, power in b:
+        powers[number] = powers.get(number, 0) + power
+    return tuple(sorted(powers.items()))
+
+
+def _quotient(a: Monomial, b: Monomial) -> Monomial | None:
+    """What a monomial is besides another one, which may be no part of it."""
+    powers = dict(a)
+    for number, power in b:
+        powers[number] = powers.get(number, 0) - power
+    return tuple(sorted((n, p) for n, p in powers.items() if p)) if min(powers.values(), default=0) >= 0 else None
+
+
+def _add(total: Polynomial, monomial: Monomial, coefficient: Fraction) -> None:
+    total[monomial] = total.get(monomial, Fraction(0)) + coefficient
+    if not total[monomial]:
+        del total[monomial]
+
+
+def _moved(whole: Polynomial, number: int, gap: int) -> Polynomial:
+    """``f(x, e + gap) - f(x, e)``."""
+    total: Polynomial = {}
+    for monomial, coefficient in whole.items():
+        power = dict(monomial).get(number, 0)
+        rest = tuple((n, p) for n, p in monomial if n != number)
+        for k in range(1, power + 1):
+            kept: Monomial = ((number, power - k),) if power > k else ()
+            _add(total, _times(_times(rest, kept), ((gap, k),)), coefficient * comb(power, k))
+    return total
+
+
+def _written(table: Table, value: Polynomial, leaves: Mapping[int, Expression], like: Expression) -> Expression | None:
+    """The polynomial as an expression; None where a coefficient is no quotient of two floats."""
+    total: Expression | None = None
+    for monomial, coefficient in value.items():
+        top, bottom = coefficient.numerator, coefficient.denominator
+        if max(abs(top), bottom) > _LARGEST or Fraction(float(top)) != top or Fraction(float(bottom)) != bottom:
+            return None
+        term = table.constant(float(top), like.dtype)
+        for number, power in monomial:
+            for _ in range(power):
+                term = table.apply("multiply", term, leaves[number])
+        if bottom != 1:
+            term = table.apply("divide", term, table.constant(float(bottom), like.dtype))
+        total = term if total is None else table.apply("add", total, term)
+    return total if total is not None else table.constant(0.0, like.dtype)
