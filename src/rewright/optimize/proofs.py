@@ -27,7 +27,6 @@ from rewright.refine.engine import answer
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
-
 _PRODUCTS = ("multiply", "divide")
 
 

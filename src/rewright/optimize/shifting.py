@@ -35,7 +35,7 @@ Polynomial = dict[Monomial, Fraction]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How a state moves when the estimate that it follows changes: it grows by the number of elements seen times ``rate``.
+    """How a state moves when the estimate that it follows changes: by the number of elements seen times ``rate``.
 
     ``constant`` and ``slope`` say why; all three are over the sum and a placeholder for its new estimate.
     """
