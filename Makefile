@@ -32,7 +32,7 @@ help:
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
-	@echo "make bench-optimize  fused kernels for variants of attention beside other compilers, as a table"
+	@echo "make bench-optimize  fused kernels beside other compilers, as a table and as figures in build/figures"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
 	@echo "make bench-env     what XLA's passes do site by site, what is proved, steps per second; HLO=folder"
@@ -121,7 +121,7 @@ bench-captured: $(VENV)/.dev
 	@$(BIN)/python -m bench.captured $(CAPTURES)
 
 bench-optimize: $(VENV)/.dev
-	@$(BIN)/python -m bench.optimize
+	@$(BIN)/python -m bench.draw_optimize build/figures
 
 bench-rules: $(VENV)/.dev
 	@$(BIN)/python -m bench.rules

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import resource
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -45,6 +47,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=32)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--runs", type=int, default=5, help="the median of so many is printed")
+    parser.add_argument(
+        "--json", type=Path, help="a file that gets every row as a line of JSON, for bench.draw_optimize"
+    )
     return parser.parse_args()
 
 
@@ -79,6 +84,10 @@ def _module(
             f"{found:.1f}",
         )
         print("| " + " | ".join(cells) + " |", flush=True)
+        if options.json is not None:
+            row = {"module": name, "scale": scale, "peer": peer, "length": length, "ms": times[peer]}
+            with options.json.open("a") as file:
+                file.write(json.dumps({**row, "megabytes": _peak(device), "error": error}) + "\n")
     others = [times[p] for p in ("eager", "inductor") if p in times]
     return [min(others) / times["rewright"]] if others and "rewright" in times else []
 
