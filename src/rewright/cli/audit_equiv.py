@@ -70,8 +70,19 @@ def _said(certificate: EquivalenceCertificate) -> dict[str, list[str]]:
         maps += [f"{side} {name} has the values of the certificate" for name in values]
     if len(certificate.right) > 1:
         maps += [f"{name}: {', '.join(placement.printed)}" for name, placement in certificate.relations.items()]
-    maps += [f"{b.name} on rank {b.rank} is laid out as {b.held}" for b in certificate.blocks]
-    return {"given the weight map": maps, "assuming that": [*certificate.taken, *certificate.assumptions]}
+    maps += [
+        f"{b.held} of rank {b.rank} in {_box(b.box)}, axes {list(b.order)}, is {b.name} in {_box(b.window)}"
+        for b in certificate.blocks
+    ]
+    outputs: list[str] = []
+    if len(certificate.right) > 1:
+        outputs = [f"{name}: {', '.join(o.placement.printed)}" for name, o in certificate.outputs.items()]
+    taken = [*certificate.taken, *certificate.assumptions]
+    return {"given the weight map": maps, "the outputs are": outputs, "assuming that": taken}
+
+
+def _box(runs: tuple[tuple[int, int], ...]) -> str:
+    return f"[{', '.join(f'{start}:{start + length}' for start, length in runs)}]"
 
 
 def _print(path: Path, certificate: EquivalenceCertificate, found: Confirmed | None, why: str, seconds: float) -> None:
@@ -106,6 +117,7 @@ def _document(
         said = _said(certificate)
         report |= {
             "weight_map": said["given the weight map"],
+            "outputs": said["the outputs are"],
             "assumptions": said["assuming that"],
             "stats": {
                 "ranks": len(certificate.right),
