@@ -23,12 +23,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
 
-_LOWEST = {
-    "f16": -65504.0,
-    "bf16": -3.3895313892515355e38,
-    "f32": -3.4028234663852886e38,
-    "f64": -1.7976931348623157e308,
-}
+_HALF, _BRAIN, _SINGLE, _DOUBLE = -65504.0, -3.3895313892515355e38, -3.4028234663852886e38, -1.7976931348623157e308
+_LOWEST = {"f16": (_HALF,), "bf16": (_BRAIN,), "f32": (_SINGLE, _BRAIN), "f64": (_DOUBLE, _SINGLE, _BRAIN)}
+"""By type its most negative number, and those of types that a mask in this type may be cast to later."""
 _MOST_FOLDED = 4096
 ROUNDING = 2.5e-7
 """Numbers this close, relative to their size, are one number that was rounded to single precision."""
@@ -86,12 +83,14 @@ def _masked(graph: Graph) -> Graph:
 
 
 def _is_lowest(node: Node) -> bool:
-    low = _LOWEST.get(node.type.dtype.value)
-    return isinstance(node.op, ops.Constant) and low is not None and any(_infinite(v, low) != v for v in node.op.values)
+    low = _LOWEST.get(node.type.dtype.value, ())
+    return isinstance(node.op, ops.Constant) and any(_infinite(v, low) != v for v in node.op.values)
 
 
-def _infinite(value: float | int | bool, low: float) -> float | int | bool:
-    return -math.inf if isinstance(value, float) and abs(value / low - 1) < 1e-6 else value
+def _infinite(value: float | int | bool, lowest: Sequence[float]) -> float | int | bool:
+    if isinstance(value, float) and any(abs(value / low - 1) < 1e-6 for low in lowest):
+        return -math.inf
+    return value
 
 
 def _indicators(graph: Graph) -> dict[int, tuple[int, bool]]:
@@ -116,10 +115,10 @@ def _product(
     indicators: Mapping[int, tuple[int, bool]],
 ) -> int | None:
     """An indicator times the most negative number: nought or minus infinity, and never nought times infinity."""
-    low = _LOWEST.get(node.type.dtype.value)
+    low = _LOWEST.get(node.type.dtype.value, ())
     for k in (0, 1):
         value, flag = _splat(graph, node.operands[1 - k]), indicators.get(node.operands[k])
-        if low is None or value is None or flag is None or _infinite(value, low) == value:
+        if value is None or flag is None or _infinite(value, low) == value:
             continue
         zero = builder.add(ops.Constant(node.type, (0.0,)))
         endless = builder.add(ops.Constant(node.type, (-math.inf,)))
