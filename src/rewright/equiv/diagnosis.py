@@ -36,7 +36,19 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
     missing = [name for name in unread if name in mine.inputs()]
     if missing:
         return Diagnosis("unread_input", f"{missing[0]} is never read by the right program")
-    for rule in (_activation, _soft_cap, _window, _rotary, _eps, _axes, _routing, _numbers, _scale, _sources, _operators):
+    for rule in (
+        _activation,
+        _soft_cap,
+        _window,
+        _rotary,
+        _eps,
+        _axes,
+        _routing,
+        _numbers,
+        _scale,
+        _sources,
+        _operators,
+    ):
         found = rule(mine, theirs)
         if found is not None:
             return found

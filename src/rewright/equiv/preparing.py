@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rewright.equiv.choices import chosen_alike
 from rewright.equiv.expressions import names_in
 from rewright.equiv.ideal import idealised
 from rewright.equiv.weights import Side, WeightMap, bound, renamed, shared
@@ -49,8 +50,9 @@ def prepared(left: Graph, right: RankProgram, weights: WeightMap, values: Values
         {name: given[0][name] for name in left.inputs if name not in mine.inputs},
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
-    program = replace(both.right, graphs=ideal.graphs[1:])
-    return Prepared(ideal.graphs[0], program, ideal.assumptions, tables, both.unread)
+    graphs = chosen_alike(ideal.graphs)
+    program = replace(both.right, graphs=graphs[1:])
+    return Prepared(graphs[0], program, ideal.assumptions, tables, both.unread)
 
 
 @dataclass(frozen=True)
