@@ -151,21 +151,36 @@ def _folded(graph: Graph) -> Graph:
     wanted = [
         p
         for p, node in enumerate(graph.nodes)
-        if computed[p] and node.type.dtype.is_float and _is_small(node.type.shape) and node.type.rank <= 1
+        if computed[p] and _is_small(node.type.shape) and (_is_table(node) or _truncates(graph, node))
     ]
     if not wanted:
         return graph
-    values = _values(graph, wanted, depends)
+    sources = {p: graph.nodes[p].operands[0] for p in wanted if _truncates(graph, graph.nodes[p])}
+    values = _values(graph, [*wanted, *sources.values()], depends)
+
+    chosen = set(wanted)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         value = values.get(position)
-        if value is None or not np.isfinite(value).all():
+        if position not in chosen or value is None or not np.isfinite(value).all():
             return None
-        flat = [float(v) for v in value.reshape(-1)]
+        if position in sources and not (values[sources[position]] == np.round(values[sources[position]])).all():
+            return None
+        flat = [float(v) if node.type.dtype.is_float else int(v) for v in value.reshape(-1)]
         same = len(set(flat)) == 1
         return builder.add(ops.Constant(node.type, (flat[0],) if same else tuple(flat)))
 
     return rebuilt(graph, make)
+
+
+def _is_table(node: Node) -> bool:
+    return node.type.dtype.is_float and node.type.rank <= 1
+
+
+def _truncates(graph: Graph, node: Node) -> bool:
+    """Whether floats become integers: positions that are counted in floats, for example."""
+    source = graph.nodes[node.operands[0]].type.dtype if isinstance(node.op, ops.Convert) else None
+    return source is not None and source.is_float and node.type.dtype.is_integer
 
 
 def _is_small(shape: Shape) -> bool:
