@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("transformers", reason="needs the extra rewright[zoo]")
-pytest.importorskip("litgpt", reason="litgpt is no dependency: pip install litgpt==0.5.12")
+pytest.importorskip("litgpt", reason="litgpt is no dependency; make installs it")
 
 import litgpt
 import torch
