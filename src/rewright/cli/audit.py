@@ -35,10 +35,10 @@ def run_audit(path: Path, source: Source, left: str, right: list[str], store: Pa
     """
     with source.progress.phase("load", f"reading {path}"):
         certificate = EquivalenceCertificate.load(path)
-    if isinstance(certificate, EquivalenceCertificate):
-        return run_equivalence(path, certificate, source, left, right, as_json)
-    sequential, distributed = source.sequential(left), source.distributed(right)
     known = LemmaStore.open(store) if store is not None else None
+    if isinstance(certificate, EquivalenceCertificate):
+        return run_equivalence(path, certificate, source, left, right, known, as_json)
+    sequential, distributed = source.sequential(left), source.distributed(right)
     started = time.perf_counter()
     try:
         with source.progress.phase("audit", f"checking {len(certificate.equations):,} equations"):

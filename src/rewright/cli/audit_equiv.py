@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rewright.cli.programs import Source
+from rewright.cli.store import LemmaStore
 from rewright.cli.userfile import find_function, is_function_name
 from rewright.equiv.audit import Confirmed, audit
 from rewright.equiv.certificate import EquivalenceCertificate
@@ -23,7 +24,13 @@ HOLDS, REFUSED = 0, 1
 
 
 def run_equivalence(
-    path: Path, certificate: EquivalenceCertificate, source: Source, left: str, right: list[str], as_json: bool
+    path: Path,
+    certificate: EquivalenceCertificate,
+    source: Source,
+    left: str,
+    right: list[str],
+    store: LemmaStore | None,
+    as_json: bool,
 ) -> int:
     """Verify a certificate of two implementations and print what it proves: 0 where it holds, 1 where it is refused.
 
@@ -34,11 +41,14 @@ def run_equivalence(
     started = time.perf_counter()
     try:
         with source.progress.phase("audit", f"checking {len(certificate.equations):,} equations"):
-            found, why = audit(certificate, first, second, known), ""
+            found, why = audit(certificate, first, second, known, store), ""
     except (OtherPrograms, Damaged) as error:
         raise RewrightError(f"{path}: {error}") from None
     except Refused as error:
         found, why = None, str(error)
+    finally:
+        if store is not None:
+            store.save()
     seconds = time.perf_counter() - started
     if as_json:
         sys.stdout.write(json.dumps(_document(path, certificate, found, why, seconds), indent=2) + "\n")
