@@ -11,6 +11,8 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 	if $$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo $$p; break; fi; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# A second implementation of many models, to compare with. Its own requirements name another torch.
+LITGPT := litgpt lightning lightning-utilities pytorch-lightning torchmetrics psutil
 # In the environment, so that it holds for build requirements too.
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
@@ -54,6 +56,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.run
 	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs]'
+	$(PIP) --no-deps $(LITGPT)
 	@touch $@
 
 demo: $(VENV)/.run

@@ -62,6 +62,22 @@ def test_a_proof_with_its_map_certificate_and_lemmas(folder: Path, capsys: pytes
     assert run([*pair, "--lemmas", "lemmas.json"]) == 0
 
 
+def test_what_was_proved_is_audited_for_the_programs_of_the_user(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = ["models.py:left", "models.py:right"]
+    assert run(["equiv", *pair, "--relations", "map.toml", "--certificate", "proof.json"]) == 0
+    capsys.readouterr()
+    assert run(["audit", "proof.json", "--left", pair[0], "--right", pair[1]]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("HOLDS both programs compute the same output")
+    assert "right gate_up.weight = concat([gate.weight, up.weight], axis=0)  (of left)" in told
+    assert run(["audit", "proof.json", "--left", pair[0], "--right", pair[1], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["holds"] is True
+    assert run(["audit", "proof.json", "--left", pair[0], "--right", "models.py:wrong"]) == 3
+    assert "not about the right program" in capsys.readouterr().err
+
+
 def test_a_refutation_in_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["equiv", "models.py:left", "models.py:wrong", "--relations", "map.toml", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)

@@ -32,29 +32,48 @@ class Style:
     scaling: float = 1.0
     rotary: Literal["half", "pairs", "interleaved", "split", "none"] = "half"
     rotary_width: int | None = None
+    rotary_factor: float = 1.0
+    """What cosine and sine are multiplied by, as longrope and yarn do."""
+    rotary_layers: tuple[bool, ...] | None = None
+    """Which layers rotate; all, where nothing is said."""
     norm: Literal["rsqrt", "sqrt", "power", "functional", "offset", "sum"] = "rsqrt"
     qkv: Literal["apart", "fused", "grouped"] = "apart"
     mlp: Literal["apart", "fused", "chunked"] = "apart"
     activation: Literal["silu", "sigmoid", "gelu", "gelu_tanh", "tanh_by_hand", "relu"] = "silu"
     attention: Literal["eager", "sdpa", "grouped", "einsum", "plain"] = "eager"
     mask: Literal["lowest", "infinite", "where", "multiplied", "causal"] = "lowest"
-    scale: Literal["scores", "query", "both", "divide"] = "scores"
+    scale: Literal["scores", "query", "both", "divide", "twice"] = "scores"
     scale_value: float | None = None
     repeat: Literal["expand", "interleave", "index"] = "expand"
     window: int | None = None
+    windows: tuple[int | None, ...] | None = None
+    """The window of every layer, instead of one for all."""
     softcap: float | None = None
     capped: Literal["divide", "multiply"] = "divide"
-    query_norm: Literal["none", "head", "all"] = "none"
+    query_norm: Literal["none", "head", "all", "plain", "plain_all"] = "none"
+    """Over each head or over all heads; plain ones have no weight."""
     post_norm: bool = False
     bias: bool = False
     logits_scale: float | None = None
     tied: bool = False
+    experts: int = 0
+    chosen: int = 2
+    router: Literal["renormalised", "chosen_only", "softmax", "sigmoid", "zeroed"] = "renormalised"
+    """Zeroed routers give the others the score nought, which is more than a negative one."""
+    router_bias: Literal["none", "choice", "both"] = "none"
+    """A correction of the scores that choose, and of those that weigh too."""
     dtype: torch.dtype = torch.float32
     cast: Literal["before", "after"] = "before"
 
     def but(self, **changes: Any) -> Style:
         """The same in another style."""
         return replace(self, **changes)
+
+    def of_layer(self, number: int) -> Style:
+        """The style of one layer."""
+        window = self.window if self.windows is None else self.windows[number]
+        turns = self.rotary_layers is None or self.rotary_layers[number]
+        return replace(self, window=window, rotary=self.rotary if turns else "none")
 
 
 class Norm(nn.Module):
@@ -80,6 +99,11 @@ class Norm(nn.Module):
         return (y * weight.float()).to(x.dtype) if s.cast == "after" else weight * y.to(x.dtype)
 
 
+def normed(x: torch.Tensor, s: Style) -> torch.Tensor:
+    """Divided by the root of the mean square of the last axis."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + s.eps)
+
+
 def angles(style: Style, positions: torch.Tensor) -> torch.Tensor:
     width = style.rotary_width or style.head
     frequencies = 1.0 / (style.theta ** (torch.arange(0, width, 2).float() / width))
@@ -94,6 +118,8 @@ def rotate(x: torch.Tensor, style: Style) -> torch.Tensor:
     x, rest = x[..., :width], x[..., width:]
     angle = angles(style, torch.arange(x.shape[-2]))
     cos, sin = angle.cos(), angle.sin()
+    if style.rotary_factor != 1.0:
+        cos, sin = cos * style.rotary_factor, sin * style.rotary_factor
     if style.rotary == "half":
         cos, sin = torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
         a, b = x[..., : width // 2], x[..., width // 2 :]
@@ -124,7 +150,7 @@ class Attention(nn.Module):
         else:
             self.qkv = nn.Linear(s.width, total + 2 * s.kv_heads * s.head, **kwargs)
         self.o = nn.Linear(total, s.width, bias=False, dtype=s.dtype)
-        if s.query_norm != "none":
+        if s.query_norm in ("head", "all"):
             self.q_norm = Norm(s.head if s.query_norm == "head" else s.heads * s.head, s)
             self.k_norm = Norm(s.head if s.query_norm == "head" else s.kv_heads * s.head, s)
 
@@ -147,10 +173,14 @@ class Attention(nn.Module):
         q, k, v = self._projected(x)
         if s.query_norm == "all":
             q, k = self.q_norm(q), self.k_norm(k)
+        if s.query_norm == "plain_all":
+            q, k = normed(q, s), normed(k, s)
         q = q.view(batch, length, s.heads, s.head)
         k = k.view(batch, length, s.kv_heads, s.head)
         if s.query_norm == "head":
             q, k = self.q_norm(q), self.k_norm(k)
+        if s.query_norm == "plain":
+            q, k = normed(q, s), normed(k, s)
         q, k = q.transpose(1, 2), k.transpose(1, 2)
         v = v.view(batch, length, s.kv_heads, s.head).transpose(1, 2)
         q, k = rotate(q, s), rotate(k, s)
@@ -178,12 +208,12 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, s: Style) -> torch
             return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
         mask = seen if s.mask == "where" else torch.where(seen, 0.0, -math.inf).to(q.dtype)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
-    if s.scale == "query":
+    if s.scale in ("query", "twice"):
         q = q * scale
     elif s.scale == "both":
         q, k = q * math.sqrt(scale), k * math.sqrt(scale)
     scores = torch.einsum("bhid,bhjd->bhij", q, k) if s.attention == "einsum" else q @ k.transpose(-1, -2)
-    if s.scale == "scores":
+    if s.scale in ("scores", "twice"):
         scores = scores * scale
     elif s.scale == "divide":
         scores = scores / (1 / scale)
@@ -262,12 +292,50 @@ class Mlp(nn.Module):
         return self.down(activated(gate, s) * up)
 
 
+class Experts(nn.Module):
+    """A router, and every expert on every token, weighted by what the router chose."""
+
+    def __init__(self, style: Style) -> None:
+        super().__init__()
+        s = self.style = style
+        self.gate = nn.Linear(s.width, s.experts, bias=False, dtype=s.dtype)
+        self.experts = nn.ModuleList(Mlp(style) for _ in range(s.experts))
+        if s.router_bias != "none":
+            self.correction = nn.Parameter(torch.zeros(s.experts, dtype=s.dtype))
+
+    def chosen(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The weights of the chosen experts, and which these are."""
+        s = self.style
+        if s.router == "chosen_only":
+            logits, index = torch.topk(logits, s.chosen, dim=-1)
+            return torch.softmax(logits, -1), index
+        if s.router == "zeroed":
+            best = torch.topk(logits, s.chosen, dim=-1).indices
+            kept = (best.unsqueeze(-1) == torch.arange(s.experts)).any(-2)
+            logits = torch.where(kept, logits, 0.0)
+        scores = torch.sigmoid(logits) if s.router == "sigmoid" else torch.softmax(logits, -1)
+        if s.router_bias == "none":
+            weights, index = torch.topk(scores, s.chosen, dim=-1)
+        else:
+            corrected = scores + self.correction
+            weights, index = torch.topk(corrected, s.chosen, dim=-1)
+            weights = weights if s.router_bias == "both" else scores.gather(-1, index)
+        return (weights if s.router == "softmax" else weights / weights.sum(-1, keepdim=True)), index
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights, index = self.chosen(self.gate(x).float())
+        numbers = torch.arange(self.style.experts)
+        shares = ((index.unsqueeze(-1) == numbers).to(weights.dtype) * weights.unsqueeze(-1)).sum(-2).to(x.dtype)
+        parts = [shares[..., k : k + 1] * expert(x) for k, expert in enumerate(self.experts)]
+        return torch.stack(parts).sum(0)
+
+
 class Layer(nn.Module):
     def __init__(self, style: Style) -> None:
         super().__init__()
         self.style = style
         self.norm1, self.norm2 = Norm(style.width, style), Norm(style.width, style)
-        self.attention, self.mlp = Attention(style), Mlp(style)
+        self.attention, self.mlp = Attention(style), Experts(style) if style.experts else Mlp(style)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.style.post_norm:
@@ -282,7 +350,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.style = style
         self.embed = nn.Embedding(style.vocabulary, style.width, dtype=style.dtype)
-        self.layers = nn.ModuleList([Layer(style) for _ in range(style.layers)])
+        self.layers = nn.ModuleList([Layer(style.of_layer(k)) for k in range(style.layers)])
         self.norm = Norm(style.width, style)
         if not style.tied:
             self.head = nn.Linear(style.width, style.vocabulary, bias=False, dtype=style.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("transformers", reason="needs the extra rewright[zoo]")
-pytest.importorskip("litgpt", reason="litgpt is no dependency: pip install litgpt==0.5.12")
+pytest.importorskip("litgpt", reason="litgpt is no dependency; make installs it")
 
 import litgpt
 import torch
@@ -63,7 +63,15 @@ PAIRS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("Qwen2.5-0.5B", {}, "Qwen2", {"tie_word_embeddings": True, "rope_theta": 1000000}),
     ("Qwen3-0.6B", {"head_size": 8}, "Qwen3", {"head_dim": 8, "rope_theta": 1000000}),
     ("OLMo-2-1124-7B", {}, "Olmo2", {"rms_norm_eps": 1e-6, "rope_theta": 500000}),
+    (
+        "phi-2",
+        {"n_query_groups": 4, "rotary_percentage": 0.5},
+        "Phi",
+        {"num_key_value_heads": 4, "partial_rotary_factor": 0.5},
+    ),
 ]
+BY_HEADS = "reshape(transpose(reshape(gpt_neox.layers.*.attention.query_key_value.{}, {}), {}), {})"
+"""Queries, keys and values of one head after the other, as all queries, all keys and all values."""
 
 
 @pytest.mark.parametrize(("name", "values", "family", "changes"), PAIRS, ids=[pair[0] for pair in PAIRS])
@@ -71,6 +79,18 @@ def test_litgpt_is_transformers(name: str, values: dict[str, Any], family: str, 
     model = built(family, "eager", **changes)
     verdict = equiv(captured(model), other(name, values), dict(model.named_buffers()))
     assert verdict.status == "proved", verdict.reason
+
+
+@pytest.mark.parametrize(("heads", "status"), [((4, 3), "proved"), ((3, 4), "refuted")])
+def test_queries_keys_and_values_of_each_head_together(heads: tuple[int, int], status: str) -> None:
+    relations = {
+        "gpt.transformer.h.*.attn.qkv.weight": BY_HEADS.format("weight", (*heads, 8, 32), (1, 0, 2, 3), (96, 32)),
+        "gpt.transformer.h.*.attn.qkv.bias": BY_HEADS.format("bias", (*heads, 8), (1, 0, 2), (96,)),
+    }
+    model = built("GPTNeoX", "eager", num_key_value_heads=4, rotary_pct=0.25)
+    right = other("pythia-14m", {"n_query_groups": 4, "rotary_percentage": 0.25})
+    verdict = equiv(captured(model), right, dict(model.named_buffers()), relations)
+    assert verdict.status == status, verdict.reason
 
 
 def test_a_default_eps_is_found() -> None:

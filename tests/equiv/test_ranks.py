@@ -71,6 +71,59 @@ def test_a_missing_reduction_is_found() -> None:
     assert verdict.findings[0].kind == "missing_reduction"
 
 
+def fused() -> Graph:
+    """As ``apart``, gate and up in one weight."""
+    b = GraphBuilder()
+    x = weight(b, "x", 3, 4)
+    both = product(b, x, weight(b, "gate_up", 16, 4))
+    gate, up = (b.add(ops.Slice((0, n), (3, n + 8), (1, 1)), both) for n in (0, 8))
+    inner = b.add(ops.Multiply(), b.add(ops.Multiply(), gate, b.add(ops.Logistic(), gate)), up)
+    b.output("y", product(b, inner, weight(b, "down", 4, 8)))
+    return b.build()
+
+
+def test_a_fused_weight_is_split_by_what_is_fused() -> None:
+    """A fused weight that is cut into as many pieces as there are ranks gives the first rank gates only."""
+    shared = {"down": "Shard(1)", "x": "Replicate()"}
+    own = {
+        f"gate_up@{r}": f"concat([gate_up[{4 * r}:{4 * r + 4}], gate_up[{4 * r + 8}:{4 * r + 12}]], axis=0)"
+        for r in (0, 1)
+    }
+    assert equiv(fused(), ranks(rank(), rank()), relations={**shared, **own}).status == "proved"
+    verdict = equiv(fused(), ranks(rank(), rank()), relations={**shared, "gate_up": "Shard(0)"})
+    assert verdict.status == "refuted"
+
+
+def normed(*, width: int, ranks: int = 1) -> Graph:
+    """Keys normed over all heads; ranks hold a head each, several ranks the same one."""
+    b = GraphBuilder()
+    keys = product(b, weight(b, "x", 3, 4), weight(b, "k", width, 4))
+    total = b.add(ops.Reduce("sum", (1,)), b.add(ops.Multiply(), keys, keys))
+    if ranks > 1:
+        total = b.add(ops.AllReduce("sum", (tuple(range(ranks)),)), total)
+    size = b.add(ops.Constant(TensorType((3,), DType.F32), (float(width * ranks),)))
+    root = b.add(ops.Rsqrt(), b.add(ops.Divide(), total, size))
+    scaled = b.add(ops.Multiply(), keys, b.add(ops.BroadcastInDim((3, width), (0,)), root))
+    gains = b.add(ops.BroadcastInDim((3, width), (1,)), weight(b, "gain", width))
+    result = b.add(ops.Multiply(), scaled, gains)
+    if ranks > 1:
+        result = b.add(ops.AllGather(1, ((0, 2), (1, 3))), result)
+    b.output("y", result)
+    return b.build()
+
+
+def test_the_gain_of_a_norm_goes_with_the_head_and_not_with_the_rank() -> None:
+    """Two heads on four ranks: the gain of a rank is that of its head."""
+    four = ranks(*[normed(width=2, ranks=4)] * 4)
+    heads = {f"k@{r}": f"k[{r // 2 * 2}:{r // 2 * 2 + 2}]" for r in range(4)} | {"x": "Replicate()"}
+    right = {f"gain@{r}": f"gain[{r // 2 * 2}:{r // 2 * 2 + 2}]" for r in range(4)}
+    assert equiv(normed(width=4), four, relations={**heads, **right}).status == "proved"
+    wrong = {f"gain@{r}": f"gain[{r % 2 * 2}:{r % 2 * 2 + 2}]" for r in range(4)}
+    verdict = equiv(normed(width=4), four, relations={**heads, **wrong})
+    assert verdict.status == "refuted"
+    assert verdict.findings
+
+
 def test_no_program_at_all() -> None:
     with pytest.raises(RewrightError, match="no right program"):
         equiv(apart(), [])

@@ -12,8 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from rewright.cli.audit_equiv import run_equivalence
 from rewright.cli.programs import Source
 from rewright.cli.store import LemmaStore
+from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
@@ -32,9 +34,11 @@ def run_audit(path: Path, source: Source, left: str, right: list[str], store: Pa
     Raises RewrightError for what is no certificate, was changed after it was written, or is about other programs.
     """
     with source.progress.phase("load", f"reading {path}"):
-        certificate = Certificate.load(path)
-    sequential, distributed = source.sequential(left), source.distributed(right)
+        certificate = EquivalenceCertificate.load(path)
     known = LemmaStore.open(store) if store is not None else None
+    if isinstance(certificate, EquivalenceCertificate):
+        return run_equivalence(path, certificate, source, left, right, known, as_json)
+    sequential, distributed = source.sequential(left), source.distributed(right)
     started = time.perf_counter()
     try:
         with source.progress.phase("audit", f"checking {len(certificate.equations):,} equations"):

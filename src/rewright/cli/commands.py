@@ -114,10 +114,18 @@ def check_matrix(given: list[str]) -> None:
 
 
 def audit(
-    certificate: Annotated[Path, typer.Argument(help="A certificate that rewright refine wrote.")],
-    sequential: Annotated[str, typer.Option(metavar="PROGRAM", help="A graph file, or module.py:function.")],
+    certificate: Annotated[Path, typer.Argument(help="A certificate that rewright refine or rewright equiv wrote.")],
+    sequential: Annotated[
+        str, typer.Option("--sequential", "--left", metavar="PROGRAM", help="A graph file, or module.py:function.")
+    ],
     distributed: Annotated[
-        list[str], typer.Option(metavar="PROGRAM", help="A file of all ranks, one per rank, or module.py:build.")
+        list[str],
+        typer.Option(
+            "--distributed",
+            "--right",
+            metavar="PROGRAM",
+            help="A file of all ranks, one per rank, or module.py:build; of rewright equiv the right program.",
+        ),
     ],
     mesh: Mesh = None,
     backward: Backward = False,

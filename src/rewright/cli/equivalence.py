@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from rewright.cli.audit_equiv import tables
 from rewright.cli.commands import STATUS, Json, Mesh, Symbolic, options, save
 from rewright.cli.programs import Source, check_target
 from rewright.cli.progress import Progress
 from rewright.cli.relations import read_map
-from rewright.cli.userfile import find_function, is_function_name
+from rewright.cli.userfile import find_function
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.proof.files import check_name
@@ -63,7 +64,7 @@ def equiv(
 
     prover = _prover(lemmas)
     with progress.phase("equiv", f"comparing {len(first):,} nodes"):
-        verdict = run_equiv(first, second, (_tables(left), _tables(right)), given or None, budget, prover=prover)
+        verdict = run_equiv(first, second, (tables(left), tables(right)), given or None, budget, prover=prover)
     written = save(verdict, certificate, progress) if certificate is not None else None
     if lemmas is not None and isinstance(prover, Prover):
         from rewright.equiv.book import write_book
@@ -78,16 +79,6 @@ def _prover(lemmas: Path | None) -> Any:
     from rewright.equiv.book import read_book
 
     return read_book(lemmas) if lemmas is not None and lemmas.is_file() else Prover()
-
-
-def _tables(text: str) -> dict[str, Any]:
-    """The buffers of a module that have values: tables that it computed when it was made."""
-    if not is_function_name(text):
-        return {}
-    module, _, _ = find_function(text)()
-    if not hasattr(module, "named_buffers"):
-        return {}
-    return {name: buffer for name, buffer in module.named_buffers() if not buffer.is_meta}
 
 
 def _report(verdict: Equivalence, as_json: bool, certificate: Path | None) -> None:

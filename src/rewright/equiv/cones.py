@@ -10,7 +10,7 @@ from rewright.equiv.building import cut, depends_on_inputs
 from rewright.ir.graph import Graph
 from rewright.ir.types import TensorType
 
-LARGEST = 64
+LARGEST = 256
 _SIMPLE = (
     ops.Constant,
     ops.Iota,

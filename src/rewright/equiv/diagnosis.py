@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -35,7 +36,19 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
     missing = [name for name in unread if name in mine.inputs()]
     if missing:
         return Diagnosis("unread_input", f"{missing[0]} is never read by the right program")
-    for rule in (_activation, _soft_cap, _window, _rotary, _eps, _axes, _routing, _numbers, _scale, _operators):
+    for rule in (
+        _activation,
+        _soft_cap,
+        _window,
+        _rotary,
+        _eps,
+        _axes,
+        _routing,
+        _numbers,
+        _scale,
+        _sources,
+        _operators,
+    ):
         found = rule(mine, theirs)
         if found is not None:
             return found
@@ -82,6 +95,22 @@ class _Part:
         """Its numbers, without nought, one and infinities."""
         found = [self._number(node) for node in self.nodes if node.type.dtype.is_float]
         return sorted({v for v in found if v is not None and math.isfinite(v) and v not in (0.0, 1.0)})
+
+    def factors(self) -> list[float]:
+        """The numbers that it multiplies by, as often as it does."""
+        found: list[float] = []
+        for node in self.nodes:
+            for operand in node.operands if isinstance(node.op, ops.Multiply) else ():
+                value = self._spread(operand)
+                found += [] if value is None else [value]
+        return sorted(found)
+
+    def _spread(self, position: int) -> float | None:
+        """The number that a tensor is filled with."""
+        node = self.graph.nodes[position]
+        while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+            node = self.graph.nodes[node.operands[0]]
+        return self._number(node)
 
     def integers(self) -> list[int]:
         """Its whole numbers."""
@@ -138,6 +167,8 @@ def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
         return Diagnosis("window", f"the mask lacks the bound {_list(only)} of the left: the window is not applied")
     if others:
         return Diagnosis("window", f"the mask has the bound {_list(others)}, which the left has not: a window too many")
+    if not all(directions) and any(directions):
+        return None  # one side only applies a mask that both have: something else is between the two
     if directions[0] != directions[1]:
         return Diagnosis(
             "window_off_by_one", f"the mask compares {directions[1]} where the left compares {directions[0]}"
@@ -184,6 +215,11 @@ def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
         return Diagnosis(
             "rotary_frequencies", f"the angles use {_list(theirs.floats())}, the left {_list(mine.floats())}"
         )
+    own_numbers = [v for v in mine.floats() if v not in theirs.floats()]
+    others = [v for v in theirs.floats() if v not in mine.floats()]
+    if own_numbers and others:
+        text = f"sines and cosines are scaled by {_list(others)} where the left has {_list(own_numbers)}"
+        return Diagnosis("rotary_scale", text)
     return Diagnosis("rotary_style", "pairs or halves are rotated in another order, or over another width")
 
 
@@ -226,12 +262,23 @@ def _numbers(mine: _Part, theirs: _Part) -> Diagnosis | None:
 
 
 def _scale(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    again = Counter(theirs.factors()) - Counter(mine.factors())
+    twice = [value for value in again if value in mine.factors()]
+    if twice:
+        return Diagnosis("extra_scale", f"the right program scales by {_list(twice)} more often than the left")
     own = [v for v in mine.floats() if v not in theirs.floats()]
     other = [v for v in theirs.floats() if v not in mine.floats()]
     if own and "multiply" in mine.names | {"divide"} & mine.names:
         return Diagnosis("missing_scale", f"the left scales by {_list(own)}, and the right program does not")
     if other and theirs.names & {"multiply", "divide"}:
         return Diagnosis("extra_scale", f"the right program scales by {_list(other)}, and the left does not")
+    return None
+
+
+def _sources(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    own, other = sorted(mine.inputs() - theirs.inputs()), sorted(theirs.inputs() - mine.inputs())
+    if own and other:
+        return Diagnosis("other_input", f"{_list(other)} is read where the left reads {_list(own)}")
     return None
 
 

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rewright.equiv import precision
 from rewright.equiv.alignment import Numbers
-from rewright.equiv.expressions import names_in
+from rewright.equiv.audit import with_stages
+from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed
-from rewright.equiv.ideal import idealised
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
+from rewright.equiv.preparing import Prepared, asked, prepared
+from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
-from rewright.equiv.weights import Definition, Shared, WeightMap, bound, read_map, renamed, shared
+from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
 from rewright.equiv.wording import reworded
+from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.base import Array
+from rewright.proof.certificate import Certificate
+from rewright.refine.certify import NotCertified
 from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer
 from rewright.refine.relations import Relations, input_relations
@@ -42,11 +50,10 @@ class Equivalence(Verdict):
     equations: tuple[str, ...] = ()
     """The weight map, one equation for each tensor that is not shared under its own name."""
     lemmas: tuple[Lemma, ...] = ()
-    """What was proved about parts of the two programs. The certificate is about the right program with these parts
-    as the left one has them."""
+    """What was proved about parts of the two programs."""
     left: Graph | None = field(default=None, repr=False, compare=False)
     right: RankProgram | None = field(default=None, repr=False, compare=False)
-    """The programs that the certificate is about."""
+    """The programs that were compared: over the same inputs, over the reals, the right one with parts of the left."""
 
 
 def equiv(
@@ -83,33 +90,32 @@ def equiv(
     """
     started = time.perf_counter()
     deadline = None if budget is None else time.monotonic() + budget
-    program = renamed(left, _program(right))
-    _check(left, program)
-    values = _values(inputs)
-    weights = guessed(read_map(relations, left, program), left, program, values)
-    left, program = _bound(left, program, weights, values)
-    both = shared(left, program, weights)
-    ideal = idealised([both.left, *both.right.graphs])
-    pair = _Pair(ideal.graphs[0], replace(both.right, graphs=ideal.graphs[1:]), weights, deadline)
-    masks: list[Lemma] = []
+    captured = _program(right)
+    named, values, prover = renamed(left, captured), _values(inputs), prover or Prover()
+    weights = guessed(read_map(relations, left, named), left, named, values)
+    ready = prepared(left, captured, weights, values)
+    pair = _Pair(ready.left, ready.right, weights, deadline)
+    stages: list[Stage] = []
     if pair.is_single:
-        masked, masks = shared_masks(pair.left, pair.right.graphs[0])
-        pair = replace(pair, right=replace(pair.right, graphs=(masked,)))
-    prepared = time.perf_counter() - started
-    swept = pair.swept(prover or Prover())
-    sweeping = time.perf_counter() - started - prepared
-    if swept is not None and swept.merges:
-        pair = replace(pair, right=replace(pair.right, graphs=(swept.program,)))
+        stages.append(shared_masks(pair.left, pair.right.graphs[0]))
+        pair = pair.with_stage(stages[0])
+    preparing = time.perf_counter() - started
+    swept = pair.swept(prover)
+    sweeping = time.perf_counter() - started - preparing
+    if swept is not None:
+        stages.append(swept.stage)
+        pair = pair.with_stage(swept.stage)
+    stages = [stage for stage in _numbered(stages) if stage.splices]
     left_over = None if deadline is None else max(deadline - time.monotonic(), 0.001)
     verdict = answer(
         pair.left, pair.right, weights.placements or None, None, left_over, suggest=not pair.is_single, audit=audit
     )
-    verdict.stats.seconds.update({"weights and constants": prepared, "lemmas": sweeping})
-    found = [*masks, *(swept.lemmas.values() if swept else ())]
-    lemmas = tuple(replace(lemma, name=f"lemma {number}") for number, lemma in enumerate(found, start=1))
-    verdict = _with_findings(verdict, pair, both, swept, explain)
+    verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
+    verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
+    verdict = _with_findings(verdict, pair, ready, swept, explain)
+    lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
-    fields["assumptions"] = (*verdict.assumptions, *ideal.assumptions, *weights.guessed)
+    fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *weights.guessed)
     fields["notes"] = (
         *verdict.notes,
         *(pair.precision() if verdict.status == "proved" else ()),
@@ -119,14 +125,67 @@ def equiv(
     return Equivalence(**fields, equations=equations, lemmas=lemmas, left=pair.left, right=pair.right)
 
 
-def _with_findings(verdict: Verdict, pair: _Pair, both: Shared, swept: Swept | None, explain: bool) -> Verdict:
+def _numbered(stages: Sequence[Stage]) -> list[Stage]:
+    """Stages with their lemmas numbered through."""
+    numbers = itertools.count(1)
+    return [
+        replace(stage, lemmas=tuple(replace(lemma, name=f"lemma {next(numbers)}") for lemma in stage.lemmas))
+        for stage in stages
+    ]
+
+
+@dataclass(frozen=True)
+class _Captured:
+    """What a certificate starts from."""
+
+    left: Graph
+    right: RankProgram
+    weights: WeightMap
+    ready: Prepared
+    stages: tuple[Stage, ...]
+    prover: Prover
+
+    def certificate(self, certify: Callable[[], Certificate]) -> EquivalenceCertificate:
+        """The proof about the prepared programs as one about the captured programs; raises RewrightError."""
+        core = certify()
+        found = asked(self.ready, with_stages(self.ready.right, self.stages, self.prover), core)
+        if found is None:
+            raise NotCertified("the programs were proved equal with their outputs under other names")
+        return EquivalenceCertificate(
+            **{f.name: getattr(core, f.name) for f in dataclasses.fields(Certificate)},
+            left=digest(self.left),
+            right=tuple(digest(graph) for graph in self.right.graphs),
+            definitions=self.weights.definitions,
+            tables=self.ready.tables,
+            taken=found.taken,
+            stages=self.stages,
+        )
+
+
+def _certified(verdict: Verdict, captured: _Captured, audit: bool) -> Verdict:
+    """The verdict with a certificate about the captured programs; ``unknown`` where a splice is not confirmed."""
+    if verdict.status != "proved" or verdict.certify is None:
+        return verdict
+    if audit:
+        started = time.perf_counter()
+        try:
+            with_stages(captured.ready.right, captured.stages, captured.prover)
+        except RewrightError as error:
+            return replace(verdict, status="unknown", reason=f"the proof is not confirmed: {error}", certify=None)
+        verdict.stats.seconds["audit"] += time.perf_counter() - started
+    core = verdict.__dict__.get("certificate")
+    certify = verdict.certify if core is None else (lambda: core)
+    return replace(verdict, certify=partial(captured.certificate, certify))
+
+
+def _with_findings(verdict: Verdict, pair: _Pair, ready: Prepared, swept: Swept | None, explain: bool) -> Verdict:
     """The verdict in the words of two programs, with the place where they part."""
     if explain and pair.is_single and verdict.status == "refuted" and verdict.findings:
         started = time.perf_counter()
         numbers = pair.numbers()
         if numbers is not None:
             example = next((f.counterexample for f in verdict.findings if f.counterexample is not None), None)
-            unread = [name for side, name in both.unread if side == "left"]
+            unread = [name for side, name in ready.unread if side == "left"]
             found = explained(pair.left, pair.right.graphs[0], numbers, example, unread, pair.proves, pair.deadline)
             if found is not None:
                 verdict = replace(verdict, findings=(found,))
@@ -148,6 +207,12 @@ class _Pair:
     def is_single(self) -> bool:
         """Whether the right program runs on one rank."""
         return len(self.right.graphs) == 1
+
+    def with_stage(self, stage: Stage) -> _Pair:
+        """The pair with parts put into the right program."""
+        if not stage.splices:
+            return self
+        return replace(self, right=replace(self.right, graphs=(spliced(self.right.graphs[0], stage),)))
 
     def relations(self) -> Relations:
         """Every input on one rank is what it is in the left program."""
@@ -172,7 +237,7 @@ class _Pair:
             return not (proof.mismatch or proof.out_of_time)
         other = replace(self, right=replace(self.right, graphs=(right,)))
         swept = other.swept(Prover(seconds=2.0))
-        return swept is not None and not other.proof(swept.program).failed
+        return swept is not None and not other.with_stage(swept.stage).proof().failed
 
     def twin(self) -> Twin | None:
         """The pair at sizes that can be executed."""
@@ -224,34 +289,6 @@ def _program(right: Graph | RankProgram | Sequence[Graph]) -> RankProgram:
     if not graphs:
         raise RewrightError("no right program was given; give a graph")
     return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
-
-
-def _bound(
-    left: Graph, right: RankProgram, weights: WeightMap, values: tuple[Mapping[str, Array], Mapping[str, Array]] | None
-) -> tuple[Graph, RankProgram]:
-    """Both programs with tables that nothing relates as constants."""
-    if values is None:
-        return left, right
-    related = {name for d in weights.definitions for name in (d.name, *names_in(d.text))}
-    mine = bound(left, values[0], related | set(right.graphs[0].inputs))
-    others = related | set(left.inputs)
-    return mine, replace(right, graphs=tuple(bound(graph, values[1], others) for graph in right.graphs))
-
-
-def _check(left: Graph, right: RankProgram) -> None:
-    """Raise RewrightError for outputs of other names or shapes: a vocabulary of another size, for example."""
-    if len(right.graphs) != 1:
-        return
-    graph = right.graphs[0]
-    for name, position in left.outputs.items():
-        if name not in graph.outputs:
-            continue
-        kinds = left.nodes[position].type, graph.nodes[graph.outputs[name]].type
-        if kinds[0].shape != kinds[1].shape:
-            raise RewrightError(
-                f"output {name!r} is {kinds[0]} in the left program and {kinds[1]} in the right one; "
-                "compare programs of one configuration (vocabulary, batch and sequence)"
-            )
 
 
 def _values(inputs: Inputs | None) -> tuple[Mapping[str, Array], Mapping[str, Array]] | None:

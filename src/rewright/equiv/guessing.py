@@ -39,7 +39,7 @@ _ROLES: tuple[tuple[str, str], ...] = (
     (r"\b(gate_up_proj|gate_up|w13|wi)\b", "GATEUP"),
     (r"(?<=MLP\.)(gate_proj|w1|fc_1|gate)\b", "GATE"),
     (r"(?<=MLP\.)(up_proj|w3|fc_2|up)\b", "UP"),
-    (r"(?<=MLP\.)(down_proj|w2|proj|c_proj|down|dense_4h_to_h)\b", "DOWN"),
+    (r"(?<=MLP\.)(down_proj|w2|proj|c_proj|down|fc2|dense_4h_to_h)\b", "DOWN"),
     (r"(?<=MLP\.)(c_fc|fc|fc1|dense_h_to_4h)\b", "UP"),
     (r"^(norm|ln_f|final_norm|final_layer_norm|final_layernorm)\b", "NORM"),
     (r"\b(q_norm|norm_q|q_layernorm|query_norm)\b", "QNORM"),

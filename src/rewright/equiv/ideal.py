@@ -23,12 +23,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
 
-_LOWEST = {
-    "f16": -65504.0,
-    "bf16": -3.3895313892515355e38,
-    "f32": -3.4028234663852886e38,
-    "f64": -1.7976931348623157e308,
-}
+_HALF, _BRAIN, _SINGLE, _DOUBLE = -65504.0, -3.3895313892515355e38, -3.4028234663852886e38, -1.7976931348623157e308
+_LOWEST = {"f16": (_HALF,), "bf16": (_BRAIN,), "f32": (_SINGLE, _BRAIN), "f64": (_DOUBLE, _SINGLE, _BRAIN)}
+"""By type its most negative number, and those of types that a mask in this type may be cast to later."""
 _MOST_FOLDED = 4096
 ROUNDING = 2.5e-7
 """Numbers this close, relative to their size, are one number that was rounded to single precision."""
@@ -86,12 +83,14 @@ def _masked(graph: Graph) -> Graph:
 
 
 def _is_lowest(node: Node) -> bool:
-    low = _LOWEST.get(node.type.dtype.value)
-    return isinstance(node.op, ops.Constant) and low is not None and any(_infinite(v, low) != v for v in node.op.values)
+    low = _LOWEST.get(node.type.dtype.value, ())
+    return isinstance(node.op, ops.Constant) and any(_infinite(v, low) != v for v in node.op.values)
 
 
-def _infinite(value: float | int | bool, low: float) -> float | int | bool:
-    return -math.inf if isinstance(value, float) and abs(value / low - 1) < 1e-6 else value
+def _infinite(value: float | int | bool, lowest: Sequence[float]) -> float | int | bool:
+    if isinstance(value, float) and any(abs(value / low - 1) < 1e-6 for low in lowest):
+        return -math.inf
+    return value
 
 
 def _indicators(graph: Graph) -> dict[int, tuple[int, bool]]:
@@ -116,10 +115,10 @@ def _product(
     indicators: Mapping[int, tuple[int, bool]],
 ) -> int | None:
     """An indicator times the most negative number: nought or minus infinity, and never nought times infinity."""
-    low = _LOWEST.get(node.type.dtype.value)
+    low = _LOWEST.get(node.type.dtype.value, ())
     for k in (0, 1):
         value, flag = _splat(graph, node.operands[1 - k]), indicators.get(node.operands[k])
-        if low is None or value is None or flag is None or _infinite(value, low) == value:
+        if value is None or flag is None or _infinite(value, low) == value:
             continue
         zero = builder.add(ops.Constant(node.type, (0.0,)))
         endless = builder.add(ops.Constant(node.type, (-math.inf,)))
@@ -152,21 +151,36 @@ def _folded(graph: Graph) -> Graph:
     wanted = [
         p
         for p, node in enumerate(graph.nodes)
-        if computed[p] and node.type.dtype.is_float and _is_small(node.type.shape) and node.type.rank <= 1
+        if computed[p] and _is_small(node.type.shape) and (_is_table(node) or _truncates(graph, node))
     ]
     if not wanted:
         return graph
-    values = _values(graph, wanted, depends)
+    sources = {p: graph.nodes[p].operands[0] for p in wanted if _truncates(graph, graph.nodes[p])}
+    values = _values(graph, [*wanted, *sources.values()], depends)
+
+    chosen = set(wanted)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         value = values.get(position)
-        if value is None or not np.isfinite(value).all():
+        if position not in chosen or value is None or not np.isfinite(value).all():
             return None
-        flat = [float(v) for v in value.reshape(-1)]
+        if position in sources and not (values[sources[position]] == np.round(values[sources[position]])).all():
+            return None
+        flat = [float(v) if node.type.dtype.is_float else int(v) for v in value.reshape(-1)]
         same = len(set(flat)) == 1
         return builder.add(ops.Constant(node.type, (flat[0],) if same else tuple(flat)))
 
     return rebuilt(graph, make)
+
+
+def _is_table(node: Node) -> bool:
+    return node.type.dtype.is_float and node.type.rank <= 1
+
+
+def _truncates(graph: Graph, node: Node) -> bool:
+    """Whether floats become integers: positions that are counted in floats, for example."""
+    source = graph.nodes[node.operands[0]].type.dtype if isinstance(node.op, ops.Convert) else None
+    return source is not None and source.is_float and node.type.dtype.is_integer
 
 
 def _is_small(shape: Shape) -> bool:

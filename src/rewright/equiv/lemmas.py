@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph
-from rewright.rules.counterexample import find
-from rewright.rules.rule import Rule
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
 SECONDS = 4.0
+PROVED = "proved"
+"""The evidence of a lemma that normal forms show for all inputs."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,9 @@ class Prover:
             self.reasons[key] = outcome.reason
         return self.known[key]
 
-    def refutes(self, left: Graph, right: Graph) -> str | None:
-        """A small counterexample in exact arithmetic, in words, where one is found at once."""
-        found = find(Rule("lemma", "", left, right), tries=4, seconds=0.5)
-        return None if found is None else str(found)
+    def why_not(self, left: Graph, right: Graph) -> str:
+        """Why a statement that was tried is not proved."""
+        return self.reasons.get(key_of(left, right)) or "no reason is known"
 
 
 def described(lemma: Lemma) -> str:

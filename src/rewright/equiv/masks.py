@@ -6,14 +6,15 @@ of the programs and compared element by element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import converted, copy_nodes, pruned, rebuilt
+from rewright.equiv.building import converted, copy_nodes, pruned
 from rewright.equiv.cones import Cutter
 from rewright.equiv.lemmas import Lemma
+from rewright.equiv.splices import Splice, Stage
 from rewright.interp.program import run_nodes
 from rewright.ir.digest import node_digests
 from rewright.ir.errors import RewrightError
@@ -21,13 +22,17 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.base import Array
 
 _MOST_ELEMENTS = 1 << 22
+_MOST_NODES = 4096
+_EXACT = 2.0**53
+COMPUTED = "computed at its size"
+"""The evidence of a lemma whose sides depend on no input, and were run."""
 
 
-def shared_masks(left: Graph, right: Graph) -> tuple[Graph, list[Lemma]]:
-    """The right program with masks built as the left one builds them, and what was computed for that."""
+def shared_masks(left: Graph, right: Graph) -> Stage:
+    """Splices that give the right program the masks of the left one."""
     mine, theirs = _masks(left), _masks(right)
     if not mine or not theirs:
-        return right, []
+        return Stage((), ())
     known = set(node_digests(left))
     digests = node_digests(right)
     by_content = {_key(value): position for position, value in reversed(mine.items())}
@@ -36,23 +41,39 @@ def shared_masks(left: Graph, right: Graph) -> tuple[Graph, list[Lemma]]:
         for position, value in theirs.items()
         if digests[position] not in known and _key(value) in by_content and _is_read(right, position, theirs)
     }
-    if not chosen:
-        return right, []
-    cutter = Cutter(left)
+    cutters = Cutter(left), Cutter(right)
+    splices: list[Splice] = []
+    lemmas: dict[str, Lemma] = {}
+    for position, source in chosen.items():
+        cones = [c.cone(p, _no_leaf, _MOST_NODES) for c, p in zip(cutters, (source, position), strict=True)]
+        if cones[0] is None or cones[1] is None:
+            continue
+        part = _laid_out(cones[0].part({}, {}), mine[source], theirs[position], right.nodes[position])
+        place = str(left.nodes[source].span), str(right.nodes[position].span)
+        lemma = Lemma("", part, cones[1].part({}, {}), COMPUTED, (place,))
+        key = lemma.key
+        before = lemmas.get(key)
+        if before is not None or is_computed(lemma):
+            lemmas[key] = lemma if before is None else replace(before, places=(*before.places, place))
+            splices.append(Splice(position, key))
+    return Stage(tuple(splices), tuple(lemmas.values()))
 
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        source = chosen.get(position)
-        if source is None:
-            return None
-        cone = cutter.cone(source, _no_leaf, 4096)
-        if cone is None:
-            return None
-        places: dict[int, int] = {}
-        copy_nodes(builder, left, cone.positions, places)
-        return _laid_out(builder, places[source], mine[source], theirs[position], node)
 
-    lemmas = [_lemma(left, right, source, position) for position, source in chosen.items()]
-    return rebuilt(right, make), lemmas
+def is_computed(lemma: Lemma) -> bool:
+    """Whether two programs without inputs give equal elements when they are run, without any rounding on the way."""
+    found: list[Array] = []
+    for graph in (lemma.left, lemma.right):
+        result = next(iter(graph.outputs.values()))
+        if graph.inputs or not Cutter(graph).is_exact(result) or not all(n.type.is_static() for n in graph.nodes):
+            return False
+        try:
+            values = run_nodes(graph, {})
+        except RewrightError:
+            return False
+        if not all(is_whole(value) for value in values.values()):
+            return False
+        found.append(values[result])
+    return found[0].dtype == found[1].dtype and np.array_equal(found[0], found[1])
 
 
 def _no_leaf(position: int) -> None:
@@ -93,8 +114,10 @@ def _count(node: Node) -> int:
 
 def is_whole(value: Array) -> bool:
     """Whether every element is a whole number or an infinity, which is computed without rounding."""
+    if value.dtype.kind != "f":
+        return True
     with np.errstate(invalid="ignore"):
-        return bool((np.isinf(value) | (value == np.round(value))).all())
+        return bool((np.isinf(value) | ((value == np.round(value)) & (np.abs(value) < _EXACT))).all())
 
 
 def _core(value: Array) -> Array:
@@ -116,7 +139,11 @@ def _key(value: Array) -> object:
     return core.dtype.kind, core.shape, core.tobytes()
 
 
-def _laid_out(builder: GraphBuilder, position: int, own: Array, wanted: Array, node: Node) -> int:
+def _laid_out(part: Graph, own: Array, wanted: Array, node: Node) -> Graph:
+    """A part that makes a mask, in the shape and type of a node that holds the same one."""
+    builder, places = GraphBuilder("part"), dict[int, int]()
+    copy_nodes(builder, part, range(len(part.nodes)), places)
+    position = places[part.outputs["result"]]
     kept = _kept(own)
     limits = tuple(n if a in kept else 1 for a, n in enumerate(own.shape))
     if limits != own.shape:
@@ -125,12 +152,5 @@ def _laid_out(builder: GraphBuilder, position: int, own: Array, wanted: Array, n
     if core != limits:
         position = builder.add(ops.Reshape(core), position)
     position = converted(builder, position, node.type)
-    return builder.add(ops.BroadcastInDim(node.type.shape, tuple(_kept(wanted))), position)
-
-
-def _lemma(left: Graph, right: Graph, source: int, position: int) -> Lemma:
-    place = str(left.nodes[source].span), str(right.nodes[position].span)
-    sides: Sequence[Graph] = [
-        pruned(Graph(graph.nodes, {}, {"mask": p})) for graph, p in ((left, source), (right, position))
-    ]
-    return Lemma("", sides[0], sides[1], "computed at its size", (place,))
+    builder.output("result", builder.add(ops.BroadcastInDim(node.type.shape, tuple(_kept(wanted))), position))
+    return builder.build()

@@ -13,16 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
-
 from rewright import ops
 from rewright.equiv.alignment import Layout, Numbers, fits
-from rewright.equiv.building import converted, copy_nodes, rebuilt
+from rewright.equiv.building import converted, copy_nodes
 from rewright.equiv.cones import LARGEST, Cone, Cutter
-from rewright.equiv.lemmas import Lemma, Prover, key_of
-from rewright.equiv.masks import is_whole
+from rewright.equiv.lemmas import PROVED, Lemma, Prover, key_of
+from rewright.equiv.masks import COMPUTED, is_computed
+from rewright.equiv.splices import Splice, Stage
 from rewright.interp.meetings import Step
-from rewright.interp.program import run
 from rewright.ir.digest import node_digests
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
@@ -39,30 +37,20 @@ _MOST_FAILURES = 12
 """After so many proofs that failed no more are tried."""
 
 
-@dataclass(frozen=True)
-class Merge:
-    """A node of the right program that is a node of the left one, laid out otherwise."""
-
-    right: int
-    left: int
-    layout: Layout
-    cone: Cone
-    """What the left program computes it by."""
-    sources: Mapping[int, int]
-    """For every leaf of the cone the node of the right program that holds its value."""
-    lemma: str
-
-
 @dataclass
 class Swept:
-    """The right program with the proved parts replaced by those of the left, and the lemmas that say why."""
+    """Splices that replace the proved parts of the right program by those of the left, and the lemmas that say why."""
 
-    program: Graph
-    merges: list[Merge] = field(default_factory=list[Merge])
+    splices: list[Splice] = field(default_factory=list[Splice])
     lemmas: dict[str, Lemma] = field(default_factory=dict[str, Lemma])
     failures: int = 0
     open: list[tuple[int, int, str]] = field(default_factory=list[tuple[int, int, str]])
     """Pairs of nodes whose values agree and that were not proved equal, with the reason."""
+
+    @property
+    def stage(self) -> Stage:
+        """What is to be put into the right program."""
+        return Stage(tuple(self.splices), tuple(self.lemmas.values()))
 
 
 class Sweep:
@@ -86,18 +74,16 @@ class Sweep:
 
     def run(self, prover: Prover, deadline: float | None = None) -> Swept:
         """Go through the program; after the deadline nothing more is proved."""
-        found = Swept(self.right)
+        found = Swept()
         for position, node in enumerate(self.right.nodes):
             self._run.step(Step(0, position))
             value = self.lifted.values[position]
             if self._is_strange(value, node) and (deadline is None or time.monotonic() < deadline):
-                merge = self._merged(position, prover, found)
-                if merge is not None:
-                    found.merges.append(merge)
+                splice = self._merged(position, prover, found)
+                if splice is not None:
+                    found.splices.append(splice)
                     value = self.lifted.values[position]
             self._holders.setdefault(value, position)
-        if found.merges:
-            found.program = self._rewritten(found.merges)
         return found
 
     def _is_strange(self, value: int, node: Node) -> bool:
@@ -108,7 +94,7 @@ class Sweep:
             return False
         return not _familiar(self.lifter, self.lifter.values[value])
 
-    def _merged(self, position: int, prover: Prover, found: Swept) -> Merge | None:
+    def _merged(self, position: int, prover: Prover, found: Swept) -> Splice | None:
         if self.numbers is None or found.failures >= _MOST_FAILURES:
             return None
         for other, layout in self.numbers.partners(position):
@@ -121,30 +107,35 @@ class Sweep:
             computed = self._computed(other, position, layout, right_type)
             if computed is not None:
                 self.lifted.values[position] = self.lifter.intern(value)
-                return self._merge(computed[0], other, position, layout, computed[1], found)
+                return self._splice({}, other, position, computed, found)
             for cones in self._cones(other, position):
                 if not self._is_plain(cones[1]):
                     continue
-                lemma = self._lemma(cones, layout, right_type, prover)
+                names = _names(cones)
+                lemma = self._lemma(cones, names, layout, right_type, prover)
                 if isinstance(lemma, str):
                     found.open.append((other, position, lemma))
                     found.failures += 1
                     continue
                 self.lifted.values[position] = self.lifter.intern(value)
-                return self._merge(cones, other, position, layout, lemma, found)
+                held = {names[key]: self._held(key, cones[1]) for key in names}
+                return self._splice(held, other, position, lemma, found)
         return None
 
-    def _merge(
-        self, cones: tuple[Cone, Cone], other: int, position: int, layout: Layout, lemma: Lemma, found: Swept
-    ) -> Merge:
-        own = {key: p for p, key in sorted(cones[1].leaves.items(), reverse=True)}
+    def _held(self, key: int, cone: Cone) -> tuple[int, ...]:
+        """The nodes of the right program that hold a leaf: those of its own cone, or the first one."""
+        own = tuple(sorted(p for p, other in cone.leaves.items() if other == key))
+        return own or (self._holders[key],)
+
+    def _splice(
+        self, held: Mapping[str, tuple[int, ...]], other: int, position: int, lemma: Lemma, found: Swept
+    ) -> Splice:
         place = str(self.left.nodes[other].span), str(self.right.nodes[position].span)
         known = found.lemmas.get(lemma.key)
         if known is None:
             lemma = replace(lemma, name=f"lemma {len(found.lemmas) + 1}")
         found.lemmas[lemma.key] = replace(known or lemma, places=(*(known.places if known else ()), place))
-        sources = {p: own.get(key, self._holders[key]) for p, key in cones[0].leaves.items()}
-        return Merge(position, other, layout, cones[0], sources, lemma.key)
+        return Splice(position, lemma.key, tuple(held.items()))
 
     def _laid_out(self, position: int, layout: Layout, kind: TensorType) -> Value | None:
         """The value of a left node in a layout."""
@@ -159,25 +150,21 @@ class Sweep:
         except NotAView:
             return None
 
-    def _computed(
-        self, left: int, right: int, layout: Layout, kind: TensorType
-    ) -> tuple[tuple[Cone, Cone], Lemma] | None:
+    def _computed(self, left: int, right: int, layout: Layout, kind: TensorType) -> Lemma | None:
         """A lemma about masks and whole numbers that depend on no input: both are computed, and compared exactly."""
         cutters = self._cutters
         if not (cutters[0].is_exact(left) and cutters[1].is_exact(right)) or not kind.is_static():
             return None
-        cones = [cutter.cone(p, _no_leaf, _MOST_COMPUTED) for cutter, p in zip(cutters, (left, right), strict=True)]
-        mine, theirs = cones
+        mine, theirs = (
+            cutter.cone(p, _no_leaf, _MOST_COMPUTED) for cutter, p in zip(cutters, (left, right), strict=True)
+        )
         if mine is None or theirs is None:
             return None
         try:
-            parts = _shaped(mine.part({}, {}), layout, kind), theirs.part({}, {})
-            mask, other = (run(part, {})["result"] for part in parts)
+            lemma = Lemma("", _shaped(mine.part({}, {}), layout, kind), theirs.part({}, {}), COMPUTED)
         except RewrightError:
             return None
-        if not np.array_equal(mask, other) or not is_whole(mask):
-            return None
-        return (mine, theirs), Lemma("", *parts, "computed at its size")
+        return lemma if is_computed(lemma) else None
 
     # --- cones
 
@@ -219,11 +206,11 @@ class Sweep:
             return value if value in self._holders else None
         return value if value in (self._holders if allowed is None else allowed) else None
 
-    def _lemma(self, cones: tuple[Cone, Cone], layout: Layout, kind: TensorType, prover: Prover) -> Lemma | str:
+    def _lemma(
+        self, cones: tuple[Cone, Cone], names: Mapping[int, str], layout: Layout, kind: TensorType, prover: Prover
+    ) -> Lemma | str:
         """The lemma that two cones compute the same, or why it is not proved."""
         left, right = cones
-        keys = list(dict.fromkeys([*left.leaves.values(), *right.leaves.values()]))
-        names = {key: f"t{k}" for k, key in enumerate(keys)}
         types: dict[str, TensorType] = {}
         for cone in (left, right):
             for position, key in cone.leaves.items():
@@ -234,35 +221,13 @@ class Sweep:
             return str(error)
         if not prover.proves(*sides):
             return prover.reasons[key_of(*sides)]
-        return Lemma("", *sides, "proved")
-
-    # --- the right program with its proved parts as the left program has them
-
-    def _rewritten(self, merges: list[Merge]) -> Graph:
-        by_position = {merge.right: merge for merge in merges}
-        places: dict[int, int] = {}
-
-        names = {position: name for name, position in self.right.inputs.items()}
-
-        def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-            merge = by_position.get(position)
-            if merge is None:
-                if position in names:
-                    places[position] = builder.input(names[position], node.op)
-                else:
-                    places[position] = builder.add(node.op, *operands)
-            else:
-                places[position] = spliced(builder, self.left, merge, places, node.type)
-            return places[position]
-
-        return rebuilt(self.right, make)
+        return Lemma("", *sides, PROVED)
 
 
-def spliced(builder: GraphBuilder, left: Graph, merge: Merge, places: Mapping[int, int], kind: TensorType) -> int:
-    """Append what the left program computes a node by, over nodes of the right program."""
-    own = {p: converted(builder, places[source], left.nodes[p].type) for p, source in merge.sources.items()}
-    copy_nodes(builder, left, merge.cone.positions, own)
-    return converted(builder, merge.layout.build(builder, own[merge.left], kind.shape), kind)
+def _names(cones: tuple[Cone, Cone]) -> dict[int, str]:
+    """What a lemma calls the leaves of two cones."""
+    keys = dict.fromkeys([*cones[0].leaves.values(), *cones[1].leaves.values()])
+    return {key: f"t{k}" for k, key in enumerate(keys)}
 
 
 def _shaped(part: Graph, layout: Layout, kind: TensorType) -> Graph:

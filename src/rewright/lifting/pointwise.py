@@ -216,6 +216,10 @@ def _convert(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
     source, target = types[0].dtype, op.dtype
     if source is target or target.is_float or source is DType.BOOL or (source.is_integer and target.is_integer):
         return views[0]
+    if target is DType.BOOL:
+        if source.is_integer:
+            return integer_test(algebra, views[0], _SETS["NE"])
+        return function(algebra, "not_equal", [views[0], algebra.zero(views[0].dims)])
     return function(algebra, f"convert to {target.value}", views)
 
 

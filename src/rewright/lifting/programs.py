@@ -150,7 +150,7 @@ class Lifter:
         started = time.perf_counter()
         entries = stream(graphs, lockstep(steps, len(graphs)))
         found = repeats(entries)
-        if found:
+        if found and self.journal is None:  # what is written down is a schedule, in the order of each program
             entries = shared_first(entries, found)
             found = repeats(entries)
         shorter = self._shorter(entries, found, graphs, first) if self.contract else None

@@ -31,8 +31,24 @@ _DIGEST = re.compile(r',"digest":"([0-9a-f]{64})"\}\n?\Z')
 def write(certificate: Certificate, path: str | os.PathLike[str]) -> None:
     """Write a certificate as a whole or not at all; raises RewrightError."""
     check_name(path)
-    text = json.dumps(_Writer().table(certificate), allow_nan=False, ensure_ascii=False, separators=(",", ":"))[:-1]
-    write_text(path, f'{text},"digest":"{_hash(text)}"}}\n')
+    write_text(path, sealed(table(certificate)))
+
+
+def table(certificate: Certificate) -> dict[str, Any]:
+    """The JSON object of a certificate but for the digest."""
+    return _Writer().table(certificate)
+
+
+def sealed(entries: dict[str, Any]) -> str:
+    """A JSON object as text that ends with a digest of what comes before it."""
+    text = json.dumps(entries, allow_nan=False, ensure_ascii=False, separators=(",", ":"))[:-1]
+    return f'{text},"digest":"{_hash(text)}"}}\n'
+
+
+def is_sealed(text: str) -> bool:
+    """Whether a text ends with the digest of what comes before it."""
+    found = _DIGEST.search(text)
+    return found is not None and _hash(text[: found.start()]) == found[1]
 
 
 def read(path: str | os.PathLike[str]) -> Certificate:
@@ -43,13 +59,7 @@ def read(path: str | os.PathLike[str]) -> Certificate:
     check_name(path)
     text = read_text(path)
 
-    def contents() -> Certificate:
-        table = decode_json(text)
-        found = _DIGEST.search(text)
-        intact = found is not None and _hash(text[: found.start()]) == found[1]
-        return read_certificate(table, intact=intact)
-
-    return explained(path, contents)
+    return explained(path, lambda: read_certificate(decode_json(text), intact=is_sealed(text)))
 
 
 def check_name(path: str | os.PathLike[str]) -> None:

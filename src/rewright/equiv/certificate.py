@@ -1,0 +1,194 @@
+"""A certificate of two implementations: how both are made comparable, and the proof about what is made of them.
+
+The core is a certificate of ``rewright.proof``, about the prepared left program and the prepared right one with
+splices. What is added says how these two come from the programs that were captured: the weight map, tables that are
+constants, what reading them over the reals took for granted, lemmas, and where these were used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from rewright import ops
+from rewright.equiv.lemmas import Lemma
+from rewright.equiv.splices import Splice, Stage
+from rewright.equiv.weights import Definition
+from rewright.ir.errors import RewrightError
+from rewright.ir.json_form import decode, encode, from_json, to_json
+from rewright.ops.base import Array
+from rewright.ops.files import decode_json, explained, read_text, write_text
+from rewright.proof.certificate import Certificate
+from rewright.proof.files import check_name, is_sealed, sealed, table
+from rewright.proof.reading import read_certificate
+
+FORMAT = "rewright.equivalence"
+VERSION = 1
+_KEYS = ("format", "version", "left", "right", "map", "tables", "assumptions", "stages", "proof", "digest")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EquivalenceCertificate(Certificate):
+    """A proof that two implementations compute the same, about the programs as they were captured."""
+
+    left: str
+    """The digest of the left program."""
+    right: tuple[str, ...]
+    """The digests of the right program, of all its ranks where it has several."""
+    definitions: tuple[Definition, ...] = ()
+    """The weight map."""
+    tables: tuple[Mapping[str, Array], Mapping[str, Array]] = field(default=({}, {}), repr=False)
+    """Inputs of either side that stand for these values."""
+    taken: tuple[str, ...] = ()
+    """What was taken for granted before the proof began."""
+    stages: tuple[Stage, ...] = field(default=(), repr=False)
+    """What was put into the right program."""
+
+    def core(self) -> Certificate:
+        """The proof about the prepared programs."""
+        return Certificate(**{f.name: getattr(self, f.name) for f in fields(Certificate)})
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate, as a whole or not at all; a path that ends in ``.gz`` is compressed.
+
+        Raises RewrightError for an extension other than ``.json`` and ``.json.gz`` and where it cannot be written.
+        """
+        check_name(path)
+        write_text(path, sealed(_table(self)))
+
+    @staticmethod
+    def load(path: str | Path) -> Certificate:
+        """Read a certificate of either kind from a file.
+
+        Raises RewrightError, naming the place, for a file that cannot be read and contents that are no certificate.
+        """
+        return read(path)
+
+
+def read(path: str | Path) -> Certificate:
+    """Read a certificate: of two implementations, or of ranks. Raises RewrightError, naming the place."""
+    check_name(path)
+    text = read_text(path)
+
+    def contents() -> Certificate:
+        entries: Any = decode_json(text)
+        known = cast("dict[str, Any]", entries) if isinstance(entries, dict) else dict[str, Any]()
+        intact = is_sealed(text)
+        return (
+            _read(known, intact)
+            if known.get("format") == FORMAT
+            else read_certificate(cast("object", entries), intact=intact)
+        )
+
+    return explained(path, contents)
+
+
+def _table(certificate: EquivalenceCertificate) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "left": certificate.left,
+        "right": list(certificate.right),
+        "map": [[d.side, d.name, d.text, d.rank] for d in certificate.definitions],
+        "tables": [
+            [[name, list(value.shape), encode(tuple(value.reshape(-1).tolist()))] for name, value in values.items()]
+            for values in certificate.tables
+        ],
+        "assumptions": list(certificate.taken),
+        "stages": [_stage(stage) for stage in certificate.stages],
+        "proof": json.loads(sealed(table(certificate.core()))),
+    }
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    numbers = {lemma.key: number for number, lemma in enumerate(stage.lemmas)}
+    return {
+        "lemmas": [[lemma.evidence, to_json(lemma.left), to_json(lemma.right)] for lemma in stage.lemmas],
+        "splices": [
+            [splice.position, numbers[splice.lemma], [[name, list(held)] for name, held in splice.leaves]]
+            for splice in stage.splices
+        ],
+    }
+
+
+def _read(entries: dict[str, Any], intact: bool) -> EquivalenceCertificate:
+    if entries.get("version") != VERSION:
+        raise RewrightError(f"version {entries.get('version')!r:.20} of certificates is not known; this is {VERSION}")
+    for key in (*_KEYS, *entries):
+        if key not in entries or key not in _KEYS:
+            raise RewrightError(f"the entry {key!r:.40} is missing or is none; write the certificate again")
+    core = read_certificate(entries["proof"], intact=intact)
+    key = ""
+    try:
+        key = "left"
+        left = _text(entries[key])
+        key = "right"
+        right = tuple(_text(item) for item in _list(entries[key]))
+        key = "map"
+        definitions = tuple(_definition(*_list(item)) for item in _list(entries[key]))
+        key = "tables"
+        mine, other = (_tables(item) for item in _list(entries[key]))
+        key = "assumptions"
+        taken = tuple(_text(item) for item in _list(entries[key]))
+        key = "stages"
+        stages = tuple(_read_stage(item) for item in _list(entries[key]))
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise RewrightError(f"{key} is malformed: {str(error) or type(error).__name__:.80}") from None
+    own = {f.name: getattr(core, f.name) for f in fields(Certificate)}
+    return EquivalenceCertificate(
+        **own, left=left, right=right, definitions=definitions, tables=(mine, other), taken=taken, stages=stages
+    )
+
+
+def _read_stage(item: Any) -> Stage:
+    if not isinstance(item, dict):
+        raise ValueError("a stage is an object")
+    entry = cast("dict[str, Any]", item)
+    lemmas: list[Lemma] = []
+    for evidence, left, right in (_list(e) for e in _list(entry["lemmas"])):
+        sides = [from_json(side, ops.REGISTRY) for side in (left, right)]
+        lemmas.append(Lemma(f"lemma {len(lemmas) + 1}", sides[0], sides[1], _text(evidence)))
+    splices: list[Splice] = []
+    for position, lemma, leaves in (_list(e) for e in _list(entry["splices"])):
+        held = tuple((_text(name), tuple(_whole(p) for p in _list(where))) for name, where in map(_list, _list(leaves)))
+        if not 0 <= _whole(lemma) < len(lemmas):
+            raise ValueError(f"there is no lemma {lemma}")
+        splices.append(Splice(_whole(position), lemmas[_whole(lemma)].key, held))
+    return Stage(tuple(splices), tuple(lemmas))
+
+
+def _definition(side: Any, name: Any, text: Any, rank: Any) -> Definition:
+    if side != "left" and side != "right":
+        raise ValueError(f"there is no side {side!r:.20}")
+    return Definition(side, _text(name), _text(text), None if rank is None else _whole(rank))
+
+
+def _tables(item: Any) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for name, shape, values in map(_list, _list(item)):
+        flat = cast("tuple[float, ...]", decode(_list(values)))
+        found[_text(name)] = np.array(flat, np.float64).reshape([_whole(n) for n in _list(shape)])
+    return found
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no text")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{value!r:.40} is no whole number")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r:.40} is no list")
+    return cast("list[Any]", value)

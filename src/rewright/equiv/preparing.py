@@ -1,0 +1,104 @@
+"""Both programs over the same inputs and over the reals, from what was captured and from what relates them.
+
+Proof and audit both start here, so that a certificate has to say only what this is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rewright.equiv.choices import chosen_alike
+from rewright.equiv.expressions import names_in
+from rewright.equiv.ideal import idealised
+from rewright.equiv.weights import Side, WeightMap, bound, renamed, shared
+from rewright.ir.digest import digest
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.ops.base import Array
+from rewright.proof.certificate import Certificate
+from rewright.refine.unknowns import questions, said
+
+Values = tuple[Mapping[str, Array], Mapping[str, Array]]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is compared, and what it took for granted."""
+
+    left: Graph
+    right: RankProgram
+    assumptions: tuple[str, ...]
+    tables: Values = field(repr=False)
+    """The inputs of either side that became constants, with their values."""
+    unread: tuple[tuple[Side, str], ...] = ()
+
+
+def prepared(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Prepared:
+    """The map in front of the programs, tables that nothing relates as constants, and what rounding made put right.
+
+    Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
+    """
+    right = renamed(left, right)
+    _check(left, right)
+    mine, other = _bound(left, right, weights, values)
+    both = shared(mine, other, weights)
+    ideal = idealised([both.left, *both.right.graphs])
+    given: Values = values or ({}, {})
+    tables = (
+        {name: given[0][name] for name in left.inputs if name not in mine.inputs},
+        {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
+    )
+    graphs = chosen_alike(ideal.graphs)
+    program = replace(both.right, graphs=graphs[1:])
+    return Prepared(graphs[0], program, ideal.assumptions, tables, both.unread)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The programs of a certificate, and all that was taken for granted before its proof began."""
+
+    left: Graph
+    right: RankProgram
+    taken: tuple[str, ...]
+
+
+def asked(pair: Prepared, program: RankProgram, core: Certificate) -> Asked | None:
+    """The prepared programs, ``program`` being the right one, with unknown tensors matched as a certificate has them.
+
+    None where it is about other programs.
+    """
+    wanted = core.sequential, core.ranks
+    for question in questions(pair.left, program):
+        left, right = question.sequential, question.program
+        if wanted == (digest(left), tuple(digest(graph) for graph in right.graphs)):
+            taken = *pair.assumptions, *question.assumptions, *said(left, core.relations)
+            return Asked(left, right, taken)
+    return None
+
+
+def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> tuple[Graph, RankProgram]:
+    """Both programs with tables that nothing relates as constants."""
+    if values is None:
+        return left, right
+    related = {name for d in weights.definitions for name in (d.name, *names_in(d.text))}
+    mine = bound(left, values[0], related | set(right.graphs[0].inputs))
+    others = related | set(left.inputs)
+    return mine, replace(right, graphs=tuple(bound(graph, values[1], others) for graph in right.graphs))
+
+
+def _check(left: Graph, right: RankProgram) -> None:
+    """Raise RewrightError for outputs of other names or shapes: a vocabulary of another size, for example."""
+    if len(right.graphs) != 1:
+        return
+    graph = right.graphs[0]
+    for name, position in left.outputs.items():
+        if name not in graph.outputs:
+            continue
+        kinds = left.nodes[position].type, graph.nodes[graph.outputs[name]].type
+        if kinds[0].shape != kinds[1].shape:
+            raise RewrightError(
+                f"output {name!r} is {kinds[0]} in the left program and {kinds[1]} in the right one; "
+                "compare programs of one configuration (vocabulary, batch and sequence)"
+            )

@@ -1,0 +1,164 @@
+"""Parts of a program replaced by others that lemmas say are equal, so that each replacement can be checked by itself.
+
+A splice is a position, a lemma, and for every input of the lemma the nodes that hold it. It is right where the nodes
+behind the position, up to these, are the right side of the lemma; the left side is then put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.equiv.building import converted, copy_nodes, rebuilt
+from rewright.equiv.lemmas import Lemma
+from rewright.ir.digest import node_digests
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.text import print_attributes
+from rewright.ir.types import DType
+
+
+@dataclass(frozen=True)
+class Splice:
+    """The node at ``position`` is the right side of a lemma over ``leaves``: the nodes that hold each of its inputs."""
+
+    position: int
+    lemma: str
+    """The key of the lemma."""
+    leaves: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Splices of one program, positions being those before any of them is made, and the lemmas that they use."""
+
+    splices: tuple[Splice, ...]
+    lemmas: tuple[Lemma, ...]
+
+    def by_key(self) -> dict[str, Lemma]:
+        """The lemmas by their key."""
+        return {lemma.key: lemma for lemma in self.lemmas}
+
+
+def spliced(graph: Graph, stage: Stage) -> Graph:
+    """The program with the left sides of the lemmas in their places; raises TypeMismatch where one does not fit."""
+    lemmas = stage.by_key()
+    by_position = {splice.position: splice for splice in stage.splices}
+    names = {position: name for name, position in graph.inputs.items()}
+    places: dict[int, int] = {}
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        splice = by_position.get(position)
+        if splice is not None:
+            places[position] = _put(builder, lemmas[splice.lemma].left, splice, places, node)
+        elif position in names:
+            places[position] = builder.input(names[position], node.op)
+        else:
+            places[position] = builder.add(node.op, *operands)
+        return places[position]
+
+    return rebuilt(graph, make)
+
+
+def _put(builder: GraphBuilder, part: Graph, splice: Splice, places: Mapping[int, int], node: Node) -> int:
+    """Append a part over nodes of the program that is being made."""
+    leaves = dict(splice.leaves)
+    own: dict[int, int] = {}
+    for name, position in part.inputs.items():
+        own[position] = converted(builder, places[leaves[name][0]], part.nodes[position].type)
+    copy_nodes(builder, part, range(len(part.nodes)), own)
+    return converted(builder, own[next(iter(part.outputs.values()))], node.type)
+
+
+def why_not(graph: Graph, stage: Stage) -> str | None:
+    """Why some splice of a stage does not follow from its lemma; None where all of them do."""
+    lemmas, digests = stage.by_key(), node_digests(graph)
+    seen: set[int] = set()
+    for splice in stage.splices:
+        where = f"the splice at node {splice.position}"
+        lemma = lemmas.get(splice.lemma)
+        if lemma is None:
+            return f"{where} uses a lemma that is not there"
+        if splice.position in seen or not 0 <= splice.position < len(graph.nodes):
+            return f"{where} is of a node that does not exist or has another one"
+        seen.add(splice.position)
+        why = _unlike(graph, digests, splice, lemma)
+        if why is not None:
+            return f"{where}: {why}"
+    return None
+
+
+def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma) -> str | None:
+    part, root = lemma.right, splice.position
+    if len(part.outputs) != 1 or len(lemma.left.outputs) != 1:
+        return "the lemma is not about one tensor"
+    leaves = dict(splice.leaves)
+    for name, held in leaves.items():
+        if not held or not all(0 <= p < splice.position for p in held):
+            return f"{name} is held by nodes that come later, or by none"
+        if len({digests[p] for p in held}) > 1:
+            return f"{name} is held by nodes that are other expressions"
+    for side in (lemma.left, part):
+        for name, position in side.inputs.items():
+            if name not in leaves:
+                return f"nothing holds {name}"
+            kinds = side.nodes[position].type, graph.nodes[leaves[name][0]].type
+            if kinds[0].shape != kinds[1].shape or not _same_numbers(kinds[0].dtype, kinds[1].dtype):
+                return f"{name} is {kinds[0]} in the lemma and {kinds[1]} in the program"
+    result = next(iter(part.outputs.values()))
+    if lemma.left.nodes[next(iter(lemma.left.outputs.values()))].type != part.nodes[result].type:
+        return "the sides of the lemma have other types"
+    return None if _Match(graph, part, leaves).holds(result, root) else "the program has something else there"
+
+
+def _same_numbers(a: DType, b: DType) -> bool:
+    """Whether a cast between two element types is no operation over the reals."""
+    return a is b or (a.is_float and b.is_float)
+
+
+class _Match:
+    """Whether nodes of a program are a part, its inputs being certain nodes."""
+
+    def __init__(self, graph: Graph, part: Graph, leaves: Mapping[str, tuple[int, ...]]) -> None:
+        self._graph, self._part, self._leaves = graph, part, leaves
+        self._names = {position: name for name, position in part.inputs.items()}
+
+    def holds(self, own: int, other: int) -> bool:
+        """Whether node ``own`` of the part is node ``other`` of the program."""
+        stack = [(own, other)]
+        seen: set[tuple[int, int]] = set()
+        while stack:
+            pair = stack.pop()
+            if pair in seen:
+                continue
+            seen.add(pair)
+            if self._is_leaf(*pair):
+                continue
+            mine, theirs = self._part.nodes[pair[0]], self._graph.nodes[pair[1]]
+            if pair[0] in self._names or isinstance(theirs.op, ops.Input) or len(mine.operands) != len(theirs.operands):
+                return False
+            if mine.type != theirs.type or not _same_operator(mine, theirs):
+                return False
+            stack.extend(zip(mine.operands, theirs.operands, strict=True))
+        return True
+
+    def _is_leaf(self, own: int, other: int) -> bool:
+        """Whether a node of the part is an input that this node of the program holds, perhaps in other digits."""
+        node, kind = self._part.nodes[own], self._graph.nodes[other].type
+        if own not in self._names and isinstance(node.op, ops.Convert) and node.operands[0] in self._names:
+            source = self._part.nodes[node.operands[0]].type
+            if not (node.type == kind and source.dtype.is_float and kind.dtype.is_float):
+                return False
+            own = node.operands[0]
+        elif own not in self._names or node.type != kind:
+            return False
+        return other in self._leaves[self._names[own]]
+
+
+def _same_operator(mine: Node, theirs: Node) -> bool:
+    """Equal operators; 1 and true are equal in Python, and so are 0.0 and -0.0, and are other attributes here."""
+    if mine.op != theirs.op:
+        return False
+    return not isinstance(mine.op, ops.Constant | ops.CustomCall) or print_attributes(mine.op) == print_attributes(
+        theirs.op
+    )
