@@ -202,7 +202,8 @@ class Context:
             return True, True
         if not intersection(values, holds):
             return True, False
-        return not any(_may_restrict(other, atom) for frame in self._frames for other in frame.others), None
+        twins = any(_is_twin(other, atom) for frame in self._frames for other in frame.alone)
+        return not (twins or any(_may_restrict(o, atom) for frame in self._frames for o in frame.others)), None
 
     def decide_cheaply(self, guard: Guard | bool) -> bool | None:
         """As ``decide``, from literal facts and own bounds only."""
@@ -323,6 +324,12 @@ class Context:
                     for make in self.universal[atom.tensor]:
                         for guard, polarity in make(atom):
                             self.add(guard, polarity)
+
+
+def _is_twin(other: Atom, atom: Atom) -> bool:
+    """Whether two atoms are elements of one tensor, so that they are equal where their indices are."""
+    elements = isinstance(other, Element) and isinstance(atom, Element)
+    return elements and other != atom and other.tensor == atom.tensor
 
 
 def _may_restrict(guard: Guard, atom: Atom) -> bool:
