@@ -1,4 +1,4 @@
-"""Random pairs of programs that differ by an edit are never proved where an instance tells them apart."""
+"""Random pairs of programs that differ by an edit are never proved where an instance tells them apart; ``make hunt``."""
 
 from __future__ import annotations
 

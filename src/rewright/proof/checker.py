@@ -196,8 +196,6 @@ class _Checker:
 
     def _agreed(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
         graphs = self._ledger.program.graphs
-        if not all(node.operands for _, node in nodes):
-            raise Refused(f"{where} is a meeting of nodes that send nothing")
         try:
             wanted = members(nodes[0][1], nodes[0][0], len(graphs))
             check_agreement(nodes, [graphs[rank].nodes[node.operands[0]].type for rank, node in nodes])
