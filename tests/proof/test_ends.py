@@ -197,6 +197,33 @@ def test_addends_are_over_the_mesh_and_are_summed() -> None:
         audit(replace(certificate, relations={**certificate.relations, "x": everywhere}), *pair)
 
 
+def summed(op: Operator) -> Pair:
+    """A sum of which every rank has one addend, and what an operator makes of that."""
+    sequential, of_rank = Builder("sequential"), Builder("rank")
+    sequential.output("y", sequential.add(ops.Reshape((3,)), sequential.tensor("x", (3,))))
+    of_rank.output("y", of_rank.add(op, of_rank.tensor("x", (3,))))
+    mesh, graph = Mesh.of({"tp": 2}), of_rank.build()
+    inputs, outputs = {"x": place((3,), mesh, ["Partial(sum)"])}, {"y": place((3,), mesh, ["Replicate()"])}
+    return sequential.build(), RankProgram((graph, graph), mesh, inputs, outputs)
+
+
+def test_every_rank_has_its_own_addend() -> None:
+    """If one rank had the whole sum and the other nothing, it would be enough to send it around."""
+    right, wrong = summed(ops.AllReduce("sum", ((0, 1),))), summed(ops.CollectiveBroadcast(0, ((0, 1),)))
+    certificate = refine(*right).certificate
+    assert certificate is not None
+    audit(certificate, *right)
+    total = next(value for program, _, value in certificate.given if program == SEQUENTIAL)
+    forged = replace(
+        certificate,
+        ranks=tuple(map(digest, wrong[1].graphs)),
+        values=(*certificate.values, View(((3,),), ())),
+        given=((SEQUENTIAL, "x", total), (0, "x", total), (1, "x", len(certificate.values))),
+    )
+    with pytest.raises(Refused, match=r"input 'x' of the program of rank 0 does not follow"):
+        audit(forged, *wrong)
+
+
 def test_addends_of_one_sum_are_of_one_part() -> None:
     sequential, program = addends()
     certificate = certified((sequential, program))
