@@ -210,8 +210,7 @@ def summed(op: Operator) -> Pair:
 def test_every_rank_has_its_own_addend() -> None:
     """If one rank had the whole sum and the other nothing, it would be enough to send it around."""
     right, wrong = summed(ops.AllReduce("sum", ((0, 1),))), summed(ops.CollectiveBroadcast(0, ((0, 1),)))
-    certificate = refine(*right).certificate
-    assert certificate is not None
+    certificate = certified(right)
     audit(certificate, *right)
     total = next(value for program, _, value in certificate.given if program == SEQUENTIAL)
     forged = replace(
@@ -222,6 +221,18 @@ def test_every_rank_has_its_own_addend() -> None:
     )
     with pytest.raises(Refused, match=r"input 'x' of the program of rank 0 does not follow"):
         audit(forged, *wrong)
+
+
+def test_addends_that_ranks_return_sum_up_to_the_output() -> None:
+    """Two ranks that have all of an output each do not have addends of it."""
+    sequential, program = unplaced(summed(ops.Reshape((3,))))
+    mesh = program.mesh
+    everywhere, addend = (place((3,), mesh, [text]) for text in ("Replicate()", "Partial(sum)"))
+    pair = sequential, replace(program, inputs={"x": everywhere}, outputs={"y": everywhere})
+    certificate = certified(pair)
+    outputs = {"y": replace(certificate.outputs["y"], placement=addend)}
+    with pytest.raises(Refused, match=r"output 'y' of rank 0 does not follow"):
+        audit(replace(certificate, outputs=outputs), *unplaced(pair))
 
 
 def test_addends_of_one_sum_are_of_one_part() -> None:
