@@ -1,8 +1,8 @@
 """Whether the tests of certificates need every check of the checker, by ``make mutants-checker``.
 
 Each check (a condition under which it refuses) is taken out of a copy of the checker, two at a time in copies of their
-own, and the tests must then fail, the quick ones first. ``python -m bench.checker WORDS ..`` takes only the checks whose
-line has one of the words.
+own, and the tests must then fail, the quick ones first. ``python -m bench.checker WORDS ..`` takes only the checks
+whose line has one of the words.
 """
 
 from __future__ import annotations

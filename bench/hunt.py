@@ -1,8 +1,8 @@
 """Random pairs of programs that differ by an edit, proved and then attacked: ``make hunt``.
 
 A pair that is proved though an instance tells its sides apart is a hole in the prover. ``python -m bench.hunt PAIRS
-[SEED]`` takes so many pairs of a seed, without one those of the fixed and of a fresh seed, half of them each. Pairs come
-in blocks, each of a seed of its own, so that any of them is made again by ``python -m bench.hunt 100 SEED``.
+[SEED]`` takes so many pairs of a seed, without one those of the fixed and of a fresh seed, half of them each. Pairs
+come in blocks of 100, each of a seed of its own, so that a block is made again by ``python -m bench.hunt 100 SEED``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def main(arguments: Sequence[str]) -> int:
         for number, (seed, count, found) in enumerate(pool.map(_block, seeds), start=1):
             proved, wrong = proved + count, wrong + found
             shown = "".join(f"\n  {one}" for one in found)
-            print(f"seed {seed}: {number * BLOCK} pairs, {proved} proved, {len(wrong)} of them wrong{shown}", flush=True)
+            print(
+                f"seed {seed}: {number * BLOCK} pairs, {proved} proved, {len(wrong)} of them wrong{shown}", flush=True
+            )
     return 1 if wrong else 0
 
 

@@ -136,6 +136,11 @@ def test_numbers_are_those_of_what_there_is() -> None:
                 audit(replace(certificate, equations=(*rest[0], replace(equation, position=10**6), *rest[1])), *pair)
         with pytest.raises(Refused, match="value 1000000, which the certificate does not have"):
             audit(replace(certificate, equations=(*rest[0], wrong, *rest[1])), *pair)
+    for number, (program, name, true) in enumerate(certificate.given):
+        for unknown in (10**6, true - len(certificate.values)):
+            given = (*certificate.given[:number], (program, name, unknown), *certificate.given[number + 1 :])
+            with pytest.raises(Refused, match=f"value {unknown}, which the certificate does not have"):
+                audit(replace(certificate, given=given), *pair)
     value = certificate.values[0]
     assert isinstance(value, View)
     broken = replace(value, addends=(replace(value.addends[0], term=10**6),))
@@ -220,6 +225,21 @@ def test_every_rank_has_its_own_addend() -> None:
         given=((SEQUENTIAL, "x", total), (0, "x", total), (1, "x", len(certificate.values))),
     )
     with pytest.raises(Refused, match=r"input 'x' of the program of rank 0 does not follow"):
+        audit(forged, *wrong)
+
+
+def test_a_sum_of_addends_is_all_of_them() -> None:
+    """If the sequential program had one addend only, a rank that sends its own around would do."""
+    right, wrong = summed(ops.AllReduce("sum", ((0, 1),))), summed(ops.CollectiveBroadcast(0, ((0, 1),)))
+    certificate = certified(right)
+    given = {program: value for program, _, value in certificate.given}
+    forged = replace(
+        certificate,
+        ranks=tuple(map(digest, wrong[1].graphs)),
+        given=((SEQUENTIAL, "x", given[0]), (0, "x", given[0]), (1, "x", given[1])),
+        equations=(Step(SEQUENTIAL, 1, given[0]), Meeting(((0, 1, given[0]), (1, 1, given[0])))),
+    )
+    with pytest.raises(Refused, match=r"input 'x' of the sequential program does not follow"):
         audit(forged, *wrong)
 
 

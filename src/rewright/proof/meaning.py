@@ -14,7 +14,6 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.language import Access, Definition, Index, Pieces, Region, Tensor, View
 from rewright.proof.programs import Applied
-from rewright.terms.normal.atoms import Fold as FoldAtom
 from rewright.terms.normal.atoms import (
     ONE,
     ZERO,
@@ -28,6 +27,7 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
+from rewright.terms.normal.atoms import Fold as FoldAtom
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
@@ -107,8 +107,7 @@ def splits(tensors: Iterable[Tensor]) -> dict[Dim, tuple[Dim, ...]]:
         if isinstance(tensor, View):
             several = [tuple(n for n in digits if n != 1) for digits in tensor.dims]
         else:
-            width = sum(tensor.lengths[1:], start=tensor.lengths[0])
-            several = [(tensor.rows, width)] if tensor.rows != 1 else []
+            several = [(tensor.rows, sum(tensor.lengths, start=cast("Dim", 0)))] if tensor.rows != 1 else []
         inner = {} if isinstance(tensor, View) else splits(tensor.parts)
         found = {**inner, **{product(digits): digits for digits in several if len(digits) > 1}, **found}
     return found

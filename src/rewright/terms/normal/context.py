@@ -328,8 +328,9 @@ class Context:
 
 def _is_twin(other: Atom, atom: Atom) -> bool:
     """Whether two atoms are elements of one tensor, so that they are equal where their indices are."""
-    elements = isinstance(other, Element) and isinstance(atom, Element)
-    return elements and other != atom and other.tensor == atom.tensor
+    if not (isinstance(other, Element) and isinstance(atom, Element)):
+        return False
+    return other != atom and other.tensor == atom.tensor
 
 
 def _may_restrict(guard: Guard, atom: Atom) -> bool:
