@@ -83,6 +83,45 @@ def test_decisions_from_such_sets_are_those_of_all_numbers() -> None:
     assert decided > 100
 
 
+def test_sums_are_decided_as_all_members_of_a_box_say() -> None:
+    numbers = random.Random(3)
+    y, element = symbol("y"), polynomial(Element("t", (), True))
+    found: set[bool | None] = set()
+    for _ in range(600):
+        context: Context = new_context(60)
+        boxes: list[range] = []
+        for variable in (X, y, element):
+            low, size = numbers.randint(-4, 4), numbers.randint(1, 4)
+            boxes.append(range(low, low + size))
+            context.add(at_least_zero(variable - low))
+            context.add(at_least_zero(-variable + low + size - 1))
+        a, b, c, d = (numbers.randint(-3, 3) for _ in range(4))
+        asked = at_least_zero(X * a + y * b + element * c + d)
+        sums = {a * i + b * j + c * k + d >= 0 for i in boxes[0] for j in boxes[1] for k in boxes[2]}
+        answer = context.decide(asked)
+        assert answer is (sums.pop() if len(sums) == 1 else None)
+        found.add(answer)
+    assert found == {True, False, None}
+
+
+def test_sums_of_variables_that_a_fact_connects_are_left_to_the_solver() -> None:
+    context, y, z = new_context(60), symbol("y"), symbol("z")
+    for variable in (X, y, z):
+        context.range(next(iter(variable.free)), polynomial(0), polynomial(10))
+    context.add(at_least_zero(X - y))
+    assert context.decide(at_least_zero(X - y + 1)) is True
+    assert context.decide(at_least_zero(y - X - 1)) is False
+    assert context.decide(at_least_zero(X - z)) is None
+
+
+def test_numbers_may_be_larger_than_floats() -> None:
+    context, y, huge = new_context(60), symbol("y"), 10**400
+    context.add(at_least_zero(X))
+    assert context.decide(at_least_zero(X * huge - y * huge + huge)) is None
+    context.add(at_least_zero(-y + huge))
+    assert context.decide(at_least_zero(X * huge - y + huge + 1)) is True
+
+
 def test_elements_that_may_be_one_element_are_left_to_the_solver() -> None:
     """What is known of t[x] is known of t[y] where x is y."""
     context = new_context(60)

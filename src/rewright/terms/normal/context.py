@@ -12,7 +12,7 @@ from typing import Any
 from rewright.terms.normal.atoms import Atom, Element, Guard, Polynomial, Symbol, polynomial, symbol
 from rewright.terms.normal.bridge import Bridge, Signed
 from rewright.terms.normal.guards import at_least, below, is_zero
-from rewright.terms.normal.intervals import EVERYTHING, Intervals, complement, intersection, solutions
+from rewright.terms.normal.intervals import EVERYTHING, Intervals, complement, extremes, intersection, linear, solutions
 
 
 class OutOfTime(Exception):
@@ -187,23 +187,43 @@ class Context:
         return found
 
     def _by_values(self, guard: Guard) -> tuple[bool, bool | None]:
-        """For a guard about one variable or element: whether all that is known of that is known of it alone, and the
+        """Whether all that is known of the variables and elements of a guard is what is known of each alone, and the
         answer that this gives.
         """
         own = solutions(guard, True)
-        if own is None:
+        if own is not None:
+            values = self._values(own[0])
+            if not intersection(values, complement(own[1])):
+                return True, True
+            return self._is_known_alone([own[0]]), None if intersection(values, own[1]) else False
+        factors = linear(guard)
+        if factors is None:
             return False, None
-        atom, holds = own
+        ends = extremes([(self._values(atom), factor) for atom, factor in factors.items()])
+        if ends is None:
+            return False, None
+        constant = guard.value.terms.get((), 0)
+        if ends[0] >= -constant or ends[1] < -constant:
+            return True, ends[0] >= -constant
+        # Each end is reached, as one variable says nothing of another.
+        return self._is_known_alone(list(factors)), None
+
+    def _values(self, atom: Atom) -> Intervals:
+        """What the facts about one variable or element alone leave of its values."""
         values = EVERYTHING
         for frame in self._frames:
             if atom in frame.alone:
                 values = intersection(values, frame.alone[atom])
-        if not intersection(values, complement(holds)):
-            return True, True
-        if not intersection(values, holds):
-            return True, False
-        twins = any(_is_twin(other, atom) for frame in self._frames for other in frame.alone)
-        return not (twins or any(_may_restrict(o, atom) for frame in self._frames for o in frame.others)), None
+        return values
+
+    def _is_known_alone(self, atoms: Sequence[Atom]) -> bool:
+        """Whether no fact is about several variables and elements of which one is one of these."""
+        alone = [*atoms, *(other for frame in self._frames for other in frame.alone)]
+        others = [other for frame in self._frames for other in frame.others]
+        return not any(
+            any(_is_twin(other, atom) for other in alone) or any(_may_restrict(other, atom) for other in others)
+            for atom in atoms
+        )
 
     def decide_cheaply(self, guard: Guard | bool) -> bool | None:
         """As ``decide``, from literal facts and own bounds only."""

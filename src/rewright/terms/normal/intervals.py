@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Union
 
 from rewright.terms.normal.atoms import Atom, Element, Guard, Symbol
@@ -37,6 +38,41 @@ def solutions(guard: Guard, polarity: bool) -> tuple[Atom, Intervals] | None:
     if found is None:
         return None
     return atom, found if polarity else complement(found)
+
+
+def linear(guard: Guard) -> dict[Atom, int] | None:
+    """The variables and elements with their factors of a guard ``sum + constant >= 0`` over integers, else None."""
+    found: dict[Atom, int] = {}
+    for monomial, coefficient in guard.value.terms.items():
+        if not isinstance(coefficient, int) or len(monomial) > 1:
+            return None
+        for atom, exponent in monomial:
+            if exponent != 1 or not isinstance(atom, Symbol | Element) or not atom.integer:
+                return None
+            found[atom] = coefficient
+    return found if guard.kind == "integer>=0" else None
+
+
+def extremes(summands: Iterable[tuple[Intervals, int]]) -> tuple[End, End] | None:
+    """The least and the greatest sum of factors times members of sets; None where one of these is empty."""
+    low: End = 0
+    high: End = 0
+    for values, factor in summands:
+        if not values:
+            return None
+        ends = values[0][0], values[-1][1]
+        least, greatest = (_times(end, factor) for end in (ends if factor > 0 else ends[::-1]))
+        low, high = _plus(low, least), _plus(high, greatest)
+    return low, high
+
+
+def _times(end: End, factor: int) -> End:
+    # Integers are not made floats, as those that are too large for one would raise an error.
+    return end * factor if isinstance(end, int) else end if factor > 0 else -end
+
+
+def _plus(left: End, right: End) -> End:
+    return left + right if isinstance(left, int) and isinstance(right, int) else right if isinstance(left, int) else left
 
 
 def intersection(left: Intervals, right: Intervals) -> Intervals:
