@@ -72,7 +72,9 @@ def _times(end: End, factor: int) -> End:
 
 
 def _plus(left: End, right: End) -> End:
-    return left + right if isinstance(left, int) and isinstance(right, int) else right if isinstance(left, int) else left
+    if isinstance(left, int):
+        return left + right if isinstance(right, int) else right
+    return left
 
 
 def intersection(left: Intervals, right: Intervals) -> Intervals:
