@@ -288,7 +288,9 @@ class _Repeated:
             image = images.get(term, term)
             if image == term:
                 continue
-            alike = not theory.is_integer(term) or theory.is_integer(image)
+            # A lemma is about all tensors of the rank of the term.
+            alike = definitions[term].rank == definitions[image].rank
+            alike = alike and (not theory.is_integer(term) or theory.is_integer(image))
             if not alike or theory.facts.get(term) != theory.facts.get(image):
                 raise Refused(f"{self._where}: less is known of term {image} than of term {term}")
             if theory.holes[image] and not theory.holes[term]:
