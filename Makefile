@@ -17,7 +17,7 @@ LITGPT := litgpt lightning lightning-utilities pytorch-lightning torchmetrics ps
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker bench-refine bench-captured bench-optimize bench-rules bench-ir clean bench-env ray browser figures
+.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker hunt bench-refine bench-captured bench-optimize bench-rules bench-ir clean bench-env ray browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -32,6 +32,7 @@ help:
 	@echo "make zoo           every model and parallelisation, tiny sizes, as a table"
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
+	@echo "make hunt          random pairs of programs that differ by an edit, none of which may be proved wrongly"
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
 	@echo "make bench-optimize  fused kernels beside other compilers, as a table and as figures in build/figures"
@@ -116,6 +117,9 @@ mutants: $(VENV)/.dev
 
 mutants-checker: $(VENV)/.dev
 	@$(BIN)/python -m bench.checker
+
+hunt: $(VENV)/.dev
+	@$(BIN)/python -m bench.hunt
 
 bench-refine: $(VENV)/.dev
 	@$(BIN)/python -m bench.refine

@@ -20,13 +20,20 @@ def prove(path: Path, text: str, *more: str) -> int:
 
 def test_the_library_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rules"]) == 0
-    assert "slice-slice: slice(slice(A)) = slice(A)  [proved, move]" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "slice-slice: slice(slice(A)) = slice(A)  [proved, move; refine: slice]" in shown
+    assert "max-min-is-clamp" in shown
 
 
 def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rules", "list", "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)
-    assert {"name", "statement", "evidence", "grade", "provenance", "digest", "family"} <= entries[0].keys()
+    assert {"name", "statement", "evidence", "grade", "provenance", "digest", "family", "used"} <= entries[0].keys()
+    used = {entry["name"]: entry["used"] for entry in entries}
+    assert used["sum-of-sum"] == ["reduce"]
+    # The engine is told nothing of conditions on elements.
+    assert used["max-min-is-clamp"] is None
+    assert sum(laws is not None for laws in used.values()) > len(used) / 2
 
 
 def test_one_rule_of_the_library(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,16 @@ def test_programs_written_by_hand(name: str, world: int) -> None:
     assert rank_differences(sequential, program, inputs) == []
 
 
+@pytest.mark.parametrize(("low", "high"), [(-4, 4), (-3, 3), (2, -4), (5, -6), (-1, 2), (-2, 0), (1, -3)])
+def test_padding_that_cuts_more_than_there_is_leaves_filling(low: int, high: int) -> None:
+    def program(build: Builder) -> None:
+        filling = build.tensor("c", ())
+        build.output("y", build.add(ops.Pad((low,), (high,), (0,)), build.tensor("x", (3,)), filling))
+
+    graph = built(program)
+    assert sequential_differences(graph, random_inputs(graph)) == []
+
+
 @pytest.mark.parametrize("block", range(5))
 def test_random_programs(block: int) -> None:
     for seed in range(30 * block, 30 * (block + 1)):

@@ -25,12 +25,12 @@ def test_a_check_that_is_taken_out_is_the_only_change() -> None:
 @pytest.mark.parametrize(
     ("start", "test"),
     [
-        ("if position <= self._last", "test_attacks.py"),
-        ("if other.operands != tuple(", "test_ends.py"),
-        ("check_definition(term, definitions)", "test_attacks.py"),
+        ("if position <= self._last", "attacks"),
+        ("if other.operands != tuple(", "ends"),
+        ("check_definition(term, definitions)", "attacks"),
     ],
 )
 def test_no_check_is_idle(start: str, test: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
     (check,) = (check for check in CHECKS if check.text.startswith(start))
-    assert killed(check, [test]).startswith(test)
+    assert killed(check, [test]).startswith(f"test_{test}.py")

@@ -136,6 +136,11 @@ def test_numbers_are_those_of_what_there_is() -> None:
                 audit(replace(certificate, equations=(*rest[0], replace(equation, position=10**6), *rest[1])), *pair)
         with pytest.raises(Refused, match="value 1000000, which the certificate does not have"):
             audit(replace(certificate, equations=(*rest[0], wrong, *rest[1])), *pair)
+    for number, (program, name, true) in enumerate(certificate.given):
+        for unknown in (10**6, true - len(certificate.values)):
+            given = (*certificate.given[:number], (program, name, unknown), *certificate.given[number + 1 :])
+            with pytest.raises(Refused, match=f"value {unknown}, which the certificate does not have"):
+                audit(replace(certificate, given=given), *pair)
     value = certificate.values[0]
     assert isinstance(value, View)
     broken = replace(value, addends=(replace(value.addends[0], term=10**6),))
@@ -195,6 +200,59 @@ def test_addends_are_over_the_mesh_and_are_summed() -> None:
     everywhere = place((2, 4), program.mesh, ["Replicate()"])
     with pytest.raises(Refused):
         audit(replace(certificate, relations={**certificate.relations, "x": everywhere}), *pair)
+
+
+def summed(op: Operator) -> Pair:
+    """A sum of which every rank has one addend, and what an operator makes of that."""
+    sequential, of_rank = Builder("sequential"), Builder("rank")
+    sequential.output("y", sequential.add(ops.Reshape((3,)), sequential.tensor("x", (3,))))
+    of_rank.output("y", of_rank.add(op, of_rank.tensor("x", (3,))))
+    mesh, graph = Mesh.of({"tp": 2}), of_rank.build()
+    inputs, outputs = {"x": place((3,), mesh, ["Partial(sum)"])}, {"y": place((3,), mesh, ["Replicate()"])}
+    return sequential.build(), RankProgram((graph, graph), mesh, inputs, outputs)
+
+
+def test_every_rank_has_its_own_addend() -> None:
+    """If one rank had the whole sum and the other nothing, it would be enough to send it around."""
+    right, wrong = summed(ops.AllReduce("sum", ((0, 1),))), summed(ops.CollectiveBroadcast(0, ((0, 1),)))
+    certificate = certified(right)
+    audit(certificate, *right)
+    total = next(value for program, _, value in certificate.given if program == SEQUENTIAL)
+    forged = replace(
+        certificate,
+        ranks=tuple(map(digest, wrong[1].graphs)),
+        values=(*certificate.values, View(((3,),), ())),
+        given=((SEQUENTIAL, "x", total), (0, "x", total), (1, "x", len(certificate.values))),
+    )
+    with pytest.raises(Refused, match=r"input 'x' of the program of rank 0 does not follow"):
+        audit(forged, *wrong)
+
+
+def test_a_sum_of_addends_is_all_of_them() -> None:
+    """If the sequential program had one addend only, a rank that sends its own around would do."""
+    right, wrong = summed(ops.AllReduce("sum", ((0, 1),))), summed(ops.CollectiveBroadcast(0, ((0, 1),)))
+    certificate = certified(right)
+    given = {program: value for program, _, value in certificate.given}
+    forged = replace(
+        certificate,
+        ranks=tuple(map(digest, wrong[1].graphs)),
+        given=((SEQUENTIAL, "x", given[0]), (0, "x", given[0]), (1, "x", given[1])),
+        equations=(Step(SEQUENTIAL, 1, given[0]), Meeting(((0, 1, given[0]), (1, 1, given[0])))),
+    )
+    with pytest.raises(Refused, match=r"input 'x' of the sequential program does not follow"):
+        audit(forged, *wrong)
+
+
+def test_addends_that_ranks_return_sum_up_to_the_output() -> None:
+    """Two ranks that have all of an output each do not have addends of it."""
+    sequential, program = unplaced(summed(ops.Reshape((3,))))
+    mesh = program.mesh
+    everywhere, addend = (place((3,), mesh, [text]) for text in ("Replicate()", "Partial(sum)"))
+    pair = sequential, replace(program, inputs={"x": everywhere}, outputs={"y": everywhere})
+    certificate = certified(pair)
+    outputs = {"y": replace(certificate.outputs["y"], placement=addend)}
+    with pytest.raises(Refused, match=r"output 'y' of rank 0 does not follow"):
+        audit(replace(certificate, outputs=outputs), *unplaced(pair))
 
 
 def test_addends_of_one_sum_are_of_one_part() -> None:

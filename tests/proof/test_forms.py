@@ -75,6 +75,10 @@ BAD: dict[str, tuple[Definition, str]] = {
     "of no type": (Definition("opaque", (OPAQUE[0], ("f32",), *OPAQUE[2:]), (0,), (AT,), 1), "no element type"),
     "a digit nowhere": (Definition("opaque", (*OPAQUE[:4], ()), (0,), (AT,), 1), "place every digit"),
     "an axis of nothing": (Definition("opaque", (*OPAQUE[:2], (((0,),),), *OPAQUE[3:]), (0,), (AT,), 1), "no elements"),
+    "an operator along an axis too far": (
+        Definition("opaque", (*OPAQUE[:2], ((2,),), 1, ()), (0,), (AT,), 1),
+        "axis that its result",
+    ),
     "a window too far": (Definition("opaque", (*OPAQUE[:4], ((7, 0, 3),)), (0,), (AT,), 1), "window of a variable"),
     "a variable too far": (Definition("opaque", OPAQUE, (0,), (((0, ((1, 1),)),),), 1), "variable 1"),
 }

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from rewright.cli.hints import did_you_mean
 from rewright.cli.progress import Progress
+from rewright.cli.rule_uses import laws_of
 from rewright.cli.userfile import load_module
 from rewright.ir.errors import RewrightError
 from rewright.rules.evidence import Record, collect, load, rule_digest, save
@@ -41,12 +42,12 @@ def build_rules_app() -> typer.Typer:
 
 
 def listed(context: typer.Context, as_json: Json = False) -> int:
-    """List the rules of the library with statement and evidence, or prove them."""
+    """List the rules of the library with statement, evidence and use, or prove them."""
     return show_list(as_json) if context.invoked_subcommand is None else 0
 
 
 def show_list(as_json: Json = False) -> int:
-    """List the rules of the library: name, statement, evidence, grade."""
+    """List the rules of the library: name, statement, evidence, grade, and the laws of refine that are instances."""
     records = load(EVIDENCE)
     if as_json:
         sys.stdout.write(json.dumps([_entry(family, rule, records) for family, rule in _families()], indent=1) + "\n")
@@ -58,10 +59,15 @@ def show_list(as_json: Json = False) -> int:
             record = records.get(rule.name)
             known = record is not None and record.digest == rule_digest(rule)
             evidence = f"{record.tier}, {record.grade}" if record is not None and known else "no record"
+            evidence += f"; {_used(laws_of(rule))}"
             console.print(
                 Text(f"  {rule.name}: ").append(rule.statement).append(f"  [{evidence}]", "dim"), soft_wrap=True
             )
     return 0
+
+
+def _used(laws: tuple[str, ...] | None) -> str:
+    return "not used" if laws is None else f"refine: {', '.join(laws) or 'equal as they are'}"
 
 
 def _families() -> Iterable[tuple[str, Rule]]:
@@ -78,6 +84,7 @@ def _entry(family: str, rule: Rule, records: dict[str, Record]) -> dict[str, Any
         "provenance": rule.provenance,
         "evidence": record.tier if record is not None and known else None,
         "grade": record.grade if record is not None and known else None,
+        "used": laws_of(rule),
         "digest": rule_digest(rule),
     }
 

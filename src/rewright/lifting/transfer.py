@@ -234,7 +234,12 @@ def _pad(
         size = value.shape[axis]
         if not isinstance(low, int) or not isinstance(high, int):
             raise NotAView("symbolic padding")
-        value = slice_axis(value, axis, max(0, -low), size - max(0, -high))
+        start, stop = max(0, -low), size - max(0, -high)
+        if isinstance(stop, int) and isinstance(size, int) and stop < start:
+            # One end is cut beyond the other: nothing of the operand is left, and filling everywhere.
+            start = stop = min(start, size)
+            low, high = size + low + high, 0
+        value = slice_axis(value, axis, start, stop)
         around = [
             broadcast(filling, (*value.shape[:axis], max(0, n), *value.shape[axis + 1 :]), ()) for n in (low, high)
         ]

@@ -196,8 +196,6 @@ class _Checker:
 
     def _agreed(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
         graphs = self._ledger.program.graphs
-        if not all(node.operands for _, node in nodes):
-            raise Refused(f"{where} is a meeting of nodes that send nothing")
         try:
             wanted = members(nodes[0][1], nodes[0][0], len(graphs))
             check_agreement(nodes, [graphs[rank].nodes[node.operands[0]].type for rank, node in nodes])
@@ -290,7 +288,9 @@ class _Repeated:
             image = images.get(term, term)
             if image == term:
                 continue
-            alike = not theory.is_integer(term) or theory.is_integer(image)
+            # A lemma is about all tensors of the rank of the term.
+            alike = definitions[term].rank == definitions[image].rank
+            alike = alike and (not theory.is_integer(term) or theory.is_integer(image))
             if not alike or theory.facts.get(term) != theory.facts.get(image):
                 raise Refused(f"{self._where}: less is known of term {image} than of term {term}")
             if theory.holes[image] and not theory.holes[term]:

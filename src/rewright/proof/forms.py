@@ -195,6 +195,8 @@ def _opaque(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) 
     digits = [n for axes in layout for axis in axes if isinstance(axis, tuple) for n in axis]
     _demand(len(digits) == len(windows) and 0 <= own <= one.rank, "it does not place every digit")
     _demand(all(at_least(n, 1) for n in digits), "an axis of no elements")
+    shared = {axis for axes in layout for axis in axes if isinstance(axis, int)}
+    _demand(shared <= set(range(len(shared) + own)), "an axis that its result does not have")
     inner = {cast("tuple[int, Dim, Dim]", window)[0] for window in windows if window is not None}
     frame = one.rank - own + len(inner)
     _demand(all(0 <= variable < frame for variable in inner), "a window of a variable that it does not have")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import cast
@@ -21,7 +21,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.forms import Malformed, shape_of
 from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
-from rewright.proof.meaning import Meaning, Place, Reading
+from rewright.proof.meaning import Meaning, Place, Reading, splits
 from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Polynomial, TooHard, polynomial, symbol
@@ -67,10 +67,12 @@ def prove(statement: Statement, seconds: float) -> str | None:
     """
     deadline = time.monotonic() + seconds
     why: str | None = None
-    for written_out in _written_out(statement.subject):
+    # Sums over axes that are made of digits are sums over the digits first, then as they are.
+    known = splits(statement.operands)
+    for written_out, digits in itertools.product(_written_out(statement.subject), (known, {}) if known else ({},)):
         context = new_context(deadline - time.monotonic())
         context.written_out = written_out
-        found = _prove(statement, context)
+        found = _prove(statement, context, digits)
         if found is None:
             return None
         why = why or found
@@ -83,9 +85,9 @@ def _written_out(subject: Subject) -> tuple[int, ...]:
     return max(4, held), 1, 64
 
 
-def _prove(statement: Statement, context: Context) -> str | None:
+def _prove(statement: Statement, context: Context, digits: Mapping[Dim, tuple[Dim, ...]]) -> str | None:
     try:
-        return _Proof(statement, statement.subject.graph(), context).run()
+        return _Proof(statement, statement.subject.graph(), context, digits).run()
     except (NoMeaning, Malformed, RewrightError) as error:
         return str(error)
     except TooHard as error:
@@ -115,7 +117,9 @@ def size_of(dim: Dim) -> Polynomial:
 
 
 class _Proof:
-    def __init__(self, statement: Statement, graph: Graph, context: Context) -> None:
+    def __init__(
+        self, statement: Statement, graph: Graph, context: Context, digits: Mapping[Dim, tuple[Dim, ...]]
+    ) -> None:
         self._statement = statement
         self._graph = graph
         self._context = context
@@ -125,7 +129,7 @@ class _Proof:
             position: partial(self._operand, operand)
             for position, operand in zip(graph.inputs.values(), statement.operands, strict=True)
         }
-        self._denoter = Reading(context, graph, size_of, readers)
+        self._denoter = Reading(context, graph, size_of, readers, digits)
         self._meaning = Meaning(self._denoter, dict(statement.definitions), statement.integers)
         for term, fact in statement.facts:
             context.universal[f"t{term}"] = [self._fact(fact)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Union, cast
 
@@ -19,7 +20,6 @@ from rewright.terms.normal.atoms import (
     Atom,
     Element,
     Floor,
-    Fold,
     Function,
     Number,
     Polynomial,
@@ -27,6 +27,7 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
+from rewright.terms.normal.atoms import Fold as FoldAtom
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
@@ -46,6 +47,7 @@ from rewright.terms.normal.guards import (
 )
 from rewright.terms.normal.maxima import max_over
 from rewright.terms.normal.sums import sum_over
+from rewright.terms.scalar import Fold
 
 Place = tuple[Polynomial, ...]
 Parts = Mapping[int, Region]
@@ -73,13 +75,42 @@ class Reading(Denoter):
         graph: Graph,
         sizes: Callable[[Dim], Polynomial],
         readers: Mapping[int, Callable[[Place], Value]],
+        digits: Mapping[Dim, tuple[Dim, ...]] | None = None,
     ) -> None:
         super().__init__(context, graph, sizes)
         self._readers = readers
+        self._lengths = digits or {}
 
     def _denote(self, position: int, index: Place) -> Value:
         reader = self._readers.get(position)
         return super()._denote(position, index) if reader is None else reader(index)
+
+    def fold(self, fold: Fold, is_float: bool, is_boolean: bool, body: Callable[[Polynomial], Value]) -> Value:
+        """As that of a denoter; a sum over an axis that the operands have digits of is one over each of these."""
+        lengths = self._lengths.get(fold.size, (fold.size,)) if fold.kind == "sum" else (fold.size,)
+
+        def nested(number: int, index: Polynomial) -> Value:
+            if number == len(lengths):
+                return body(index)
+            digit = replace(fold, size=lengths[number])
+            size = self.sizes(lengths[number])
+            one = super(Reading, self).fold
+            return one(digit, is_float, is_boolean, lambda place: nested(number + 1, index * size + place))
+
+        return nested(0, ZERO)
+
+
+def splits(tensors: Iterable[Tensor]) -> dict[Dim, tuple[Dim, ...]]:
+    """The sizes of axes of tensors with the digits that they are made of, which are never fewer than none."""
+    found: dict[Dim, tuple[Dim, ...]] = {}
+    for tensor in tensors:
+        if isinstance(tensor, View):
+            several = [tuple(n for n in digits if n != 1) for digits in tensor.dims]
+        else:
+            several = [(tensor.rows, sum(tensor.lengths, start=cast("Dim", 0)))] if tensor.rows != 1 else []
+        inner = {} if isinstance(tensor, View) else splits(tensor.parts)
+        found = {**inner, **{product(digits): digits for digits in several if len(digits) > 1}, **found}
+    return found
 
 
 BITWISE = "bitwise_"
@@ -483,7 +514,7 @@ def _is_of_integers(value: Polynomial) -> bool:
 
 def _is_integer_atom(atom: Atom) -> bool:
     absent = isinstance(atom, Function) and atom.name == f"={MISSING}"
-    return atom.integer or absent or (isinstance(atom, Fold) and atom.kind == "last" and _is_of_integers(atom.body))
+    return atom.integer or absent or (isinstance(atom, FoldAtom) and atom.kind == "last" and _is_of_integers(atom.body))
 
 
 def _known(place: Place, position: Polynomial, value: Polynomial) -> Place:

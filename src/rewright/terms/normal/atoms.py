@@ -18,17 +18,15 @@ NO_NAMES: frozenset[str] = frozenset()
 
 def digest(*parts: bytes | str) -> bytes:
     """A collision-resistant name of a structure."""
-    found = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        found.update(len(data).to_bytes(4, "little"))
-        found.update(data)
-    return found.digest()
+    data = [part.encode() if isinstance(part, str) else part for part in parts]
+    lengths = b"".join([len(part).to_bytes(4, "little") for part in data])
+    return hashlib.blake2b(b"".join((len(data).to_bytes(4, "little"), lengths, *data)), digest_size=16).digest()
 
 
 def whole(value: Number) -> Number:
     """A fraction that is an integer as an integer."""
-    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+    # Whether something is a fraction is a slow question, as that is an abstract class.
+    return value if type(value) is int or value.denominator != 1 else value.numerator
 
 
 class TooHard(Exception):
@@ -119,24 +117,32 @@ class Polynomial:
         return hash(self.key)
 
     def __add__(self, other: Polynomial | Number) -> Polynomial:
-        right = polynomial(other)
+        right = other if isinstance(other, Polynomial) else polynomial(other)
         if not right.terms:
             return self
         if not self.terms:
             return right
         total = dict(self.terms)
         for monomial, coefficient in right.terms.items():
-            _accumulate(total, monomial, coefficient)
+            accumulate(total, monomial, coefficient)
         return Polynomial(total)
 
     def __neg__(self) -> Polynomial:
         return Polynomial({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: Polynomial | Number) -> Polynomial:
-        return self + -polynomial(other)
+        right = other if isinstance(other, Polynomial) else polynomial(other)
+        if not right.terms:
+            return self
+        total = dict(self.terms)
+        for monomial, coefficient in right.terms.items():
+            accumulate(total, monomial, -coefficient)
+        return Polynomial(total)
 
     def __mul__(self, other: Polynomial | Number) -> Polynomial:
         if not isinstance(other, Polynomial):
+            if other == 1:
+                return self
             return Polynomial({m: whole(c * other) for m, c in self.terms.items()}) if other else ZERO
         if len(self.terms) * len(other.terms) > _LARGEST_PRODUCT:
             raise TooHard(f"a product of {len(self.terms)} and {len(other.terms)} terms")
@@ -146,7 +152,7 @@ class Polynomial:
             for n, d in other.terms.items():
                 product, expanded = _multiply(m, n)
                 if expanded is None:
-                    _accumulate(total, product, c * d)
+                    accumulate(total, product, c * d)
                 else:
                     rest = rest + expanded * whole(c * d)
         return Polynomial(total) + rest
@@ -218,7 +224,8 @@ def _plain(exponent: Number) -> bool:
     return isinstance(exponent, int) and exponent > 0
 
 
-def _accumulate(total: dict[Monomial, Number], monomial: Monomial, coefficient: Number) -> None:
+def accumulate(total: dict[Monomial, Number], monomial: Monomial, coefficient: Number) -> None:
+    """Add a term to those of a polynomial."""
     value = whole(total.get(monomial, 0) + coefficient)
     if value:
         total[monomial] = value

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
-from rewright.terms.normal.atoms import Atom, Element, Guard, Number, Polynomial, Symbol, polynomial, symbol
+from rewright.terms.normal.atoms import Atom, Element, Guard, Polynomial, Symbol, polynomial, symbol
 from rewright.terms.normal.bridge import Bridge, Signed
 from rewright.terms.normal.guards import at_least, below, is_zero
+from rewright.terms.normal.intervals import EVERYTHING, Intervals, complement, extremes, intersection, linear, solutions
 
 
 class OutOfTime(Exception):
@@ -27,6 +27,10 @@ class _Frame:
     known: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
     decisions: dict[bytes, bool | None] = field(default_factory=dict[bytes, "bool | None"])
     ranges: dict[str, tuple[Polynomial, Polynomial]] = field(default_factory=dict[str, "tuple[Polynomial, Polynomial]"])
+    alone: dict[Atom, Intervals] = field(default_factory=dict[Atom, Intervals])
+    """What the facts about one variable or element alone leave of its values."""
+    others: list[Guard] = field(default_factory=list[Guard])
+    """The guards of all other facts."""
     memo: dict[Any, Any] = field(default_factory=dict[Any, Any])
     sent: int = 0
 
@@ -122,6 +126,12 @@ class Context:
         frame.facts.append((guard, polarity))
         frame.known[guard.key] = polarity
         frame.decisions.clear()
+        found = solutions(guard, polarity)
+        if found is None:
+            frame.others.append(guard)
+        else:
+            atom, values = found
+            frame.alone[atom] = intersection(frame.alone.get(atom, EVERYTHING), values)
         self._instantiate(guard.value)
 
     def range(self, name: str, low: Polynomial, high: Polynomial) -> None:
@@ -169,31 +179,51 @@ class Context:
         self.tick()
         self._instantiate(guard.value)
         found = self._by_bounds(guard)
-        if found is None and guard.kind != "true" and not self._is_open(guard):
-            found = self._by_solver(guard)
+        if found is None and guard.kind != "true":
+            is_open, found = self._by_values(guard)
+            if found is None and not is_open:
+                found = self._by_solver(guard)
         self._frames[-1].decisions[guard.key] = found
         return found
 
-    def _is_open(self, guard: Guard) -> bool:
-        """Whether both are possible because all that is known are bounds of single variables and elements."""
-        own = _bounded(guard)
-        if own is None:
-            return False
-        low, high = own[1], own[2]
+    def _by_values(self, guard: Guard) -> tuple[bool, bool | None]:
+        """Whether all that is known of the variables and elements of a guard is what is known of each alone, and the
+        answer that this gives.
+        """
+        own = solutions(guard, True)
+        if own is not None:
+            values = self._values(own[0])
+            if not intersection(values, complement(own[1])):
+                return True, True
+            return self._is_known_alone([own[0]]), None if intersection(values, own[1]) else False
+        factors = linear(guard)
+        if factors is None:
+            return False, None
+        ends = extremes([(self._values(atom), factor) for atom, factor in factors.items()])
+        if ends is None:
+            return False, None
+        constant = guard.value.terms.get((), 0)
+        if ends[0] >= -constant or ends[1] < -constant:
+            return True, ends[0] >= -constant
+        # Each end is reached, as one variable says nothing of another.
+        return self._is_known_alone(list(factors)), None
+
+    def _values(self, atom: Atom) -> Intervals:
+        """What the facts about one variable or element alone leave of its values."""
+        values = EVERYTHING
         for frame in self._frames:
-            for fact, polarity in frame.facts:
-                known = _bounded(fact)
-                if known is None or fact.kind not in ("integer>=0", "true"):
-                    return False
-                if fact.kind == "true" or known[0] != own[0]:
-                    continue
-                (above, below) = known[1:] if polarity else _complement(*known[1:])
-                # A bound that meets the guard's own range decides it, or leaves it to the solver.
-                if above is not None and ((low is not None and above >= low) or (high is not None and above > high)):
-                    return False
-                if below is not None and ((high is not None and below <= high) or (low is not None and below < low)):
-                    return False
-        return guard.kind == "integer>=0"
+            if atom in frame.alone:
+                values = intersection(values, frame.alone[atom])
+        return values
+
+    def _is_known_alone(self, atoms: Sequence[Atom]) -> bool:
+        """Whether no fact is about several variables and elements of which one is one of these."""
+        alone = [*atoms, *(other for frame in self._frames for other in frame.alone)]
+        others = [other for frame in self._frames for other in frame.others]
+        return not any(
+            any(_is_twin(other, atom) for other in alone) or any(_may_restrict(other, atom) for other in others)
+            for atom in atoms
+        )
 
     def decide_cheaply(self, guard: Guard | bool) -> bool | None:
         """As ``decide``, from literal facts and own bounds only."""
@@ -316,26 +346,27 @@ class Context:
                             self.add(guard, polarity)
 
 
-def _bounded(guard: Guard) -> tuple[Atom, Number | None, Number | None] | None:
-    """For a guard about one variable or element alone: it, and the least and the greatest value that it allows."""
-    terms = guard.value.terms
+def _is_twin(other: Atom, atom: Atom) -> bool:
+    """Whether two atoms are elements of one tensor, so that they are equal where their indices are."""
+    if not (isinstance(other, Element) and isinstance(atom, Element)):
+        return False
+    return other != atom and other.tensor == atom.tensor
+
+
+def _may_restrict(guard: Guard, atom: Atom) -> bool:
+    """Whether a fact about several variables and elements may say something about one of them."""
     if guard.kind == "true":
-        atom = guard.value.atom()
-        return (atom, None, None) if isinstance(atom, Element) else None
-    found: Atom | None = None
-    factor: Number = 0
-    for monomial, coefficient in terms.items():
-        if not monomial:
-            continue
-        if found is not None or len(monomial) != 1 or monomial[0][1] != 1:
-            return None
-        found, factor = monomial[0][0], coefficient
-    if not isinstance(found, Symbol | Element):
-        return None
-    limit = Fraction(-terms.get((), 0)) / Fraction(factor)
-    return (found, limit, None) if factor > 0 else (found, None, limit)
+        return False
+    if isinstance(atom, Symbol):
+        return atom.name in guard.free
+    return not all(isinstance(a, Symbol) or _is_of_another(a, atom) for a in guard.value.atoms())
 
 
-def _complement(low: Number | None, high: Number | None) -> tuple[Number | None, Number | None]:
-    """The bounds where ``low <= x`` or ``x <= high``, of which one is given, does not hold for an integer."""
-    return (high + 1 if high is not None else None), (low - 1 if low is not None else None)
+def _is_of_another(atom: Atom, element: Atom) -> bool:
+    """Whether an atom is an element of another tensor, at an index that looks nothing up."""
+    return (
+        isinstance(atom, Element)
+        and isinstance(element, Element)
+        and atom.tensor != element.tensor
+        and all(isinstance(a, Symbol) for index in atom.index for a in index.atoms())
+    )

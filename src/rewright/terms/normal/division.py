@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from rewright.terms.normal.atoms import (
     ONE,
     ZERO,
@@ -21,8 +19,8 @@ from rewright.terms.normal.guards import at_least_zero, below
 def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial) -> Polynomial:
     """``floor(numerator / divisor)`` for a divisor that is at least one.
 
-    Polynomial division gives a quotient and a rest; where the rest, the numerator, or the rest plus the divisor is
-    known to lie between zero and the divisor, the quotient is resolved, else a floor of the rest stays.
+    Polynomial division gives a quotient and a rest; where the rest, the numerator, or the rest plus or minus the
+    divisor is known to lie between zero and the divisor, the quotient is resolved, else a floor of the rest stays.
     """
     if divisor == ONE:
         return numerator
@@ -32,7 +30,8 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
     quotient, rest = divide(numerator, divisor)
     if not rest.terms:
         return quotient
-    for candidate, result in ((rest, quotient), (numerator, ZERO), (rest + divisor, quotient - 1)):
+    nearby = (rest + divisor, quotient - 1), (rest - divisor, quotient + 1)
+    for candidate, result in ((rest, quotient), (numerator, ZERO), *nearby):
         if context.holds(at_least_zero(candidate)) and context.holds(below(candidate, divisor)):
             return result
     return quotient + polynomial(Floor(rest, divisor))
@@ -45,6 +44,11 @@ def floor_remainder(context: Context, numerator: Polynomial, divisor: Polynomial
 
 def divide(numerator: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
     """``numerator = quotient * divisor + rest`` by the leading monomial, with integer coefficients."""
+    number = divisor.constant()
+    if isinstance(number, int):
+        parts = {m: c // number if isinstance(c, int) else 0 for m, c in numerator.terms.items()}
+        quotient = Polynomial({m: c for m, c in parts.items() if c})
+        return quotient, numerator - quotient * number
     leading = max(divisor.terms, key=_degree)
     scale = divisor.terms[leading]
     quotient, rest = ZERO, numerator
@@ -82,6 +86,6 @@ def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
     return sorted_monomial(left.items())
 
 
-def _degree(monomial: Monomial) -> tuple[Fraction, list[tuple[bytes, str]]]:
-    total = sum((Fraction(e) for _, e in monomial), Fraction(0))
+def _degree(monomial: Monomial) -> tuple[Number, list[tuple[bytes, str]]]:
+    total: Number = sum(e for _, e in monomial)
     return total, [(a.key, str(e)) for a, e in monomial]

@@ -12,6 +12,8 @@ from rewright.terms.normal.atoms import (
     Function,
     Guard,
     Indicator,
+    Monomial,
+    Number,
     Polynomial,
     Symbol,
     polynomial,
@@ -25,10 +27,14 @@ from rewright.terms.normal.powers import exponential, logarithm, power
 
 def substitute(context: Context, value: Polynomial, values: Values) -> Polynomial:
     """The polynomial with symbols replaced; raises ZeroDivisionError where a divisor becomes zero."""
-    if not (value.free & values.keys()):
+    if value.free.isdisjoint(values):
         return value
+    kept: dict[Monomial, Number] = {}
     total = polynomial(0)
     for monomial, coefficient in value.terms.items():
+        if all(atom.free.isdisjoint(values) for atom, _ in monomial):
+            kept[monomial] = coefficient
+            continue
         product = polynomial(coefficient)
         for atom, exponent in monomial:
             if isinstance(atom, Base):
@@ -37,12 +43,12 @@ def substitute(context: Context, value: Polynomial, values: Values) -> Polynomia
                 factor = power(substitute_atom(context, atom, values), exponent)
             product = product * factor
         total = total + product
-    return total
+    return total + Polynomial(kept)
 
 
 def substitute_atom(context: Context, atom: Atom, values: Values) -> Polynomial:
     """The value of an atom with symbols replaced."""
-    if not (atom.free & values.keys()):
+    if atom.free.isdisjoint(values):
         return polynomial(atom)
     if isinstance(atom, Symbol):
         return values[atom.name]
@@ -51,14 +57,14 @@ def substitute_atom(context: Context, atom: Atom, values: Values) -> Polynomial:
 
 def substitute_guard(context: Context, guard: Guard, values: Values) -> Guard | bool:
     """The guard with symbols replaced."""
-    if not (guard.free & values.keys()):
+    if guard.free.isdisjoint(values):
         return guard
     return with_value(guard, substitute(context, guard.value, values))
 
 
 def substitute_value(context: Context, value: Value, values: Values) -> Value:
     """A guarded value with symbols replaced."""
-    if not (value.free & values.keys()):
+    if value.free.isdisjoint(values):
         return value
     if isinstance(value, Choice):
         guard = substitute_guard(context, value.guard, values)
