@@ -9,6 +9,7 @@ from rewright import ops
 from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.bounds import clamped, counts_from_end, dropped, inside
 from rewright.frontends.hlo.context import IN_RANGE, Context
+from rewright.frontends.hlo.layouts import major_first
 from rewright.frontends.hlo.module import Computation, Instruction
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
@@ -158,12 +159,24 @@ def _convert(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return rb.convert(c.b, operands[0], c.type(i).dtype)
 
 
-@_register("reshape", "bitcast")
+@_register("reshape")
 def _reshape(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    kind = c.type(i)
+    return rb.reshape(c.b, _without_places(c, operands[0], kind.shape), kind.shape)
+
+
+@_register("bitcast")
+def _bitcast(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    """The elements as they lie in memory, read by another layout: transposed, reshaped, and transposed again."""
     kind, source = c.type(i), c.b.type(operands[0])
     if kind.dtype is not source.dtype:
         raise UnsupportedOperator("reading the bits of a tensor as another dtype has no meaning over the reals")
-    return rb.reshape(c.b, _without_places(c, operands[0], kind.shape), kind.shape)
+    before: Any = i.attributes["source"]
+    last = major_first(i.shape.sizes, i.shape.layout)
+    lying = rb.transpose(c.b, operands[0], major_first(before.sizes, before.layout))
+    shape = tuple(kind.shape[axis] for axis in last)
+    found = rb.reshape(c.b, _without_places(c, lying, shape), shape)
+    return rb.transpose(c.b, found, [last.index(axis) for axis in range(len(last))])
 
 
 def _without_places(c: Context, x: int, shape: Shape) -> int:
@@ -286,7 +299,7 @@ def _folds(computation: Computation) -> ReductionKind | None:
     parameters = [parameter.name for parameter in computation.parameters()]
     known = {instruction.name: instruction for instruction in computation.instructions}
     root = known[computation.root]
-    while root.opcode in ("copy", "bitcast") and root.operands:
+    while (root.opcode == "copy" or root.is_plain_bitcast) and root.operands:
         root = known[root.operands[0]]
     if len(parameters) != 2 or sorted(root.operands) != sorted(parameters):
         return None
