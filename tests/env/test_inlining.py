@@ -65,8 +65,14 @@ def test_a_loop_that_is_copied_is_the_loop(xla: Session) -> None:
 
 def test_another_body_is_another_loop(xla: Session) -> None:
     # Negation and "popcnt" have one shape; only the bodies tell the loops apart.
-    end = RUN + "e = (s32[], u32[4]) while(start), condition=cond, body=body ROOT r = u32[4] get-tuple-element(e), index=1 }"
-    before, after = LOOP % "not" + end, LOOP.replace("body {", "body.2 {") % "popcnt" + end.replace("y=body", "y=body.2")
+    end = (
+        RUN
+        + "e = (s32[], u32[4]) while(start), condition=cond, body=body ROOT r = u32[4] get-tuple-element(e), index=1 }"
+    )
+    before, after = (
+        LOOP % "not" + end,
+        LOOP.replace("body {", "body.2 {") % "popcnt" + end.replace("y=body", "y=body.2"),
+    )
     assert not any(proofs(xla, before, after))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rewright.env.hlo.program import Computation, Cycle, Instruction, Program, called_first, ordered, prune
+from rewright.env.inlining import Inlined, Values
 from rewright.ir.errors import RewrightError
 
 ROOT = ""
@@ -110,6 +111,35 @@ class AlternativeGraph:
             return Counter()
         gone = _live(before) - after.instructions.keys()
         return Counter(before.instructions[name].opcode for name in gone)
+
+    def sides(self, number: int) -> tuple[Inlined, int, int]:
+        """The value and the replacement of an alternative as terms; raises RewrightError where they are no terms."""
+        alternative = self.alternatives[number]
+        name = alternative.computation
+        roots = (alternative.value, alternative.replacement)
+        known = self._terms.get(name)
+        if known is None:
+            mine = [a for a in self.alternatives if a.computation == name]
+            every = dict.fromkeys(n for a in mine for n in (a.value, a.replacement))
+            known = self._terms[name] = self._written_out(name, list(every))
+        # Where all of them together are no terms, one of them may be.
+        inlined, values = known if isinstance(known, tuple) else self._one_written_out(name, roots)
+        return inlined, values[roots[0]], values[roots[1]]
+
+    @cached_property
+    def _terms(self) -> dict[str, tuple[Inlined, Values] | RewrightError]:
+        return {}
+
+    def _written_out(self, name: str, roots: Sequence[str]) -> tuple[Inlined, Values] | RewrightError:
+        try:
+            return self._one_written_out(name, roots)
+        except RewrightError as error:
+            return error
+
+    def _one_written_out(self, name: str, roots: Sequence[str]) -> tuple[Inlined, Values]:
+        inlined = Inlined({**self.program.computations, **self.computations})
+        instructions = {**self.program.computations[name].instructions, **self.pool.get(name, {})}
+        return inlined, inlined.values((name,), instructions, roots)
 
     # --- choosing
 

@@ -16,7 +16,6 @@ from rewright.env.alternatives import AlternativeGraph
 from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction, Program, ordered, pruned, write
 from rewright.env.hlo.shapes import array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field, text, write_fields
-from rewright.env.inlining import Inlined
 from rewright.env.module import HloModule
 from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
@@ -66,6 +65,14 @@ def prove_alternative(graph: AlternativeGraph, number: int, seconds: float = 1.0
     return Proof(True, grade, "", tuple(proved))
 
 
+def is_same(graph: AlternativeGraph, number: int) -> bool:
+    """Whether a value and its replacement are one term."""
+    try:
+        return not Neighbourhood(graph, number).pairs
+    except RewrightError:
+        return False
+
+
 def _prove_pair(claim: Neighbourhood, left: int, right: int, seconds: float, budget: float) -> Proof:
     deadline = time.monotonic() + seconds
     why = "its neighbourhood is too large"
@@ -89,15 +96,9 @@ class Neighbourhood:
     """A value and its replacement as terms; raises RewrightError where they are too large or read in a circle."""
 
     def __init__(self, graph: AlternativeGraph, number: int) -> None:
-        alternative = graph.alternatives[number]
         self.program = graph.program
         self.computations = {**graph.program.computations, **graph.computations}
-        own = graph.program.computations[alternative.computation]
-        instructions = {**own.instructions, **graph.pool.get(alternative.computation, {})}
-        self.inlined = Inlined(self.computations)
-        roots = (alternative.value, alternative.replacement)
-        found = self.inlined.values((alternative.computation,), instructions, roots)
-        self.left, self.right = (found[name] for name in roots)
+        self.inlined, self.left, self.right = graph.sides(number)
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from rewright.env.hlo.program import (
 )
 from rewright.env.hlo.shapes import Shape, array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field, integer, packed, read_fields, write_fields
-from rewright.env.words import words
+from rewright.env.words import ordered_words, words
 from rewright.frontends.hlo.layouts import major_first
 from rewright.ir.errors import RewrightError
 
@@ -34,7 +34,7 @@ _MOST_TERMS = 200_000
 _THROUGH = words("copy opt-barrier optimization-barrier add-dependency")
 _CONFIGURED = words("custom-call while conditional")
 """Operators whose backend configuration may say what they compute, and not only how."""
-_APART = tuple("all- collective- reduce-scatter ragged- async- copy- send recv infeed outfeed rng".split())
+_APART = ordered_words("all- collective- reduce-scatter ragged- async- copy- send recv infeed outfeed rng")
 """Starts of the names of operators of which two are two values, whatever they read."""
 
 
@@ -65,7 +65,11 @@ class Inlined:
         self._steps = 0
 
     def values(
-        self, place: _Place, instructions: Mapping[str, Instruction], roots: Sequence[str], arguments: Sequence[int] = ()
+        self,
+        place: _Place,
+        instructions: Mapping[str, Instruction],
+        roots: Sequence[str],
+        arguments: Sequence[int] = (),
     ) -> Values:
         """The numbers of the roots, and of all that they need; parameters are terms where no arguments are given.
 
@@ -224,9 +228,7 @@ def _plain(shape: bytes) -> bytes:
     for number, wire, value in read_fields(shape):
         if number == 4 and isinstance(value, bytes):
             out.append((4, BYTES, _plain(value)))
-        elif number == 3:
-            continue
-        elif number == 6 and not any(value if isinstance(value, bytes) else (value,)):
+        elif number == 3 or (number == 6 and not any(value if isinstance(value, bytes) else (value,))):
             continue
         elif number != _LAYOUT:
             out.append((number, wire, value))

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rewright.env.hlo.program import read, write
+from rewright.env.hlo.reentry import has_several_results, laid_out
 from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
 from rewright.env.values import KnownValues
@@ -208,11 +210,16 @@ class Session:
             self.worker.call("compile", key, module.proto, "" if mode == "default" else mode.removeprefix(REST))
             return
         quick = mode == "quick"
+        several = has_several_results(module.program)
         # Expansions of solvers leave constants that code generation takes for folded, and crashes without.
         folding = LEGALISING | {"constant_folding"}
         for kept in [folding | {"fusion"}, LEGALISING] if quick else [LEGALISING, folding]:
             try:
-                self.worker.call("compile", key, module.proto, all_but(*kept), quick=quick)
+                if several:
+                    passed = self.worker.call("run_passes", module.proto, all_but(*kept))
+                    self.worker.call("compile", key, module.proto, "", exact=write(laid_out(read(passed))))
+                else:
+                    self.worker.call("compile", key, module.proto, all_but(*kept), quick=quick)
             except XlaError as error:
                 refused = error
             else:

@@ -10,7 +10,7 @@ from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.bounds import clamped, counts_from_end, dropped, inside
 from rewright.frontends.hlo.context import IN_RANGE, Context
 from rewright.frontends.hlo.layouts import major_first
-from rewright.frontends.hlo.module import Computation, Instruction
+from rewright.frontends.hlo.module import Computation, Instruction, Module
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
@@ -283,10 +283,10 @@ _KINDS: dict[str, ReductionKind] = {
 }
 
 
-def reduction(c: Context, i: Instruction) -> ReductionKind:
+def reduction(module: Module, i: Instruction) -> ReductionKind:
     """What the computation of a reduction folds with; raises UnsupportedOperator for anything but one operator."""
     names: Any = i.attributes.get("called", ())
-    computation = c.module.computation(names[0] if names else "")
+    computation = module.computation(names[0] if names else "")
     kind = _folds(computation)
     if kind is None:
         raise UnsupportedOperator("its computation is not one of sum, product, maximum, minimum, and, or")
@@ -308,7 +308,7 @@ def _folds(computation: Computation) -> ReductionKind | None:
 
 @_register("reduce")
 def _reduce(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    kind = reduction(c, i)
+    kind = reduction(c.module, i)
     axes = i.integers("dimensions")
     source = c.b.type(operands[0])
     if kind in ("and", "or") and all(source.shape[axis] == 1 for axis in axes):
@@ -341,7 +341,7 @@ def _is_identity(kind: ReductionKind, value: float, dtype: DType) -> bool:
 @_register("reduce-window")
 def _reduce_window(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     window: Any = i.attributes.get("window", ())
-    kind = reduction(c, i)
+    kind = reduction(c.module, i)
     if len(operands) != 2 or any(w["lhs_dilate"] != 1 or w["rhs_dilate"] != 1 for w in window):
         raise UnsupportedOperator("a window reduction with dilation or of several arrays; write it with slices")
     start = c.b.uniform(operands[1])
@@ -389,7 +389,7 @@ def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
     if computation.root == computation.parameters()[-1].name:
         return "replace"
     kinds: dict[str, ScatterKind] = {"sum": "sum", "product": "product", "maximum": "maximum", "minimum": "minimum"}
-    kind = kinds.get(reduction(c, i))
+    kind = kinds.get(reduction(c.module, i))
     if kind is None:
         raise UnsupportedOperator("a scatter that folds with and, or; convert to integers")
     return kind

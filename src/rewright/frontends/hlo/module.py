@@ -34,7 +34,7 @@ LARGEST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Element type (HLO's name) and sizes, or the shapes of a tuple; ``layout`` is minor to major, none is row-major."""
+    """Element type (HLO's name), sizes and layout (minor to major, none is row-major), or the shapes of a tuple."""
 
     element: str
     sizes: tuple[int, ...] = ()
