@@ -8,7 +8,7 @@ proves it. The shared part grows into the claim, operand by operand, until a pro
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from rewright.env.alternatives import AlternativeGraph
 from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction, Program, ordered, pruned, write
 from rewright.env.hlo.shapes import array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field, text, write_fields
+from rewright.env.inlining import Inlined
 from rewright.env.module import HloModule
 from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
@@ -36,12 +37,14 @@ class Proof:
     """Whether a claim was proved, at which grade, and why not; ``pairs`` are the programs that were compared.
 
     Grades: ``same`` is one term, ``move`` moves data only, and both hold in floats too; ``real`` is over the reals.
+    ``depths`` say for each pair how much of what both sides share was read.
     """
 
     proved: bool
     grade: str
     why: str
     pairs: tuple[tuple[Graph, Graph], ...] = ()
+    depths: tuple[int, ...] = ()
 
 
 def prove_alternative(graph: AlternativeGraph, number: int, seconds: float = 1.0) -> Proof:
@@ -49,34 +52,46 @@ def prove_alternative(graph: AlternativeGraph, number: int, seconds: float = 1.0
 
     Constants are part of the claim; every other value that is cut is any tensor of its type.
     """
-    deadline = time.monotonic() + seconds
     try:
-        claim = Neighbourhood(graph, number)
-        open_pairs = claim.pairs
+        return prove_terms(Neighbourhood.of(graph, number), seconds)
     except RewrightError as error:
         return Proof(False, "", str(error))
-    grade, proved = "same", list[tuple[Graph, Graph]]()
-    for left, right in open_pairs:
-        own = _prove_pair(claim, left, right, deadline - time.monotonic(), seconds)
-        if not own.proved:
-            return own
-        proved += own.pairs
-        grade = "real" if "real" in (grade, own.grade) else own.grade
-    return Proof(True, grade, "", tuple(proved))
 
 
 def is_same(graph: AlternativeGraph, number: int) -> bool:
     """Whether a value and its replacement are one term."""
     try:
-        return not Neighbourhood(graph, number).pairs
+        return not Neighbourhood.of(graph, number).pairs
     except RewrightError:
         return False
 
 
-def _prove_pair(claim: Neighbourhood, left: int, right: int, seconds: float, budget: float) -> Proof:
+def prove_terms(claim: Neighbourhood, seconds: float, depths: Sequence[int] | None = None) -> Proof:
+    """Prove that two values are equal; with ``depths`` there is no search: each pair is read as far as they say.
+
+    Raises RewrightError where the two are tuples of different lengths.
+    """
+    deadline = time.monotonic() + seconds
+    if depths is not None and len(depths) != len(claim.pairs):
+        return Proof(False, "", f"{len(depths)} depths are given for {len(claim.pairs)} pairs of values")
+    grade, pairs, used = "same", list[tuple[Graph, Graph]](), list[int]()
+    for place, (left, right) in enumerate(claim.pairs):
+        tried = _DEPTHS if depths is None else depths[place : place + 1]
+        own = _prove_pair(claim, left, right, deadline - time.monotonic(), seconds, tried)
+        if not own.proved:
+            return own
+        pairs += own.pairs
+        used += own.depths
+        grade = "real" if "real" in (grade, own.grade) else own.grade
+    return Proof(True, grade, "", tuple(pairs), tuple(used))
+
+
+def _prove_pair(
+    claim: Neighbourhood, left: int, right: int, seconds: float, budget: float, depths: Sequence[int]
+) -> Proof:
     deadline = time.monotonic() + seconds
     why = "its neighbourhood is too large"
-    for depth in _DEPTHS:
+    for depth in depths:
         try:
             sides = claim.programs(left, right, depth)
         except RewrightError as error:
@@ -87,18 +102,26 @@ def _prove_pair(claim: Neighbourhood, left: int, right: int, seconds: float, bud
         outcome = prove(Claim(*sides), remaining, "real")
         if outcome.status == "proved":
             moves = prove(Claim(*sides), min(0.2, budget), "move").status == "proved"
-            return Proof(True, "move" if moves else "real", "", (sides,))
+            return Proof(True, "move" if moves else "real", "", (sides,), (depth,))
         why = outcome.reason
     return Proof(False, "", why)
 
 
+@dataclass(frozen=True)
 class Neighbourhood:
-    """A value and its replacement as terms; raises RewrightError where they are too large or read in a circle."""
+    """Two values of a program as terms."""
 
-    def __init__(self, graph: AlternativeGraph, number: int) -> None:
-        self.program = graph.program
-        self.computations = {**graph.program.computations, **graph.computations}
-        self.inlined, self.left, self.right = graph.sides(number)
+    program: Program
+    computations: Mapping[str, Computation]
+    inlined: Inlined
+    left: int
+    right: int
+
+    @classmethod
+    def of(cls, graph: AlternativeGraph, number: int) -> Neighbourhood:
+        """A value and its replacement; raises RewrightError where they are too large or read in a circle."""
+        computations = {**graph.program.computations, **graph.computations}
+        return cls(graph.program, computations, *graph.sides(number))
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
@@ -210,7 +233,7 @@ def _retyped(cut: dict[str, Instruction]) -> dict[str, Instruction]:
     return {name: i.with_field(SHAPE, BYTES, array("f32", shapes[name].sizes)) for name, i in cut.items()}
 
 
-def _side(program: Program, everything: dict[str, Computation], cut: dict[str, Instruction], root: str) -> HloModule:
+def _side(program: Program, everything: Mapping[str, Computation], cut: dict[str, Instruction], root: str) -> HloModule:
     parameters = sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)
     names = [i.name for i in parameters]
     order = ordered(cut, [*names, root])

@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from rewright.env.certificate import Certified, certify
 from rewright.env.custom import Pattern
 from rewright.env.episode import Episode, Settings, replay
 from rewright.env.evidence import describe
@@ -372,6 +373,10 @@ class HloRewrite(gymnasium.Env[Any, Any]):
     def validate(self, seed: int = 0) -> Test:
         """Whether the module as chosen gives the outputs of the original on random inputs."""
         return self.episode.validate(seed)
+
+    def certify(self, seconds: float = 5.0) -> Certified:
+        """The certificate of the trajectory so far, with the list of what was only tested."""
+        return certify(self.episode, seconds)
 
     def render(self) -> Any:
         """The alternative graph as SVG with the chosen paths marked, or as a list of alternatives."""
