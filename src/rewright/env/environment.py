@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from rewright.env.certificate import Certified, certify
 from rewright.env.custom import Pattern
+from rewright.env.datasets import dataset, is_dataset
 from rewright.env.episode import Episode, Settings, replay
 from rewright.env.evidence import describe
 from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, GraphFeatures, graph_features
@@ -69,7 +70,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         self.session = session or Session()
         self._own_session = session is None
         entries = [hlo] if isinstance(hlo, (str, os.PathLike, HloModule)) else list(hlo)
-        self.modules = [self._module(entry) for entry in entries]
+        self.modules = [module for entry in entries for module in self._modules(entry)]
         if not self.modules:
             raise RewrightError("there is no module to rewrite; name at least one")
         if reward not in REWARDS:
@@ -88,6 +89,12 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         self.observation_space = self._observation_space()
         self._steps, self._ended, self._baseline = 0, False, 1.0
         self._episode: Episode | None = None
+
+    def _modules(self, entry: str | os.PathLike[str] | HloModule) -> list[HloModule]:
+        """The module of a path, or all of a data set by name."""
+        if isinstance(entry, str) and is_dataset(entry):
+            return [own.module for own in dataset(self.session, entry)]
+        return [self._module(entry)]
 
     def _module(self, entry: str | os.PathLike[str] | HloModule) -> HloModule:
         module = entry if isinstance(entry, HloModule) else self.session.load(entry)

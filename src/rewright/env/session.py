@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -81,6 +82,20 @@ class Session:
     def from_stablehlo(self, source: str | bytes) -> HloModule:
         """A module from StableHLO, as text or bytecode; raises XlaError where it is none."""
         return HloModule(self.worker.call("from_stablehlo", source))
+
+    def from_function(self, function: Any, arguments: Sequence[Any]) -> HloModule:
+        """The module that JAX lowers a function to, jitted or not; arguments are arrays or ``jax.ShapeDtypeStruct``.
+
+        Raises RewrightError where the function cannot be traced.
+        """
+        jax: Any = importlib.import_module("jax")
+        jitted = function if hasattr(function, "lower") else jax.jit(function)
+        try:
+            text = str(jitted.lower(*arguments).compiler_ir("stablehlo"))
+        except Exception as error:
+            name = getattr(function, "__name__", "the function")
+            raise RewrightError(f"JAX cannot trace {name:.40} ({type(error).__name__}: {error!s:.100})") from None
+        return self.from_stablehlo(text)
 
     def load(self, path: str | os.PathLike[str]) -> HloModule:
         """A module from a file: ``.pb`` is HloModuleProto, ``.mlir`` StableHLO, all else HLO text.
