@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.tables import print_table
+from rewright.env.datasets import dataset
 from rewright.env.dryrun import DryRun, dry_change, dry_run
 from rewright.env.environment import HloRewrite
 from rewright.env.evidence import evidence_for
@@ -33,6 +34,8 @@ LATE = (AFTER_LAYOUTS, "after_layout_assignment", "HLO_passes_after_layout_assig
 """Pipelines whose modules do not enter XLA again: their sites are proved, or not known."""
 MOST_ELEMENTS = 500_000
 """Elements of the inputs of a module whose sites are run; those of larger ones are proved, or not known."""
+LARGE = "jax:stack"
+"""A module of about 1,000 instructions, whatever the folder holds."""
 SOUND = ("algsimp", "cse", "reshape-mover", "constant_folding", "simplify-while-loops", "call-inliner")
 
 
@@ -180,7 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "per processor second",
                 "MiB more",
             )
-            chosen = [entries[len(entries) // 2], entries[-1]]
+            large = [(entry.title, entry.module) for entry in dataset(session, LARGE)]
+            chosen = [entries[len(entries) // 2], entries[-1], *large]
             rows = [speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True)]
             print_table(header, rows)
     return status

@@ -218,13 +218,41 @@ class AlternativeGraph:
 
 
 class _Reach:
-    """Which instructions a value needs, with an order in which operands come first as a short cut."""
+    """Which instructions each value needs, as sets of bits: one pass over the operands, and then a question is a word.
+
+    Values that read themselves in a circle are followed one by one.
+    """
 
     def __init__(self, operands: Mapping[str, tuple[str, ...]]) -> None:
         self._operands = operands
+        self._bits = {name: 1 << place for place, name in enumerate(operands)}
+        self._needs: dict[str, int] = {}
+        self._in_circles: set[str] = set()
+        entered: set[str] = set()
+        stack = list(operands)
+        while stack:
+            name = stack[-1]
+            if name in self._needs or name in entered:
+                stack.pop()
+                if name not in self._needs:
+                    self._leave(name)
+                continue
+            entered.add(name)
+            stack.extend(operand for operand in operands[name] if operand not in entered)
+
+    def _leave(self, name: str) -> None:
+        found = self._bits[name]
+        for operand in self._operands[name]:
+            if operand not in self._needs or operand in self._in_circles:
+                self._in_circles.add(name)
+            found |= self._needs.get(operand, 0)
+        self._needs[name] = found
 
     def reaches(self, start: str, goals: Sequence[str]) -> bool:
         """Whether computing a value needs one of the goals."""
+        if start not in self._in_circles:
+            needs = self._needs[start]
+            return any(needs & self._bits[goal] for goal in goals)
         wanted, seen, stack = set(goals), set[str](), [start]
         while stack:
             name = stack.pop()

@@ -126,6 +126,13 @@ def block(x: Any, n: Any, qkv: Any, o: Any, m: Any, up: Any, gate: Any, down: An
     return x + (_nn().silu(y @ gate) * (y @ up)) @ down
 
 
+def stack(x: Any, *weights: Any) -> Any:
+    """Transformer blocks one after the other, seven weights each."""
+    for first in range(0, len(weights), 7):
+        x = block(x, *weights[first : first + 7])
+    return x
+
+
 def cross_entropy(x: Any, w: Any, y: Any) -> Any:
     """The gradient of the cross-entropy of a linear classifier."""
     grad: Any = import_module("jax").grad
@@ -171,6 +178,7 @@ def rotary(x: Any, angles: Any) -> Any:
 
 
 _BLOCK = ((2, 16, 32), (32,), (32, 96), (32, 32), (32,), (32, 64), (32, 64), (64, 32))
+_LAYERS = 12
 FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Shapes]] = {
     "mlp": (mlp, ((8, 16), (16, 32), (32,), (32, 4), (4,))),
     "mlp-step": (mlp_step, ((8, 16), (8, 4), (16, 32), (32,), (32, 4), (4,))),
@@ -178,6 +186,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Shapes]] = {
     "layer-norm": (layer_norm, ((8, 32), (32,), (32,))),
     "rms-norm": (rms_norm, ((8, 32), (32,))),
     "block": (block, _BLOCK),
+    "stack": (stack, (_BLOCK[0], *_BLOCK[1:] * _LAYERS)),
     "cross-entropy": (cross_entropy, ((16, 32), (32, 10), (16, 10))),
     "adam": (adam, ((64, 32),) * 4),
     "convolutions": (convolutions, ((2, 12, 12, 3), (3, 3, 3, 8), (3, 3, 8, 8))),

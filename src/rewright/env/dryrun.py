@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merged
-from rewright.env.claims import is_same
 from rewright.env.custom import Pattern, pattern_alternatives, pattern_key
 from rewright.env.module import HloModule
 from rewright.env.proposers import is_proposer, proposals
@@ -79,20 +78,11 @@ def _dry_run(
     runs = [dry_change(session, change, granularity, tested, seed) for change in firsts]
     proposed = [proposals(session, base, name) for name in passes if is_proposer(name)]
     proposed += [pattern_alternatives(session, base, pattern, granularity) for pattern in patterns]
-    runs += [_checked(session, base, graph, tested, seed) for graph in proposed]
+    for own in proposed:
+        runs.append(DryRun(base, own, tuple(run_alternatives(session, base, own, seed)) if tested else ()))
     graph, origins = merged(base.program, [run.graph for run in runs])
     tests = tuple(runs[tag].tests[number] for tag, number in origins) if tested else ()
     return DryRun(base, graph, tests)
-
-
-def _checked(session: Session, base: HloModule, graph: AlternativeGraph, tested: bool, seed: int) -> DryRun:
-    """Alternatives that no pass made: what is one term with its replacement is not run."""
-    if not tested or not len(graph):
-        return DryRun(base, graph)
-    same = [is_same(graph, number) for number in range(len(graph))]
-    open_ones = tuple(a for number, a in enumerate(graph.alternatives) if not same[number])
-    ran = iter(run_alternatives(session, base, replace(graph, alternatives=open_ones), seed) if open_ones else ())
-    return DryRun(base, graph, tuple(Test(None, "not run: one term") if own else next(ran) for own in same))
 
 
 def dry_change(

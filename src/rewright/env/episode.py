@@ -57,6 +57,7 @@ class Episode:
     past: tuple[Round, ...] = ()
     refused: tuple[str, ...] = ()
     """What XLA could not do, in its words."""
+    _mask: tuple[DryRun, tuple[int, ...], list[bool]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.run = self._dry_run(self.original)
@@ -74,8 +75,10 @@ class Episode:
 
     def mask(self) -> list[bool]:
         """For each alternative of this round whether it can be chosen now."""
-        free = self.run.graph.applicable(self.chosen)
-        return [a and b for a, b in zip(free, self.run.offered, strict=True)]
+        if self._mask is None or self._mask[0] is not self.run or self._mask[1] != self.chosen:
+            free = self.run.graph.applicable(self.chosen)
+            self._mask = (self.run, self.chosen, [a and b for a, b in zip(free, self.run.offered, strict=True)])
+        return list(self._mask[2])
 
     def choose(self, number: int) -> bool:
         """Choose an alternative; returns whether that was possible. Raises RewrightError for one that is not there."""
