@@ -13,6 +13,7 @@ from rewright.env.certificate import Refused, audit, certify
 from rewright.env.certificate import _digest as digest
 from rewright.env.episode import Episode, Settings
 from rewright.env.hlo.program import read, write
+from rewright.env.page import trajectory_page
 from rewright.env.session import Session
 from tests.env.modules import LOOP, RATES
 from tests.env.test_patterns import PRODUCTS
@@ -58,6 +59,17 @@ def test_what_was_only_tested_is_listed(xla: Session) -> None:
     assert len(own.open) == 1
     assert own.open[0].startswith("%third")
     assert audit(own.document).open == own.open
+
+
+def test_a_trajectory_is_a_page(xla: Session) -> None:
+    episode = Episode(xla, xla.parse(RATES), Settings(("rules",), tested=False))
+    assert episode.choose(0)
+    page = trajectory_page(episode)
+    assert page.count("<strong>chosen</strong>") == 1
+    assert "<svg" in page
+    assert "Proved" in page
+    assert "what was proved equal" in page
+    assert "<script>" not in page
 
 
 def _changed(document: dict[str, Any], change) -> dict[str, Any]:

@@ -16,13 +16,14 @@ from rewright.env.certificate import Refused, certify, save
 from rewright.env.certificate import audit as check
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, describe, evidence_for
+from rewright.env.page import trajectory_page
 from rewright.env.repairs import runnable
 from rewright.env.rewards import measure
 from rewright.env.session import REST, Session
 from rewright.ir.errors import RewrightError
 
 DEFAULT = "algsimp,cse,reshape-mover,constant_folding"
-_HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, c FILE: certificate, q: quit"
+_HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, c FILE: certificate, h FILE: page, q: quit"
 
 Passes = Annotated[
     str, typer.Option(metavar="NAMES", help="Passes of XLA:CPU, rules, rule:NAME, general-fusion, with commas.")
@@ -105,6 +106,8 @@ def _turn(states: list[Episode], word: str) -> None:
         Path(word[2:].strip()).write_text(episode.session.text(episode.current), encoding="utf-8")
     elif word.startswith("c "):
         _certify(episode, word[2:].strip())
+    elif word.startswith("h "):
+        Path(word[2:].strip()).write_text(trajectory_page(episode), encoding="utf-8")
     elif word.isdigit():
         if not other.choose(int(word)):
             raise RewrightError(f"alternative {word} overlaps with a choice, closes a cycle, or was refuted")
