@@ -136,6 +136,11 @@ class Neighbourhood:
             raise RewrightError(f"it is a tuple of which {len(found)} parts differ, and at most {_MOST_PARTS} are read")
         return found
 
+    @cached_property
+    def _shared(self) -> set[int]:
+        """What both sides read as a whole, parts of tuples that are compared one by one together."""
+        return self.inlined.needs(self.left) & self.inlined.needs(self.right)
+
     def programs(self, left: int, right: int, depth: int) -> tuple[Graph, Graph]:
         """Two terms as programs over what is ``depth`` operands below what they share.
 
@@ -150,7 +155,7 @@ class Neighbourhood:
 
     def _inside(self, left: int, right: int, depth: int) -> set[int]:
         """The terms that are computed: those of one side only, constants, and ``depth`` operands of shared ones."""
-        shared = self.inlined.needs(left) & self.inlined.needs(right)
+        shared = self._shared
         inside: dict[int, int] = {}
         stack = [(left, depth), (right, depth)]
         while stack and len(inside) <= _MOST_TERMS:
