@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.tables import print_table
+from rewright.env.datasets import dataset
 from rewright.env.dryrun import DryRun, dry_change, dry_run
 from rewright.env.environment import HloRewrite
 from rewright.env.evidence import evidence_for
@@ -33,6 +34,8 @@ LATE = (AFTER_LAYOUTS, "after_layout_assignment", "HLO_passes_after_layout_assig
 """Pipelines whose modules do not enter XLA again: their sites are proved, or not known."""
 MOST_ELEMENTS = 500_000
 """Elements of the inputs of a module whose sites are run; those of larger ones are proved, or not known."""
+LARGE = "jax:stack"
+"""A module of about 1,000 instructions, whatever the folder holds."""
 SOUND = ("algsimp", "cse", "reshape-mover", "constant_folding", "simplify-while-loops", "call-inliner")
 
 
@@ -45,6 +48,7 @@ class Row:
     same: int = 0
     sites: int = 0
     evidence: Counter[str] = field(default_factory=Counter[str])
+    """Sites by status, those that are proved by grade."""
 
 
 @dataclass
@@ -54,11 +58,12 @@ class Coverage:
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
     exceptions: list[str] = field(default_factory=list[str])
     subsets: Counter[str] = field(default_factory=Counter[str])
+    tested: bool = True
 
     def add(self, session: Session, title: str, change: Change, number: int, seconds: float) -> None:
         """One run of a pass: is all of it XLA's result, and what is known of each site."""
         small = sum(shape.elements for shape in change.before.parameter_shapes()) <= MOST_ELEMENTS
-        run = dry_change(session, change, tested=small and change.pipeline not in LATE)
+        run = dry_change(session, change, tested=self.tested and small and change.pipeline not in LATE)
         row = self.rows.setdefault(change.name, Row())
         row.modules.add(title)
         row.steps += 1
@@ -71,7 +76,7 @@ class Coverage:
         for site in range(len(run)):
             test = run.tests[site] if run.tests else None
             own = evidence_for(run.graph, site, test, seconds)
-            row.evidence[own.status] += 1
+            row.evidence[own.grade or own.status] += 1
             if own.status == "refuted":
                 self.exceptions.append(f"{title}, step {number} {change.name}, site {site}: {own}")
 
@@ -94,14 +99,15 @@ def modules(session: Session, folder: Path, most: int) -> list[tuple[str, HloMod
     return sorted(found, key=lambda entry: entry[1].instruction_count)
 
 
-def coverage(session: Session, entries: Sequence[tuple[str, HloModule]], seconds: float) -> Coverage:
+def coverage(session: Session, entries: Sequence[tuple[str, HloModule]], seconds: float, tested: bool) -> Coverage:
     """The coverage of all runs of all passes."""
-    found, started = Coverage(), time.perf_counter()
+    found, started = Coverage(tested=tested), time.perf_counter()
     for title, module in entries:
         try:
             for number, change in enumerate(session.changes(module)):
                 found.add(session, title, change, number, seconds)
-            _subsets(session, found, title, module)
+            if tested:
+                _subsets(session, found, title, module)
         except RewrightError as error:
             found.exceptions.append(f"{title}: {error}")
         seconds_so_far = time.perf_counter() - started
@@ -160,6 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=0.3, help="for one proof")
     parser.add_argument("--only", choices=("coverage", "speed"))
+    parser.add_argument("--untested", action="store_true", help="run no site: each is proved, or unknown")
+    parser.add_argument("--part", default="1/1", help="k/n: every n-th module from the k-th on")
     given = parser.parse_args(arguments)
     status = 0
     with Session() as session:
@@ -168,7 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"bench.env: {given.folder} holds no HLO text; name a folder", file=sys.stderr)
             return 3
         if given.only != "speed":
-            status = _print_coverage(coverage(session, entries, given.seconds))
+            first, step = map(int, given.part.split("/"))
+            status = _print_coverage(coverage(session, entries[first - 1 :: step], given.seconds, not given.untested))
         if given.only != "coverage":
             header = (
                 "module",
@@ -180,17 +189,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "per processor second",
                 "MiB more",
             )
-            chosen = [entries[len(entries) // 2], entries[-1]]
+            large = [(entry.title, entry.module) for entry in dataset(session, LARGE)]
+            chosen = [entries[len(entries) // 2], entries[-1], *large]
             rows = [speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True)]
             print_table(header, rows)
     return status
 
 
 def _print_coverage(found: Coverage) -> int:
-    header = ("pass", "modules", "steps", "all = XLA's", "sites", "proved", "tested", "refuted", "unknown")
+    known = ("same", "move", "real", "tested", "refuted", "unknown")
+    header = ("pass", "modules", "steps", "all = XLA's", "sites", *known)
     rows = [
-        [name, len(row.modules), row.steps, row.same, row.sites]
-        + [row.evidence[status] for status in ("proved", "tested", "refuted", "unknown")]
+        [name, len(row.modules), row.steps, row.same, row.sites] + [row.evidence[status] for status in known]
         for name, row in sorted(found.rows.items(), key=lambda entry: -entry[1].sites)
     ]
     print_table(header, rows)

@@ -8,15 +8,12 @@ import pytest
 from rewright.env.agents import AGENTS
 from rewright.env.combine import combine
 from rewright.env.cost import cost_of
-from rewright.env.custom import dry_custom
 from rewright.env.dryrun import DryRun, dry_run
 from rewright.env.episode import Episode, Settings
-from rewright.env.hlo.program import Program
 from rewright.env.rewards import static_cost
 from rewright.env.session import Session
 from rewright.env.testing import compare_modules
-from rewright.ir.errors import RewrightError
-from tests.env.modules import LOOP, RATES
+from tests.env.modules import RATES
 
 PASSES = ("algsimp", "cse")
 
@@ -61,20 +58,3 @@ def test_cost_counts_work_traffic_and_kernels(xla: Session) -> None:
     assert found.bytes == 4 * (8 * 16 + 16 * 4 + 8 * 4)
     assert xla.analysis(module)["flops"] == found.flops
     assert static_cost(xla, module, "analysis") > 0
-
-
-def _wrong(program: Program) -> Program:
-    """Every sine a cosine."""
-    from dataclasses import replace
-
-    main = program.main
-    changed = {n: replace(i, opcode="sine") if i.opcode == "cosine" else i for n, i in main.instructions.items()}
-    return program.with_computation(replace(main, instructions=changed))
-
-
-def test_a_rewrite_of_ones_own_is_split_and_a_wrong_one_is_not_offered(xla: Session) -> None:
-    run = dry_custom(xla, xla.parse(RATES), _wrong, "sines")
-    assert len(run) == 1
-    assert run.offered == [False]
-    with pytest.raises(RewrightError, match="fails"):
-        dry_custom(xla, xla.parse(LOOP), lambda program: program.nothing, "broken")

@@ -119,3 +119,14 @@ def test_what_it_cannot_do_is_one_line(xla: Session, env: HloEnv) -> None:
     env.run(AltPipeline(Pass(HloPass.AlgebraicSimplifier())))
     with pytest.raises(RewrightError, match="has no choice"):
         env.apply_alternatives([(0, 1)])
+
+
+def test_general_fusion_offers_every_pair(env: HloEnv) -> None:
+    original = env.clone_hlo()
+    assert env.run(AltPipeline(Pass(HloPass.GeneralFusion())))
+    nodes = env.get_hlo_graph().alternative_indices
+    env.apply_alternatives([(int(nodes[0]), 1)])
+    assert "fusion(" in env.export_hlo_to_str()
+    assert env.has_equal_output_as(original)
+    with pytest.raises(RewrightError, match="AltPipeline"):
+        env.run(Pass(HloPass.GeneralFusion()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,17 +12,22 @@ import numpy as np
 import typer
 
 from rewright.env.agents import AGENTS
+from rewright.env.certificate import Refused, certify, save
+from rewright.env.certificate import audit as check
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, describe, evidence_for
+from rewright.env.page import trajectory_page
 from rewright.env.repairs import runnable
 from rewright.env.rewards import measure
 from rewright.env.session import REST, Session
 from rewright.ir.errors import RewrightError
 
 DEFAULT = "algsimp,cse,reshape-mover,constant_folding"
-_HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, q: quit"
+_HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, c FILE: certificate, h FILE: page, q: quit"
 
-Passes = Annotated[str, typer.Option(metavar="NAMES", help="Passes of XLA:CPU, separated by commas.")]
+Passes = Annotated[
+    str, typer.Option(metavar="NAMES", help="Passes of XLA:CPU, rules, rule:NAME, general-fusion, with commas.")
+]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="HLO text, HloModuleProto (.pb) or StableHLO (.mlir).")]
 
 
@@ -30,6 +37,7 @@ def build_env_app() -> typer.Typer:
     app.command("passes")(passes)
     app.command("play")(play)
     app.command("compare")(compare)
+    app.command("audit")(audit)
     return app
 
 
@@ -96,6 +104,10 @@ def _turn(states: list[Episode], word: str) -> None:
         states.append(other)
     elif word.startswith("w "):
         Path(word[2:].strip()).write_text(episode.session.text(episode.current), encoding="utf-8")
+    elif word.startswith("c "):
+        _certify(episode, word[2:].strip())
+    elif word.startswith("h "):
+        Path(word[2:].strip()).write_text(trajectory_page(episode), encoding="utf-8")
     elif word.isdigit():
         if not other.choose(int(word)):
             raise RewrightError(f"alternative {word} overlaps with a choice, closes a cycle, or was refuted")
@@ -103,6 +115,35 @@ def _turn(states: list[Episode], word: str) -> None:
         print(_known(other, int(word)))
     else:
         raise RewrightError(_HELP)
+
+
+def _certify(episode: Episode, path: str) -> None:
+    own = certify(episode)
+    save(own, path)
+    if own.proved:
+        print(f"proved ({own.grade}); rewright env audit {path} checks it again")
+    for line in own.open:
+        print(f"only tested: {line}")
+
+
+def audit(path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrote while playing.")]) -> int:
+    """Check the certificate of a trajectory again: 0 where all of it is proved, 1 where it is refused, 2 else."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RewrightError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except ValueError as error:
+        raise RewrightError(f"{path} is no JSON ({error!s:.60}); write the certificate again") from None
+    try:
+        found = check(document)
+    except Refused as error:
+        print(f"refused: {error}")
+        return 1
+    modules = [hashlib.sha256(proto).hexdigest()[:16] for proto in (found.original, found.final)]
+    print(f"module {modules[0]} -> {modules[1]}: {found.steps} steps, {found.lemmas} lemmas, {found.grade}")
+    for line in found.open:
+        print(f"only tested: {line}")
+    return 2 if found.open else 0
 
 
 def _known(episode: Episode, number: int) -> Evidence:

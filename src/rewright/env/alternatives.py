@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rewright.env.hlo.program import Computation, Cycle, Instruction, Program, called_first, ordered, prune
+from rewright.env.inlining import Inlined, Values
 from rewright.ir.errors import RewrightError
 
 ROOT = ""
@@ -111,6 +112,35 @@ class AlternativeGraph:
         gone = _live(before) - after.instructions.keys()
         return Counter(before.instructions[name].opcode for name in gone)
 
+    def sides(self, number: int) -> tuple[Inlined, int, int]:
+        """The value and the replacement of an alternative as terms; raises RewrightError where they are no terms."""
+        alternative = self.alternatives[number]
+        name = alternative.computation
+        roots = (alternative.value, alternative.replacement)
+        known = self._terms.get(name)
+        if known is None:
+            mine = [a for a in self.alternatives if a.computation == name]
+            every = dict.fromkeys(n for a in mine for n in (a.value, a.replacement))
+            known = self._terms[name] = self._written_out(name, list(every))
+        # Where all of them together are no terms, one of them may be.
+        inlined, values = known if isinstance(known, tuple) else self._one_written_out(name, roots)
+        return inlined, values[roots[0]], values[roots[1]]
+
+    @cached_property
+    def _terms(self) -> dict[str, tuple[Inlined, Values] | RewrightError]:
+        return {}
+
+    def _written_out(self, name: str, roots: Sequence[str]) -> tuple[Inlined, Values] | RewrightError:
+        try:
+            return self._one_written_out(name, roots)
+        except RewrightError as error:
+            return error
+
+    def _one_written_out(self, name: str, roots: Sequence[str]) -> tuple[Inlined, Values]:
+        inlined = Inlined({**self.program.computations, **self.computations})
+        instructions = {**self.program.computations[name].instructions, **self.pool.get(name, {})}
+        return inlined, inlined.values((name,), instructions, roots)
+
     # --- choosing
 
     def apply(self, choices: Iterable[int]) -> Program:
@@ -188,13 +218,41 @@ class AlternativeGraph:
 
 
 class _Reach:
-    """Which instructions a value needs, with an order in which operands come first as a short cut."""
+    """Which instructions each value needs, as sets of bits: one pass over the operands, and then a question is a word.
+
+    Values that read themselves in a circle are followed one by one.
+    """
 
     def __init__(self, operands: Mapping[str, tuple[str, ...]]) -> None:
         self._operands = operands
+        self._bits = {name: 1 << place for place, name in enumerate(operands)}
+        self._needs: dict[str, int] = {}
+        self._in_circles: set[str] = set()
+        entered: set[str] = set()
+        stack = list(operands)
+        while stack:
+            name = stack[-1]
+            if name in self._needs or name in entered:
+                stack.pop()
+                if name not in self._needs:
+                    self._leave(name)
+                continue
+            entered.add(name)
+            stack.extend(operand for operand in operands[name] if operand not in entered)
+
+    def _leave(self, name: str) -> None:
+        found = self._bits[name]
+        for operand in self._operands[name]:
+            if operand not in self._needs or operand in self._in_circles:
+                self._in_circles.add(name)
+            found |= self._needs.get(operand, 0)
+        self._needs[name] = found
 
     def reaches(self, start: str, goals: Sequence[str]) -> bool:
         """Whether computing a value needs one of the goals."""
+        if start not in self._in_circles:
+            needs = self._needs[start]
+            return any(needs & self._bits[goal] for goal in goals)
         wanted, seen, stack = set(goals), set[str](), [start]
         while stack:
             name = stack.pop()

@@ -1,20 +1,22 @@
 """An alternative as a claim of its own: ``value = replacement`` for all tensors in the place of what both read.
 
-The neighbourhood of the two values is cut out of the module and lowered to the IR, where the engine proves it. Names
-that are cut become inputs, so that what is proved holds wherever the rewrite is made. The neighbourhood grows, operand
-by operand, until a proof is found or a bound is reached.
+Both are written out as terms. One term is a proof: the same operators on the same values. Else what both sides share is
+cut, so that what is proved holds wherever the rewrite is made, and the rest is lowered to the IR, where the engine
+proves it. The shared part grows into the claim, operand by operand, until a proof is found or a bound is reached.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction, Program, ordered, pruned, write
 from rewright.env.hlo.shapes import array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field, text, write_fields
+from rewright.env.inlining import Inlined
 from rewright.env.module import HloModule
 from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
@@ -23,109 +25,206 @@ from rewright.ir.graph import Graph
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
-MOVEMENT = words("parameter reshape broadcast slice transpose concatenate reverse copy bitcast")
-_DEPTHS = (1, 2, 3, 5)
-_MOST_INSTRUCTIONS = 60
+MOVEMENT = words("parameter reshape broadcast slice transpose concatenate reverse")
+_DEPTHS = (0, 1, 2, 3, 5)
+_MOST_TERMS = 120
+_MOST_PARTS = 256
+_SPREAD = words("broadcast reshape transpose convert negate")
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Whether a claim was proved, at which grade, and why not; ``left`` and ``right`` are what was compared."""
+    """Whether a claim was proved, at which grade, and why not; ``pairs`` are the programs that were compared.
+
+    Grades: ``same`` is one term, ``move`` moves data only, and both hold in floats too; ``real`` is over the reals.
+    ``depths`` say for each pair how much of what both sides share was read.
+    """
 
     proved: bool
     grade: str
     why: str
-    left: Graph | None = None
-    right: Graph | None = None
+    pairs: tuple[tuple[Graph, Graph], ...] = ()
+    depths: tuple[int, ...] = ()
 
 
 def prove_alternative(graph: AlternativeGraph, number: int, seconds: float = 1.0) -> Proof:
-    """Prove an alternative over the reals, and say whether the proof moves data only (``move``).
+    """Prove an alternative, and say at which grade.
 
     Constants are part of the claim; every other value that is cut is any tensor of its type.
     """
+    try:
+        return prove_terms(Neighbourhood.of(graph, number), seconds)
+    except RewrightError as error:
+        return Proof(False, "", str(error))
+
+
+def is_same(graph: AlternativeGraph, number: int) -> bool:
+    """Whether a value and its replacement are one term."""
+    try:
+        return not Neighbourhood.of(graph, number).pairs
+    except RewrightError:
+        return False
+
+
+def prove_terms(claim: Neighbourhood, seconds: float, depths: Sequence[int] | None = None) -> Proof:
+    """Prove that two values are equal; with ``depths`` there is no search: each pair is read as far as they say.
+
+    Raises RewrightError where the two are tuples of different lengths.
+    """
+    deadline = time.monotonic() + seconds
+    if depths is not None and len(depths) != len(claim.pairs):
+        return Proof(False, "", f"{len(depths)} depths are given for {len(claim.pairs)} pairs of values")
+    grade, pairs, used = "same", list[tuple[Graph, Graph]](), list[int]()
+    for place, (left, right) in enumerate(claim.pairs):
+        tried = _DEPTHS if depths is None else depths[place : place + 1]
+        own = _prove_pair(claim, left, right, deadline - time.monotonic(), seconds, tried)
+        if not own.proved:
+            return own
+        pairs += own.pairs
+        used += own.depths
+        grade = "real" if "real" in (grade, own.grade) else own.grade
+    return Proof(True, grade, "", tuple(pairs), tuple(used))
+
+
+def _prove_pair(
+    claim: Neighbourhood, left: int, right: int, seconds: float, budget: float, depths: Sequence[int]
+) -> Proof:
     deadline = time.monotonic() + seconds
     why = "its neighbourhood is too large"
-    for depth in _DEPTHS:
+    for depth in depths:
         try:
-            left, right = neighbourhood(graph, number, depth)
+            sides = claim.programs(left, right, depth)
         except RewrightError as error:
-            return Proof(False, "", str(error))
-        left_time = deadline - time.monotonic()
-        if left_time <= 0:
-            return Proof(False, "", f"the budget of {seconds:g} s is used up")
-        outcome = prove(Claim(left, right), left_time, "real")
+            return Proof(False, "", str(error) if depth == 0 else why)
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            return Proof(False, "", f"the budget of {budget:g} s is used up")
+        outcome = prove(Claim(*sides), remaining, "real")
         if outcome.status == "proved":
-            moves = prove(Claim(left, right), min(0.2, seconds), "move").status == "proved"
-            return Proof(True, "move" if moves else "real", "", left, right)
+            moves = prove(Claim(*sides), min(0.2, budget), "move").status == "proved"
+            return Proof(True, "move" if moves else "real", "", (sides,), (depth,))
         why = outcome.reason
     return Proof(False, "", why)
 
 
-def neighbourhood(graph: AlternativeGraph, number: int, depth: int) -> tuple[Graph, Graph]:
-    """The value and its replacement as programs over what is ``depth`` operands away.
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Two values of a program as terms."""
 
-    Raises RewrightError where an operator has no lowering, or the neighbourhood is too large.
-    """
-    alternative = graph.alternatives[number]
-    computation = graph.program.computations[alternative.computation]
-    pool = graph.pool.get(alternative.computation, {})
-    instructions: dict[str, Instruction] = {**computation.instructions, **pool}
-    inside = _inside(instructions, pool, (alternative.value, alternative.replacement), depth)
-    if len(inside) > _MOST_INSTRUCTIONS:
-        raise RewrightError(
-            f"its neighbourhood has {len(inside)} instructions, and at most {_MOST_INSTRUCTIONS} are read"
-        )
-    everything = {**graph.program.computations, **graph.computations}
-    cut = _retyped(_cut(instructions, inside, (alternative.value, alternative.replacement)))
-    sides = [_side(graph.program, everything, cut, name) for name in (alternative.value, alternative.replacement)]
-    return sides[0].graph(), sides[1].graph()
+    program: Program
+    computations: Mapping[str, Computation]
+    inlined: Inlined
+    left: int
+    right: int
+
+    @classmethod
+    def of(cls, graph: AlternativeGraph, number: int) -> Neighbourhood:
+        """A value and its replacement; raises RewrightError where they are too large or read in a circle."""
+        computations = {**graph.program.computations, **graph.computations}
+        return cls(graph.program, computations, *graph.sides(number))
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The arrays of both sides that are not one term."""
+        if self.left == self.right:
+            return []
+        left, right = list(self.inlined.leaves(self.left)), list(self.inlined.leaves(self.right))
+        if len(left) != len(right):
+            raise RewrightError("both sides are tuples of different lengths; the pass that makes them is wrong")
+        found = list(dict.fromkeys(pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]))
+        if len(found) > _MOST_PARTS:
+            raise RewrightError(f"it is a tuple of which {len(found)} parts differ, and at most {_MOST_PARTS} are read")
+        return found
+
+    @cached_property
+    def _shared(self) -> set[int]:
+        """What both sides read as a whole, parts of tuples that are compared one by one together."""
+        return self.inlined.needs(self.left) & self.inlined.needs(self.right)
+
+    def programs(self, left: int, right: int, depth: int) -> tuple[Graph, Graph]:
+        """Two terms as programs over what is ``depth`` operands below what they share.
+
+        Raises RewrightError where an operator has no lowering, or the neighbourhood is too large.
+        """
+        inside = self._inside(left, right, depth)
+        if len(inside) > _MOST_TERMS:
+            raise RewrightError(f"its neighbourhood has {len(inside)} terms, and at most {_MOST_TERMS} are read")
+        cut = _retyped(self._cut(inside, (left, right)))
+        sides = [_side(self.program, self.computations, cut, _name(root)) for root in (left, right)]
+        return sides[0].graph(), sides[1].graph()
+
+    def _inside(self, left: int, right: int, depth: int) -> set[int]:
+        """The terms that are computed: those of one side only, constants, and ``depth`` operands of shared ones."""
+        shared = self._shared
+        inside: dict[int, int] = {}
+        stack = [(left, depth), (right, depth)]
+        while stack and len(inside) <= _MOST_TERMS:
+            at, budget = stack.pop()
+            term = self.inlined.terms[at]
+            own = at not in shared or self._is_constant(at) or term.opcode == "tuple"
+            if self._is_free(at) or not (own or budget > 0) or inside.get(at, -1) >= budget:
+                continue
+            inside[at] = budget
+            # A part of what gives a tuple stands for all of it.
+            less = budget if own else budget - 1
+            less = max(less, 1) if term.opcode == "get-tuple-element" else less
+            stack.extend((operand, less) for operand in term.operands)
+        return set(inside)
+
+    def _is_free(self, number: int) -> bool:
+        """Whether a value is a parameter, or a part of one."""
+        term = self.inlined.terms[number]
+        while term.opcode == "get-tuple-element":
+            term = self.inlined.terms[term.operands[0]]
+        return term.opcode == "parameter"
+
+    def _is_constant(self, number: int) -> bool:
+        """Whether a value is a constant, an iota, or data movement of one."""
+        for _ in range(4):
+            term = self.inlined.terms[number]
+            if term.opcode in ("constant", "iota"):
+                return True
+            if term.opcode not in _SPREAD:
+                return False
+            number = term.operands[0]
+        return False
+
+    def _cut(self, inside: set[int], roots: Sequence[int]) -> dict[str, Instruction]:
+        """The terms inside as instructions, and parameters for what they read from outside."""
+        found: dict[str, Instruction] = {}
+        places = iter(range(10**9))
+        for number in [*sorted(inside), *roots]:
+            if number in inside:
+                term = self.inlined.terms[number]
+                operands = tuple(map(_name, term.operands))
+                fields: tuple[Field, ...] = ((SHAPE, BYTES, term.shape), *term.fields)
+                found[_name(number)] = Instruction(_name(number), term.opcode, operands, fields, term.called)
+                for operand in term.operands:
+                    self._enter(operand, inside, found, places)
+            else:
+                self._enter(number, inside, found, places)
+        return found
+
+    def _enter(self, number: int, inside: set[int], found: dict[str, Instruction], places: Iterator[int]) -> None:
+        """A parameter for a term from outside; parameters for the parts of a tuple."""
+        if number in inside or _name(number) in found:
+            return
+        shape = self.inlined.terms[number].shape
+        kind = read_shape(shape).element
+        if kind in ("token", "opaque"):
+            raise RewrightError("it reads a token, which orders what has effects; choose another alternative")
+        if kind != "tuple":
+            fields: tuple[Field, ...] = ((SHAPE, BYTES, shape), (PARAMETER, VARINT, next(places)))
+            found[_name(number)] = Instruction(_name(number), "parameter", (), fields)
+            return
+        parts = [self.inlined.part(number, k) for k in range(len(read_shape(shape).parts))]
+        for part in parts:
+            self._enter(part, inside, found, places)
+        found[_name(number)] = Instruction(_name(number), "tuple", tuple(map(_name, parts)), ((SHAPE, BYTES, shape),))
 
 
-def _inside(
-    instructions: Mapping[str, Instruction], pool: Mapping[str, Instruction], roots: Sequence[str], depth: int
-) -> set[str]:
-    """Names that are computed: new ones, constants, and what is less than ``depth`` operands away."""
-    inside: set[str] = set()
-    stack = [(root, depth) for root in roots]
-    while stack:
-        name, left = stack.pop()
-        constant = _is_constant(instructions, name)
-        if not (name in pool or constant or left > 0) or instructions[name].opcode == "parameter":
-            continue
-        if (name, left) != (name, 0) or name in pool or constant:
-            inside.add(name)
-        if len(inside) > _MOST_INSTRUCTIONS:
-            break
-        less = left if name in pool else left - 1
-        stack.extend((operand, less) for operand in instructions[name].operands)
-    return inside
-
-
-def _is_constant(instructions: Mapping[str, Instruction], name: str) -> bool:
-    """Whether a value is a constant, an iota, or data movement of one."""
-    for _ in range(4):
-        instruction = instructions[name]
-        if instruction.opcode in ("constant", "iota"):
-            return True
-        if instruction.opcode not in ("broadcast", "reshape", "transpose", "convert", "negate"):
-            return False
-        name = instruction.operands[0]
-    return False
-
-
-def _cut(instructions: Mapping[str, Instruction], inside: set[str], roots: Sequence[str]) -> dict[str, Instruction]:
-    """The instructions inside, and parameters for what they read from outside."""
-    found = {name: replace(instructions[name], controls=()) for name in inside}
-    outside = dict.fromkeys(o for name in sorted(inside) for o in instructions[name].operands if o not in inside)
-    outside |= dict.fromkeys(root for root in roots if root not in inside)
-    for place, name in enumerate(outside):
-        shape = instructions[name].shape
-        if read_shape(shape).element in ("tuple", "token", "opaque"):
-            raise RewrightError(f"{name:.60} is a tuple, whose parts are not told apart; choose another alternative")
-        fields: tuple[Field, ...] = ((SHAPE, BYTES, shape), (PARAMETER, VARINT, place))
-        found[name] = Instruction(name, "parameter", (), fields)
-    return found
+def _name(number: int) -> str:
+    return f"v{number}"
 
 
 def _retyped(cut: dict[str, Instruction]) -> dict[str, Instruction]:
@@ -133,10 +232,8 @@ def _retyped(cut: dict[str, Instruction]) -> dict[str, Instruction]:
     if any(i.opcode not in MOVEMENT for i in cut.values()):
         return cut
     shapes = {name: read_shape(i.shape) for name, i in cut.items()}
-    if all(shape.element in DTYPES or shape.element == "tuple" for shape in shapes.values()):
-        return cut
     elements = {shape.element for shape in shapes.values()}
-    if len(elements) > 1:
+    if len(elements) > 1 or elements <= DTYPES.keys():
         return cut
     return {name: i.with_field(SHAPE, BYTES, array("f32", shapes[name].sizes)) for name, i in cut.items()}
 

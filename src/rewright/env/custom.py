@@ -1,36 +1,50 @@
-"""A user's own rewrites: any function from program to program is a pass, whose sites are split, tested and chosen."""
+"""A user's own rewrites: patterns as rules, and functions from program to program, whose sites are told apart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from rewright.env.dryrun import DryRun, dry_change
-from rewright.env.episode import Source
+from rewright.env.alternatives import AlternativeGraph, Provenance
 from rewright.env.hlo.program import Program
 from rewright.env.module import HloModule
-from rewright.env.session import Change, Session
+from rewright.env.rules import rule_alternatives
+from rewright.env.session import Session
+from rewright.env.sites import Granularity, split
 from rewright.ir.errors import RewrightError
+from rewright.rules.evidence import rule_digest
+from rewright.rules.rule import Rule
 
-Rewrite = Callable[[Program], Program]
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A function from program to program under a name; what it changes is split into sites as what a pass changes."""
+
+    name: str
+    function: Callable[[Program], Program]
 
 
-def dry_custom(session: Session, module: HloModule, rewrite: Rewrite, name: str, tested: bool = True) -> DryRun:
-    """What a function would do to a module, as alternatives; each is tested, and a wrong one is marked.
+Pattern = Rule | Rewrite
+"""``left = right`` as :func:`rewright.rules.rule.rule` states it, or a function."""
 
-    Raises RewrightError where the function fails, or makes what is no module.
-    """
-    base = session.canonical(module)
+
+def pattern_key(pattern: Pattern) -> tuple[object, ...]:
+    """What tells a pattern from others."""
+    return (rule_digest(pattern),) if isinstance(pattern, Rule) else (pattern.name, pattern.function)
+
+
+def pattern_alternatives(
+    session: Session, base: HloModule, pattern: Pattern, granularity: Granularity = "value"
+) -> AlternativeGraph:
+    """What a pattern would do to a module; raises RewrightError where a function fails, or makes what is no module."""
+    if isinstance(pattern, Rule):
+        return rule_alternatives(session, base, (pattern,), "pattern")
     try:
-        program = rewrite(base.program)
+        program = pattern.function(base.program)
     except RewrightError:
         raise
     except Exception as error:
-        raise RewrightError(f"the rewrite {name!r:.60} fails ({type(error).__name__}: {error!s:.80})") from None
-    after = base.replaced(program)
-    session.fingerprint(after)
-    return dry_change(session, Change(base, after, name, "", 0), tested=tested)
-
-
-def source(rewrite: Rewrite, name: str) -> Source:
-    """The rewrite as the source of an episode's alternatives, in place of XLA's passes."""
-    return lambda session, module: dry_custom(session, module, rewrite, name)
+        what = f"{type(error).__name__}: {error!s:.80}"
+        raise RewrightError(f"the rewrite {pattern.name!r:.60} fails ({what})") from None
+    session.fingerprint(base.replaced(program))
+    return split(base.program, program, Provenance("pattern", pattern.name), granularity)

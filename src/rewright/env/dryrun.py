@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merged
+from rewright.env.custom import Pattern, pattern_alternatives, pattern_key
 from rewright.env.module import HloModule
+from rewright.env.proposers import is_proposer, proposals
 from rewright.env.session import Change, Session
 from rewright.env.sites import Granularity, split
 from rewright.env.testing import run_alternatives
@@ -43,30 +45,41 @@ def dry_run(
     granularity: Granularity = "value",
     tested: bool = True,
     seed: int = 0,
+    patterns: Sequence[Pattern] = (),
 ) -> DryRun:
-    """The alternatives of the first iteration in which each of some passes changes a module.
+    """The alternatives of the first iteration in which each of some passes changes a module, and of what is no pass.
 
-    ``tested`` runs every alternative on random inputs; names that XLA gave to another value are found so and told
-    apart. A module that differs from an earlier one in names alone gives the dry run of that one. Raises XlaError where
-    XLA refuses the module.
+    Beside XLA's passes there are ``rules`` (every match of every rule of the library), ``rule:NAME``,
+    ``general-fusion`` and the user's patterns. ``tested`` runs every alternative on random inputs; names that XLA gave
+    to another value are found so and told apart. A module that differs from an earlier one in names alone gives the dry
+    run of that one. Raises XlaError where XLA refuses the module.
     """
-    key = ("dry run", session.fingerprint(module), tuple(passes), granularity, tested, seed)
-    return session.remembered(key, lambda: _dry_run(session, module, passes, granularity, tested, seed))
+    own = tuple(map(pattern_key, patterns))
+    key = ("dry run", session.fingerprint(module), tuple(passes), granularity, tested, seed, own)
+    return session.remembered(key, lambda: _dry_run(session, module, passes, granularity, tested, seed, patterns))
 
 
 def _dry_run(
-    session: Session, module: HloModule, passes: Sequence[str], granularity: Granularity, tested: bool, seed: int
+    session: Session,
+    module: HloModule,
+    passes: Sequence[str],
+    granularity: Granularity,
+    tested: bool,
+    seed: int,
+    patterns: Sequence[Pattern],
 ) -> DryRun:
-    firsts = [changes[0] for name in passes if (changes := session.early_changes(module, name))]
+    names = [name for name in passes if not is_proposer(name)]
+    firsts = [changes[0] for name in names if (changes := session.early_changes(module, name))]
     # Every import gives the same names; a pass that has no name itself could still have changed something before.
     firsts = [
         change for change in firsts if change.before.program.computations == firsts[0].before.program.computations
     ]
-    if not firsts:
-        base = session.canonical(module)
-        return DryRun(base, AlternativeGraph(base.program), ())
-    base = firsts[0].before
+    base = firsts[0].before if firsts else session.canonical(module)
     runs = [dry_change(session, change, granularity, tested, seed) for change in firsts]
+    proposed = [proposals(session, base, name) for name in passes if is_proposer(name)]
+    proposed += [pattern_alternatives(session, base, pattern, granularity) for pattern in patterns]
+    for own in proposed:
+        runs.append(DryRun(base, own, tuple(run_alternatives(session, base, own, seed)) if tested else ()))
     graph, origins = merged(base.program, [run.graph for run in runs])
     tests = tuple(runs[tag].tests[number] for tag, number in origins) if tested else ()
     return DryRun(base, graph, tests)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from rewright.env.certificate import Certified, certify
+from rewright.env.custom import Pattern
+from rewright.env.datasets import dataset, is_dataset
 from rewright.env.episode import Episode, Settings, replay
 from rewright.env.evidence import describe
 from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, GraphFeatures, graph_features
 from rewright.env.hlo.program import Cycle
 from rewright.env.module import HloModule
-from rewright.env.passes import XlaPass
 from rewright.env.picture import picture
+from rewright.env.proposers import checked_name
 from rewright.env.repairs import runnable
 from rewright.env.rewards import REWARDS, Measurement, Reward, measure, static_cost
 from rewright.env.session import Session
@@ -59,31 +63,38 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         most_steps: int = 200,
         granularity: Granularity = "value",
         tested: bool = True,
+        patterns: Sequence[Pattern] = (),
         render_mode: str | None = None,
         session: Session | None = None,
     ) -> None:
         self.session = session or Session()
         self._own_session = session is None
         entries = [hlo] if isinstance(hlo, (str, os.PathLike, HloModule)) else list(hlo)
-        self.modules = [self._module(entry) for entry in entries]
+        self.modules = [module for entry in entries for module in self._modules(entry)]
         if not self.modules:
             raise RewrightError("there is no module to rewrite; name at least one")
         if reward not in REWARDS:
             raise RewrightError(f"there is no reward {reward!r:.40}; choose one of {', '.join(REWARDS)}")
         if actions not in ("sequential", "vector", "passes"):
             raise RewrightError(f"there are no actions {actions!r:.40}; choose sequential, vector or passes")
-        self.passes = tuple(XlaPass(name).name for name in passes)
+        self.passes = tuple(map(checked_name, passes))
         self.reward: Reward = reward
         self.actions, self.observation, self.render_mode = actions, observation, render_mode
         self.most_alternatives, self.most_choices, self.most_steps = most_alternatives, most_choices, most_steps
         largest = max(module.instruction_count for module in self.modules)
         self.most_nodes = most_nodes or 2 * largest + most_alternatives + 64
         self.most_edges = 3 * self.most_nodes
-        self.settings = Settings(self.passes, granularity, tested)
+        self.settings = Settings(self.passes, granularity, tested, patterns=tuple(patterns))
         self.action_space = self._action_space()
         self.observation_space = self._observation_space()
         self._steps, self._ended, self._baseline = 0, False, 1.0
         self._episode: Episode | None = None
+
+    def _modules(self, entry: str | os.PathLike[str] | HloModule) -> list[HloModule]:
+        """The module of a path, or all of a data set by name."""
+        if isinstance(entry, str) and is_dataset(entry):
+            return [own.module for own in dataset(self.session, entry)]
+        return [self._module(entry)]
 
     def _module(self, entry: str | os.PathLike[str] | HloModule) -> HloModule:
         module = entry if isinstance(entry, HloModule) else self.session.load(entry)
@@ -231,7 +242,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         name = self.passes[action]
         for _ in range(self.settings_rounds):
             forked = episode.fork()
-            forked.settings = Settings((name,), self.settings.granularity, self.settings.tested)
+            forked.settings = replace(self.settings, passes=(name,), patterns=())
             forked.current = episode.current
             forked.next_round()
             numbers = [n for n, free in enumerate(forked.run.offered) if free]
@@ -362,13 +373,17 @@ class HloRewrite(gymnasium.Env[Any, Any]):
             raise RewrightError(f"cannot read {os.fspath(path)}: {error.strerror}; check the path") from None
         except ValueError as error:
             raise RewrightError(f"{os.fspath(path)} is no JSON ({error!s:.60}); save the trajectory again") from None
-        self._episode = replay(self.session, data)
+        self._episode = replay(self.session, data, self.settings.patterns)
         self._baseline = max(static_cost(self.session, self._episode.rounds[0].run.module, self.reward), 1e-12)
         return self._observe(), self._info()
 
     def validate(self, seed: int = 0) -> Test:
         """Whether the module as chosen gives the outputs of the original on random inputs."""
         return self.episode.validate(seed)
+
+    def certify(self, seconds: float = 5.0) -> Certified:
+        """The certificate of the trajectory so far, with the list of what was only tested."""
+        return certify(self.episode, seconds)
 
     def render(self) -> Any:
         """The alternative graph as SVG with the chosen paths marked, or as a list of alternatives."""

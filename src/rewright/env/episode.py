@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from rewright.env.cost import Cost
+from rewright.env.custom import Pattern
 from rewright.env.dryrun import DryRun, dry_run
 from rewright.env.evidence import Evidence, describe, evidence_for, to_json
 from rewright.env.hlo.program import Cycle
@@ -21,8 +22,6 @@ from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
 FORMAT, VERSION = "rewright.trajectory", 1
-Source = Callable[[Session, HloModule], DryRun]
-"""Gives the alternatives of a module."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,8 @@ class Settings:
     granularity: Granularity = "value"
     tested: bool = True
     seed: int = 0
+    patterns: tuple[Pattern, ...] = ()
+    """Rewrites of the user's own; a trajectory names them, and is run again with the same ones."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +51,21 @@ class Episode:
     session: Session
     original: HloModule
     settings: Settings
-    source: Source | None = None
     run: DryRun = field(init=False)
     chosen: tuple[int, ...] = ()
     current: HloModule = field(init=False)
     past: tuple[Round, ...] = ()
     refused: tuple[str, ...] = ()
     """What XLA could not do, in its words."""
+    _mask: tuple[DryRun, tuple[int, ...], list[bool]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.run = self._dry_run(self.original)
         self.current = self.run.module
 
     def _dry_run(self, module: HloModule) -> DryRun:
-        if self.source is not None:
-            return self.source(self.session, module)
         s = self.settings
-        return dry_run(self.session, module, s.passes, s.granularity, s.tested, s.seed)
+        return dry_run(self.session, module, s.passes, s.granularity, s.tested, s.seed, s.patterns)
 
     def fork(self) -> Episode:
         """Another episode in the same state, which goes its own way."""
@@ -76,8 +75,10 @@ class Episode:
 
     def mask(self) -> list[bool]:
         """For each alternative of this round whether it can be chosen now."""
-        free = self.run.graph.applicable(self.chosen)
-        return [a and b for a, b in zip(free, self.run.offered, strict=True)]
+        if self._mask is None or self._mask[0] is not self.run or self._mask[1] != self.chosen:
+            free = self.run.graph.applicable(self.chosen)
+            self._mask = (self.run, self.chosen, [a and b for a, b in zip(free, self.run.offered, strict=True)])
+        return list(self._mask[2])
 
     def choose(self, number: int) -> bool:
         """Choose an alternative; returns whether that was possible. Raises RewrightError for one that is not there."""
@@ -145,6 +146,7 @@ class Episode:
             "original": base64.b64encode(self.original.proto).decode(),
             "fingerprint": self.session.fingerprint(self.original),
             "passes": list(self.settings.passes),
+            "patterns": [pattern.name for pattern in self.settings.patterns],
             "granularity": self.settings.granularity,
             "tested": self.settings.tested,
             "seed": self.settings.seed,
@@ -155,15 +157,19 @@ class Episode:
         }
 
 
-def replay(session: Session, data: object) -> Episode:
-    """The episode of a trajectory, run again; raises RewrightError where it does not end at the same module."""
+def replay(session: Session, data: object, patterns: Sequence[Pattern] = ()) -> Episode:
+    """The episode of a trajectory, run again with the patterns that it had.
+
+    Raises RewrightError where one of them is missing, and where it does not end at the same module.
+    """
     table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     if table.get("format") != FORMAT or table.get("version") != VERSION:
         raise RewrightError("this is no trajectory of version 1; save it again")
     try:
         original = HloModule(base64.b64decode(table["original"], validate=True))
         passes = tuple(map(str, table["passes"]))
-        settings = Settings(passes, table["granularity"], bool(table["tested"]), int(table["seed"]))
+        own = _patterns(list(map(str, table.get("patterns", []))), patterns)
+        settings = Settings(passes, table["granularity"], bool(table["tested"]), int(table["seed"]), own)
         rounds = [[int(n) for n in entry] for entry in table["rounds"]]
         final = str(table["final"])
     except (KeyError, TypeError, ValueError) as error:
@@ -173,6 +179,14 @@ def replay(session: Session, data: object) -> Episode:
     if session.fingerprint(episode.current) != final:
         raise RewrightError("the trajectory does not end at the module that it says; it is from another jaxlib")
     return episode
+
+
+def _patterns(names: Sequence[str], given: Sequence[Pattern]) -> tuple[Pattern, ...]:
+    known = {pattern.name: pattern for pattern in given}
+    for name in names:
+        if name not in known:
+            raise RewrightError(f"the trajectory was made with the pattern {name!r:.60}; give it again")
+    return tuple(known[name] for name in names)
 
 
 def _repeat(episode: Episode, rounds: Sequence[Sequence[int]]) -> None:

@@ -15,7 +15,7 @@ Status = Literal["proved", "tested", "refuted", "unknown"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """How an alternative is known; ``grade`` is ``move`` for data movement (exact in floats too), else ``real``."""
+    """How an alternative is known; ``grade`` says how a proof holds: as that of :class:`rewright.env.claims.Proof`."""
 
     status: Status
     text: str
@@ -39,8 +39,7 @@ def evidence_for(graph: AlternativeGraph, number: int, test: Test | None = None,
         reals = "equal over the reals, and not here: " if proof.proved else ""
         return Evidence("refuted", reals + test.what)
     if proof.proved:
-        left = print_graph(proof.left) if proof.left is not None else ""
-        right = print_graph(proof.right) if proof.right is not None else ""
+        left, right = ("\n".join(print_graph(pair[side]) for pair in proof.pairs) for side in (0, 1))
         return Evidence("proved", "", proof.grade, left, right)
     if test is not None and test.agrees:
         return Evidence("tested", test.what)

@@ -20,9 +20,11 @@ from rewright.env.hlo.program import Cycle
 from rewright.env.inputs import draw_inputs
 from rewright.env.module import HloModule as Module
 from rewright.env.passes import MOST_LOOPS, XlaPass
+from rewright.env.proposers import FUSION
 from rewright.env.repairs import runnable
 from rewright.env.session import Session
 from rewright.env.testing import compare_modules
+from rewright.env.xla.names import CPU_PASSES
 from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]
@@ -52,11 +54,12 @@ class _PassTable:
     """``HloPass.X(...)``: the options of HloEnv's constructors are taken and have no effect."""
 
     def __getattr__(self, name: str) -> Any:
-        if name not in PASS_NAMES:
+        known = {**PASS_NAMES, "GeneralFusion": FUSION}
+        if name not in known:
             raise RewrightError(f"XLA:CPU has no pass for HloEnv's {name}; rewright.env.passes lists those it has")
 
         def construct(*_: object, **__: object) -> XlaPass:
-            return XlaPass(PASS_NAMES[name])
+            return XlaPass(known[name], CPU_PASSES | {FUSION})
 
         return construct
 
@@ -336,6 +339,8 @@ class HloEnv:
 
     def _run_pass(self, entry: Pass, loops: int) -> bool:
         changed = False
+        if entry.name == FUSION:
+            raise RewrightError("GeneralFusion offers pairs and decides for none; run it in an AltPipeline")
         for _ in range(MOST_LOOPS if loops < 0 else loops):
             self._module, own = self.session.run(self._module, entry.hlo_pass)
             changed = changed or own

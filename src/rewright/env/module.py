@@ -6,8 +6,9 @@ import hashlib
 from functools import cached_property
 
 from rewright.env.cost import Cost, cost_of
-from rewright.env.hlo.program import LITERAL, Program, pruned, read, write
-from rewright.env.hlo.shapes import SIZES, Shape, read_shape
+from rewright.env.hlo.literals import is_elided
+from rewright.env.hlo.program import Program, pruned, read, write
+from rewright.env.hlo.shapes import Shape, read_shape
 from rewright.frontends.hlo import read_proto
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -73,17 +74,8 @@ class HloModule:
 
     def elided(self) -> list[str]:
         """Names of constants whose values the text left out: such a module says nothing about values."""
-        found: list[str] = []
-        for computation in self.program.computations.values():
-            for name, instruction in computation.instructions.items():
-                if instruction.opcode == "constant" and read_shape(instruction.shape).elements > 0:
-                    literal = next((v for number, _, v in instruction.fields if number == LITERAL), b"")
-                    size = len(literal) if isinstance(literal, bytes) else 0
-                    shape = read_shape(instruction.shape)
-                    least = shape.elements if shape.element in SIZES else 0
-                    if size < least:
-                        found.append(name)
-        return found
+        computations = self.program.computations.values()
+        return [name for c in computations for name, i in c.instructions.items() if is_elided(i)]
 
     def graph(self) -> Graph:
         """The module in the IR; raises UnsupportedOperator for an operator without a lowering."""

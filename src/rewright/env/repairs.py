@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rewright.env.hlo.program import SHAPE, Computation, Instruction, Program, pruned
+from rewright.env.hlo.program import SHAPE, Computation, Instruction, imported, pruned
 from rewright.env.hlo.shapes import Shape, read_shape
 from rewright.env.hlo.wire import BYTES, string
 from rewright.env.module import HloModule
@@ -31,7 +31,7 @@ def runnable(session: Session, module: HloModule) -> HloModule:
             if source is None:
                 continue
             prefix = f"{name}.{len(program.computations)}"
-            program, entry = _imported(program, session.parse(source).program, prefix)
+            program, entry = imported(program, session.parse(source).program, prefix)
             main = program.computations[entry]
             shape = main.instructions[main.root].shape
             instructions[name] = Instruction(
@@ -40,17 +40,6 @@ def runnable(session: Session, module: HloModule) -> HloModule:
             changed = True
         program = program.with_computation(replace(computation, instructions=instructions))
     return module.replaced(pruned(program)) if changed else module
-
-
-def _imported(program: Program, other: Program, prefix: str) -> tuple[Program, str]:
-    names = {name: f"{prefix}.{name}" for name in other.computations}
-    for name, computation in other.computations.items():
-        instructions = {
-            n: replace(i, called=tuple(names[c] for c in i.called)) for n, i in computation.instructions.items()
-        }
-        own: Computation = replace(computation, name=names[name], instructions=instructions)
-        program = program.with_computation(own)
-    return program, names[other.entry]
 
 
 def _definition(instruction: Instruction, computation: Computation) -> str | None:

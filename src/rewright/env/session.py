@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -10,6 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rewright.env.hlo.program import read, write
+from rewright.env.hlo.reentry import has_several_results, laid_out
 from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
 from rewright.env.values import KnownValues
@@ -79,6 +82,20 @@ class Session:
     def from_stablehlo(self, source: str | bytes) -> HloModule:
         """A module from StableHLO, as text or bytecode; raises XlaError where it is none."""
         return HloModule(self.worker.call("from_stablehlo", source))
+
+    def from_function(self, function: Any, arguments: Sequence[Any]) -> HloModule:
+        """The module that JAX lowers a function to, jitted or not; arguments are arrays or ``jax.ShapeDtypeStruct``.
+
+        Raises RewrightError where the function cannot be traced.
+        """
+        jax: Any = importlib.import_module("jax")
+        jitted = function if hasattr(function, "lower") else jax.jit(function)
+        try:
+            text = str(jitted.lower(*arguments).compiler_ir("stablehlo"))
+        except Exception as error:
+            name = getattr(function, "__name__", "the function")
+            raise RewrightError(f"JAX cannot trace {name:.40} ({type(error).__name__}: {error!s:.100})") from None
+        return self.from_stablehlo(text)
 
     def load(self, path: str | os.PathLike[str]) -> HloModule:
         """A module from a file: ``.pb`` is HloModuleProto, ``.mlir`` StableHLO, all else HLO text.
@@ -208,11 +225,16 @@ class Session:
             self.worker.call("compile", key, module.proto, "" if mode == "default" else mode.removeprefix(REST))
             return
         quick = mode == "quick"
+        several = has_several_results(module.program)
         # Expansions of solvers leave constants that code generation takes for folded, and crashes without.
         folding = LEGALISING | {"constant_folding"}
         for kept in [folding | {"fusion"}, LEGALISING] if quick else [LEGALISING, folding]:
             try:
-                self.worker.call("compile", key, module.proto, all_but(*kept), quick=quick)
+                if several:
+                    passed = self.worker.call("run_passes", module.proto, all_but(*kept))
+                    self.worker.call("compile", key, module.proto, "", exact=write(laid_out(read(passed))))
+                else:
+                    self.worker.call("compile", key, module.proto, all_but(*kept), quick=quick)
             except XlaError as error:
                 refused = error
             else:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rewright.env.alternatives import AlternativeGraph
+from rewright.env.claims import is_same
 from rewright.env.hlo.program import Computation, Instruction, Program, pruned, write
 from rewright.env.hlo.reentry import enterable
 from rewright.env.hlo.shapes import read_shape, tuple_of
@@ -41,16 +42,19 @@ def why_not_run(module: HloModule) -> str:
 def run_alternatives(
     session: Session, module: HloModule, graph: AlternativeGraph, seed: int = 0, draws: Sequence[Draw] = DRAWS
 ) -> list[Test]:
-    """A test of each alternative of a module: those of the entry in one run, those of other computations applied."""
+    """A test of each alternative of a module: those of the entry in one run, those of other computations applied.
+
+    What is one term with its replacement needs no run.
+    """
+    found: list[Test | None] = [Test(True, "one term") if is_same(graph, n) else None for n in range(len(graph))]
     reason = why_not_run(module)
-    if reason:
-        return [Test(None, reason)] * len(graph)
-    found: list[Test | None] = [None] * len(graph)
+    if reason or None not in found:
+        return [own or Test(None, reason) for own in found]
     numbers = value_numbers(graph, session.values)
     here = [
         n
         for n, a in enumerate(graph.alternatives)
-        if a.computation == program_entry(module) and _is_exposable(graph, n)
+        if found[n] is None and a.computation == program_entry(module) and _is_exposable(graph, n)
     ]
     for number in here:
         alternative = graph.alternatives[number]

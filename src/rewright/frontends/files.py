@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from rewright.frontends import graph_json, hlo
 from rewright.frontends.graph_json.document import is_document
+from rewright.frontends.hlo.stablehlo import to_proto
 from rewright.frontends.ranks import ranks
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
@@ -31,7 +32,8 @@ from rewright.ops.files import (
 
 FORMAT = "rewright.ranks"
 VERSION = 1
-HLO_EXTENSIONS = (".pb", ".hlo", ".txt")
+STABLEHLO_EXTENSIONS = (".mlir", ".stablehlo")
+HLO_EXTENSIONS = (".pb", ".hlo", ".txt", *STABLEHLO_EXTENSIONS)
 """Of files that are read and never written."""
 
 Path = str | os.PathLike[str]
@@ -41,9 +43,10 @@ def load(path: Path, devices: int | None = None) -> Graph | RankProgram:
     """Read a program: what :func:`save` wrote, or what others captured.
 
     ``.rwt`` is text, ``.json`` and ``.json.gz`` are our JSON or ``graph-json/1``; a folder holds one ``graph-json/1``
-    file a rank. ``.pb`` is an HloModuleProto, ``.hlo`` and ``.txt`` are HLO text; ``devices`` says for how many devices
-    a module is that does not. Raises RewrightError for an unknown extension, a file that cannot be read, and contents
-    that are no program, UnsupportedOperator for an operator that has no lowering.
+    file a rank. ``.pb`` is an HloModuleProto, ``.hlo`` and ``.txt`` are HLO text, ``.mlir`` and ``.stablehlo`` are
+    StableHLO as text or bytecode, which needs jaxlib; ``devices`` says for how many devices a module is that does not.
+    Raises RewrightError for an unknown extension, a file that cannot be read, and contents that are no program,
+    UnsupportedOperator for an operator that has no lowering.
     """
     if os.path.isdir(path):
         return _from_files(_files_in(path))
@@ -84,6 +87,8 @@ def _hlo(path: Path, devices: int | None) -> Graph | RankProgram:
     contents = read_bytes(path)
     if os.fspath(path).endswith(".pb"):
         return explained(path, lambda: hlo.read_proto(contents, devices))
+    if os.fspath(path).endswith(STABLEHLO_EXTENSIONS):
+        return explained(path, lambda: hlo.read_proto(to_proto(contents), devices))
     text = explained(path, lambda: decode_text(contents))
     return explained(path, lambda: hlo.read_text(text, devices))
 

@@ -59,8 +59,19 @@ def matches(rule: Rule, graph: Graph) -> Iterator[Match]:
     Conditions about elements are not decided here: a rule with facts is matched where the caller knows them.
     """
     roots = list(rule.left.outputs.values())
-    for position in range(len(graph.nodes)):
-        yield from _from_root(rule, graph, roots, position, {})
+    own = rule.left.nodes[roots[0]].op
+    for position, node in enumerate(graph.nodes):
+        if _may_match(own, node.op):
+            yield from _from_root(rule, graph, roots, position, {})
+
+
+def _may_match(own: Operator, other: Operator) -> bool:
+    """Whether operators fit before anything else is looked at; a constant may be a broadcast of one."""
+    if type(own) is type(other) or isinstance(own, ops.Input):
+        return True
+    if isinstance(own, AnyElementwise):
+        return isinstance(other, Elementwise)
+    return isinstance(own, ops.BroadcastInDim) and isinstance(other, ops.Constant)
 
 
 def match_at(rule: Rule, graph: Graph, position: int, given: Mapping[str, int] | None = None) -> Match | None:
@@ -279,6 +290,26 @@ def rewritten(graph: Graph, match: Match) -> Graph:
     inputs = {name: program(position) for name, position in graph.inputs.items()}
     outputs = {name: program(position) for name, position in graph.outputs.items()}
     return dataclasses.replace(builder.build(), inputs=inputs, outputs=outputs)
+
+
+def replacement(graph: Graph, match: Match) -> Graph:
+    """The right side of a match at its sizes, over inputs with the names of the rule's variables.
+
+    Raises TypeMismatch where the right side does not fit, which a proved rule never does.
+    """
+    right, builder = match.rule.right, GraphBuilder(match.rule.name)
+    found: dict[int, int] = {}
+    for position, node in enumerate(right.nodes):
+        if isinstance(node.op, ops.Input):
+            kind = graph.nodes[match.inputs[node.op.label]].type
+            found[position] = builder.input(node.op.label, ops.Input(node.op.label, kind))
+        else:
+            found[position] = builder.add(_instantiated(node.op, match), *(found[p] for p in node.operands))
+    for (name, position), place in zip(right.outputs.items(), match.outputs, strict=True):
+        if builder.type(found[position]) != graph.nodes[place].type:
+            raise TypeMismatch(f"rule {match.rule.name!r} gives {builder.type(found[position])}")
+        builder.output(name, found[position])
+    return builder.build()
 
 
 def _instantiated(op: Operator, match: Match) -> Operator:

@@ -11,6 +11,7 @@ from rewright import ops
 from rewright.frontends.files import load
 from rewright.frontends.hlo import read_proto, read_text
 from rewright.frontends.hlo.devices import iota_groups
+from rewright.frontends.hlo.layouts import row_major
 from rewright.frontends.hlo.text import parse
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
@@ -202,3 +203,33 @@ def test_bytes_that_are_wrong_are_refused_in_one_line(cut: int) -> None:
     with pytest.raises(RewrightError) as caught:
         read_proto(encode(parse(llama()))[:cut])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("f32[2,3]{1,0}", "f32[3,2]{1,0}", lambda x: x.reshape(3, 2)),
+        ("f32[2,3]{0,1}", "f32[3,2]{1,0}", lambda x: x.T),
+        ("f32[2,3]{1,0}", "f32[3,2]{0,1}", lambda x: x.T),
+        ("f32[2,3,4]{1,0,2}", "f32[24]{0}", lambda x: x.transpose(2, 0, 1).reshape(24)),
+        ("f32[2,3,4]{2,0,1}", "f32[4,2,3]{0,1,2}", lambda x: x.transpose(1, 0, 2).reshape(3, 2, 4).transpose(2, 1, 0)),
+        ("f32[2,1,3]{1,2,0}", "f32[6]{0}", lambda x: x.reshape(6)),
+    ],
+)
+def test_a_bitcast_reads_the_memory_by_another_layout(source: str, target: str, expected) -> None:
+    sizes = tuple(int(size) for size in source[4 : source.index("]")].split(","))
+    x = np.arange(np.prod(sizes), dtype=np.float32).reshape(sizes)
+    text = module(f"  p = {source.split('{')[0]} parameter(0)\n  c = {source} copy(p)\n  ROOT r = {target} bitcast(c)")
+    assert np.array_equal(computed(text, p=x)[0], expected(x))
+
+
+def test_a_bitcast_of_tiles_is_refused() -> None:
+    with pytest.raises(RewrightError, match="tiles"):
+        read_text(module("  p = f32[2,3]{1,0:T(8,128)} parameter(0)\n  ROOT r = f32[6]{0} bitcast(p)"))
+
+
+@pytest.mark.parametrize("layout", [(), (1, 0), (0, 1)])
+def test_the_bytes_of_a_literal_lie_by_its_layout(layout: tuple[int, ...]) -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    lying = values.T.reshape(-1) if layout == (0, 1) else values.reshape(-1)
+    assert row_major(lying.tolist(), (2, 3), layout) == tuple(values.reshape(-1).tolist())

@@ -176,8 +176,11 @@ def _instruction(fields: list[Field], own: Mapping[int, str], names: Mapping[int
 # --- writing
 
 
-def write(program: Program) -> bytes:
-    """The serialised HloModuleProto; instructions and computations are numbered in order of use."""
+def write(program: Program, unique: bool = True) -> bytes:
+    """The serialised HloModuleProto; instructions and computations are numbered in order of use.
+
+    ``unique`` gives another name to an instruction that is called as one of another computation, as XLA wants it.
+    """
     order = list(called_first(program))
     numbers = {name: place + 1 for place, name in enumerate(order)}
     own: dict[tuple[str, str], int] = {}
@@ -186,7 +189,8 @@ def write(program: Program) -> bytes:
             own[name, instruction] = len(own) + 1
     taken: set[str] = set()
     out: list[Field] = [text(1, program.name), text(2, program.entry)]
-    out += [(3, BYTES, _write_computation(program.computations[name], numbers, own, taken)) for name in order]
+    for name in order:
+        out.append((3, BYTES, _write_computation(program.computations[name], numbers, own, taken if unique else set())))
     out.append((6, VARINT, numbers[program.entry]))
     out += program.fields
     return write_fields(out)
@@ -198,7 +202,6 @@ def _write_computation(
     name = computation.name
     out: list[Field] = [text(1, name)]
     for instruction in computation.instructions.values():
-        # XLA wants names that no other computation has either.
         title = instruction.name
         while title in taken:
             title += ".again"
@@ -236,6 +239,17 @@ def called_first(program: Program) -> Iterator[str]:
             done[name] = True
             stack.pop()
             yield name
+
+
+def imported(program: Program, other: Program, prefix: str) -> tuple[Program, str]:
+    """A program with the computations of another under a prefix, and the name that the entry of the other has there."""
+    names = {name: f"{prefix}.{name}" for name in other.computations}
+    for name, computation in other.computations.items():
+        instructions = {
+            n: replace(i, called=tuple(names[c] for c in i.called)) for n, i in computation.instructions.items()
+        }
+        program = program.with_computation(replace(computation, name=names[name], instructions=instructions))
+    return program, names[other.entry]
 
 
 # --- order and dead code

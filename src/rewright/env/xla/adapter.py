@@ -15,7 +15,9 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -57,6 +59,31 @@ def check_version() -> None:
         raise RewrightError(
             f"jaxlib {found} is not supported, its private names may differ; install jaxlib >=0.10,<0.11"
         )
+
+
+def fingerprint(proto: bytes) -> str:
+    """A SHA-256 of a module that does not see names, and sees all else that HLO text says."""
+    hlo: Any = importlib.import_module("jaxlib._hlo")
+    options = hlo.HloPrintOptions.fingerprint()
+    options.print_backend_config = True
+    module = hlo.HloModule.from_serialized_hlo_module_proto(proto)
+    return hashlib.sha256(module.to_string(options).encode()).hexdigest()
+
+
+@contextmanager
+def transforming(function: Callable[[bytes], bytes | None]) -> Generator[None]:
+    """Inside of the block XLA:CPU of this process calls a function at the end of its passes on every module.
+
+    What it returns is scheduled and compiled in the place of the module; None leaves the module as it is.
+    """
+    check_version()
+    transforms: Any = importlib.import_module("jax.extend.xla")
+    name = f"rewright-{uuid.uuid4().hex}"
+    transforms.register_hlo_module_transformation(function, name=name, platforms="cpu")
+    try:
+        yield
+    finally:
+        transforms.clear_hlo_module_transformation(name, platforms="cpu")
 
 
 class Adapter:
@@ -105,9 +132,7 @@ class Adapter:
 
     def fingerprint(self, proto: bytes) -> str:
         """A SHA-256 that does not see names, and sees all else that HLO text says."""
-        options = self._hlo.HloPrintOptions.fingerprint()
-        options.print_backend_config = True
-        return hashlib.sha256(self._module(proto).to_string(options).encode()).hexdigest()
+        return fingerprint(proto)
 
     def from_stablehlo(self, source: str | bytes) -> bytes:
         """The HloModuleProto of a StableHLO module, as text or bytecode."""

@@ -9,7 +9,8 @@ from rewright import ops
 from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.bounds import clamped, counts_from_end, dropped, inside
 from rewright.frontends.hlo.context import IN_RANGE, Context
-from rewright.frontends.hlo.module import Computation, Instruction
+from rewright.frontends.hlo.layouts import major_first
+from rewright.frontends.hlo.module import Computation, Instruction, Module
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
@@ -158,12 +159,24 @@ def _convert(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return rb.convert(c.b, operands[0], c.type(i).dtype)
 
 
-@_register("reshape", "bitcast")
+@_register("reshape")
 def _reshape(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    kind = c.type(i)
+    return rb.reshape(c.b, _without_places(c, operands[0], kind.shape), kind.shape)
+
+
+@_register("bitcast")
+def _bitcast(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    """The elements as they lie in memory, read by another layout: transposed, reshaped, and transposed again."""
     kind, source = c.type(i), c.b.type(operands[0])
     if kind.dtype is not source.dtype:
         raise UnsupportedOperator("reading the bits of a tensor as another dtype has no meaning over the reals")
-    return rb.reshape(c.b, _without_places(c, operands[0], kind.shape), kind.shape)
+    before: Any = i.attributes["source"]
+    last = major_first(i.shape.sizes, i.shape.layout)
+    lying = rb.transpose(c.b, operands[0], major_first(before.sizes, before.layout))
+    shape = tuple(kind.shape[axis] for axis in last)
+    found = rb.reshape(c.b, _without_places(c, lying, shape), shape)
+    return rb.transpose(c.b, found, [last.index(axis) for axis in range(len(last))])
 
 
 def _without_places(c: Context, x: int, shape: Shape) -> int:
@@ -270,10 +283,10 @@ _KINDS: dict[str, ReductionKind] = {
 }
 
 
-def reduction(c: Context, i: Instruction) -> ReductionKind:
+def reduction(module: Module, i: Instruction) -> ReductionKind:
     """What the computation of a reduction folds with; raises UnsupportedOperator for anything but one operator."""
     names: Any = i.attributes.get("called", ())
-    computation = c.module.computation(names[0] if names else "")
+    computation = module.computation(names[0] if names else "")
     kind = _folds(computation)
     if kind is None:
         raise UnsupportedOperator("its computation is not one of sum, product, maximum, minimum, and, or")
@@ -286,7 +299,7 @@ def _folds(computation: Computation) -> ReductionKind | None:
     parameters = [parameter.name for parameter in computation.parameters()]
     known = {instruction.name: instruction for instruction in computation.instructions}
     root = known[computation.root]
-    while root.opcode in ("copy", "bitcast") and root.operands:
+    while (root.opcode == "copy" or root.is_plain_bitcast) and root.operands:
         root = known[root.operands[0]]
     if len(parameters) != 2 or sorted(root.operands) != sorted(parameters):
         return None
@@ -295,7 +308,7 @@ def _folds(computation: Computation) -> ReductionKind | None:
 
 @_register("reduce")
 def _reduce(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    kind = reduction(c, i)
+    kind = reduction(c.module, i)
     axes = i.integers("dimensions")
     source = c.b.type(operands[0])
     if kind in ("and", "or") and all(source.shape[axis] == 1 for axis in axes):
@@ -328,7 +341,7 @@ def _is_identity(kind: ReductionKind, value: float, dtype: DType) -> bool:
 @_register("reduce-window")
 def _reduce_window(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     window: Any = i.attributes.get("window", ())
-    kind = reduction(c, i)
+    kind = reduction(c.module, i)
     if len(operands) != 2 or any(w["lhs_dilate"] != 1 or w["rhs_dilate"] != 1 for w in window):
         raise UnsupportedOperator("a window reduction with dilation or of several arrays; write it with slices")
     start = c.b.uniform(operands[1])
@@ -376,7 +389,7 @@ def _scatter_kind(c: Context, i: Instruction) -> ScatterKind:
     if computation.root == computation.parameters()[-1].name:
         return "replace"
     kinds: dict[str, ScatterKind] = {"sum": "sum", "product": "product", "maximum": "maximum", "minimum": "minimum"}
-    kind = kinds.get(reduction(c, i))
+    kind = kinds.get(reduction(c.module, i))
     if kind is None:
         raise UnsupportedOperator("a scatter that folds with and, or; convert to integers")
     return kind

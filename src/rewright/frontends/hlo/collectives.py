@@ -61,7 +61,7 @@ def _register(*names: str) -> Callable[[Function], Function]:
 @_register("all-reduce", "all-reduce-start")
 def _all_reduce(c: Context, i: Instruction, operand: int) -> int:
     group = members(c, i)
-    return operand if len(group) == 1 else c.b.add(ops.AllReduce(reduction(c, i), (group,)), operand)
+    return operand if len(group) == 1 else c.b.add(ops.AllReduce(reduction(c.module, i), (group,)), operand)
 
 
 @_register("all-gather", "all-gather-start")
@@ -75,7 +75,7 @@ def _all_gather(c: Context, i: Instruction, operand: int) -> int:
 def _reduce_scatter(c: Context, i: Instruction, operand: int) -> int:
     (axis,) = i.integers("dimensions")
     group = members(c, i)
-    return operand if len(group) == 1 else c.b.add(ops.ReduceScatter(reduction(c, i), axis, (group,)), operand)
+    return operand if len(group) == 1 else c.b.add(ops.ReduceScatter(reduction(c.module, i), axis, (group,)), operand)
 
 
 @_register("all-to-all")

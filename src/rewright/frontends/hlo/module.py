@@ -7,7 +7,7 @@ integers are tuples; computations are named.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from rewright.frontends.hlo.sharding import Sharding
@@ -34,11 +34,12 @@ LARGEST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Element type (HLO's name) and sizes, or the shapes of a tuple."""
+    """Element type (HLO's name), sizes and layout (minor to major, none is row-major), or the shapes of a tuple."""
 
     element: str
     sizes: tuple[int, ...] = ()
     parts: tuple[Shape, ...] = ()
+    layout: tuple[int, ...] = ()
 
     def type(self) -> TensorType:
         """The type of the tensor; raises UnsupportedOperator where the IR has no such elements."""
@@ -77,6 +78,12 @@ class Instruction:
                 f"attribute {name} of {self.name} is {value!r:.40} and no integer; print the module again"
             )
         return value
+
+    @property
+    def is_plain_bitcast(self) -> bool:
+        """Whether it is a bitcast between elements of one type."""
+        source: Any = self.attributes.get("source")
+        return self.opcode == "bitcast" and source is not None and source.element == self.shape.element
 
     def word(self, name: str, default: str = "") -> str:
         """A text among the attributes."""
@@ -145,7 +152,7 @@ def ordered(name: str, instructions: Sequence[Instruction], root: str) -> Comput
                 raise RewrightError(f"{name} reads {at!r:.60}, which does not exist; print the whole module")
             waiting = [operand for operand in instruction.operands if operand not in done]
             if not waiting:
-                done[at] = instruction
+                done[at] = _with_source(instruction, done)
                 stack.pop()
             elif state.get(at):
                 raise RewrightError(f"the instructions of {name} read each other in a circle; print the module again")
@@ -153,3 +160,11 @@ def ordered(name: str, instructions: Sequence[Instruction], root: str) -> Comput
                 state[at] = 1
                 stack.extend(waiting)
     return Computation(name, tuple(done.values()), root)
+
+
+def _with_source(instruction: Instruction, done: Mapping[str, Instruction]) -> Instruction:
+    """A bitcast with the shape of its operand: what it means depends on both layouts."""
+    if instruction.opcode != "bitcast" or not instruction.operands:
+        return instruction
+    source = done[instruction.operands[0]].shape
+    return replace(instruction, attributes={**instruction.attributes, "source": source})

@@ -178,6 +178,6 @@ def _step(i: Instruction, operands: list[Any]) -> Any:
         return {"and": left and right, "or": left or right, "xor": left is not right, "not": not left}[i.opcode]
     if i.opcode == "tuple":
         return tuple(operands)
-    if i.opcode in ("copy", "bitcast"):
+    if i.opcode == "copy" or i.is_plain_bitcast:
         return operands[0]
     raise UnsupportedOperator(f"its computation has {i.opcode:.40}; compare and choose only")

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewright.frontends.hlo.devices import iota_groups, mesh_of_message, part_of_message
 from rewright.frontends.hlo.frames import Frame, Frames, is_backward
+from rewright.frontends.hlo.layouts import TILED, row_major
 from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, ordered
 from rewright.frontends.hlo.sharding import of_message
 from rewright.frontends.hlo.wire import Message
@@ -118,21 +119,33 @@ def _shape(message: Message, depth: int = 0) -> Shape:
     sizes = message.integers(3)
     if any(not 0 <= size < 1 << 62 for size in sizes):
         raise RewrightError("a shape has a size out of range; write the module again")
-    return Shape(element, sizes, tuple(_shape(part, depth + 1) for part in message.messages(4)))
+    parts = tuple(_shape(part, depth + 1) for part in message.messages(4))
+    return Shape(element, sizes, parts, _layout(message.message(5)))
+
+
+def _layout(message: Message) -> tuple[int, ...]:
+    return TILED if message.first(6) is not None else message.integers(1)
 
 
 def _literal(message: Message, shape: Shape) -> tuple[float, ...] | None:
     """The values in row-major order; None where the file has none."""
     literal = message.message(8)
+    found = _elements(literal, shape)
+    # The bytes of a literal lie as its own shape says, which need not be that of the instruction.
+    return row_major(found, shape.sizes, _layout(literal.message(1).message(5))) if found else None
+
+
+def _elements(literal: Message, shape: Shape) -> tuple[float, ...] | None:
+    """The values as they lie in memory."""
     if shape.element in _INTEGERS:
-        return literal.integers(_INTEGERS[shape.element]) or None
+        return literal.integers(_INTEGERS[shape.element])
     if shape.element not in _LITERALS:
         return None
     field, form = _LITERALS[shape.element]
     found = literal.numbers(field, form)
     if shape.element == "bf16":
         found = _widened(found)
-    return found or None
+    return found
 
 
 def _widened(halves: tuple[float, ...]) -> tuple[float, ...]:

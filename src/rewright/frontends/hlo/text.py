@@ -10,6 +10,7 @@ from typing import Any
 
 from rewright.frontends.hlo.devices import iota_groups, mesh_groups
 from rewright.frontends.hlo.frames import Frame, Frames, is_backward
+from rewright.frontends.hlo.layouts import TILED
 from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, ordered
 from rewright.frontends.hlo.sharding import Sharding, of_text
 from rewright.ir.errors import RewrightError
@@ -20,7 +21,7 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _TABLES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:[^\n]+\n)*", re.MULTILINE)
 _HEADER = re.compile(r"(?P<entry>ENTRY\s+)?%?(?P<name>[\w.\-]+)\s*(\(.*\)\s*->\s*.*)?\{", re.DOTALL)
 _INSTRUCTION = re.compile(r"(?P<root>ROOT\s+)?%?(?P<name>[\w.\-]+)\s*=\s*(?P<rest>.*)", re.DOTALL)
-_ARRAY = re.compile(r"(?P<element>[a-z][a-z0-9]*)\[(?P<sizes>[^\]]*)\](\{[^}]*\})?")
+_ARRAY = re.compile(r"(?P<element>[a-z][a-z0-9]*)\[(?P<sizes>[^\]]*)\](\{(?P<layout>[^}]*)\})?")
 _OPCODE = re.compile(r"\s*(?P<opcode>[a-z][\w\-]*)\(")
 _NUMBER = re.compile(r"-?(?:inf|nan|0x[0-9a-f]+|[0-9.]+(?:e[+-]?[0-9]+)?)|true|false|\.\.\.", re.IGNORECASE)
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
@@ -223,7 +224,13 @@ def _shape(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
     sizes = [size.strip() for size in found["sizes"].split(",") if size.strip()]
     if not all(size.isdecimal() and len(size) <= 18 for size in sizes):
         raise RewrightError(f"the shape {found[0]!r:.40} has a size that is no number; compile with fixed sizes")
-    return Shape(found["element"], tuple(map(int, sizes))), found.end()
+    return Shape(found["element"], tuple(map(int, sizes)), (), _layout(found["layout"] or "")), found.end()
+
+
+def _layout(text: str) -> tuple[int, ...]:
+    """Axes from minor to major, with tiles and memory spaces after a colon."""
+    order, _, more = text.partition(":")
+    return TILED if "T(" in more else _integers(order)
 
 
 def _literal(text: str, shape: Shape) -> tuple[float, ...] | None:

@@ -1,0 +1,269 @@
+"""Certificates of trajectories: that the module at the end computes what the original computes, to be checked again.
+
+A certificate holds every module of the trajectory and, for each round, the values that were replaced and by what. To
+check one, nothing is searched and XLA is not asked: the choices are made again, every replacement is one term with the
+value or is proved as far down as the certificate says, and what XLA's import made of a module is compared with it in
+the same way. By induction over the operands of the module at the end every value in it is the one it stands for.
+
+What was not proved is a list of claims that were only tested, and a certificate with such a list says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance, Use
+from rewright.env.claims import Neighbourhood, Proof, prove_terms
+from rewright.env.episode import Episode
+from rewright.env.hlo.program import Program, imported, pruned, read, write
+from rewright.env.hlo.shapes import read_shape
+from rewright.env.inlining import Inlined
+from rewright.ir.errors import RewrightError
+
+FORMAT, VERSION = "rewright.env.certificate", 1
+_SECONDS = 10.0
+
+
+class Refused(RewrightError):
+    """A certificate from which its claim does not follow."""
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A certificate as a document, and what of it was only tested, each with what the test showed."""
+
+    document: dict[str, Any]
+    open: tuple[str, ...]
+
+    @property
+    def proved(self) -> bool:
+        """Whether all of the trajectory is proved."""
+        return not self.open
+
+    @property
+    def grade(self) -> str:
+        """How the whole is proved: the weakest grade of its steps."""
+        return _weakest(self.document)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a certificate was found to prove."""
+
+    steps: int
+    lemmas: int
+    grade: str
+    original: bytes
+    final: bytes
+    open: tuple[str, ...]
+
+
+def certify(episode: Episode, seconds: float = 5.0) -> Certified:
+    """The certificate of what an episode has done so far; ``seconds`` for each step."""
+    open_claims: list[str] = []
+    original = episode.original.program
+    rounds: list[dict[str, Any]] = []
+    before = original
+    for number, entry in enumerate(episode.rounds):
+        base, graph = entry.run.module.program, entry.run.graph
+        link = _proved(seconds, _import_of(before, base))
+        if not link.proved:
+            open_claims.append(f"what XLA imports in round {number} is the module: {link.why}")
+        steps: list[dict[str, Any]] = []
+        for choice in entry.chosen:
+            own = _proved(seconds, _claim(graph, choice))
+            steps.append(_step(graph, choice, own))
+            if not own.proved:
+                test = entry.run.tests[choice].what if entry.run.tests else "not tested"
+                open_claims.append(f"%{graph.alternatives[choice].value} in round {number}: {test}; {own.why}")
+        extended = _extended(graph)
+        rounds.append({"base": _text(base), "extended": _text(extended), "import": _found(link), "steps": steps})
+        # Layouts and aliases of the result are no values, and left as they were.
+        before = replace(graph, settings=None).apply(entry.chosen) if entry.chosen else base
+    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "original": _text(original), "rounds": rounds}
+    document |= {"final": _text(before), "open": open_claims}
+    return Certified({**document, "digest": _digest(document)}, tuple(open_claims))
+
+
+def audit(document: object, seconds: float = _SECONDS) -> Audit:
+    """Check a certificate again; raises Refused, naming the step, for anything that does not follow.
+
+    Claims that the certificate leaves open are not checked: the audit lists them.
+    """
+    try:
+        return _audit(document, seconds)
+    except Refused:
+        raise
+    except (RewrightError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise Refused(f"the certificate is incomplete or malformed ({error!s:.100}); make it again") from None
+
+
+def _audit(document: object, seconds: float) -> Audit:
+    table = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    if table.get("format") != FORMAT or table.get("version") != VERSION:
+        raise Refused("this is no certificate of a trajectory of version 1; make it again")
+    if table.get("digest") != _digest({k: v for k, v in table.items() if k != "digest"}):
+        raise Refused("the certificate was changed after it was written: its digest is not that of its contents")
+    before = original = _program(table["original"])
+    steps, lemmas, unproved, grades = 0, 0, 0, ["same"]
+    for number, entry in enumerate(table["rounds"]):
+        base = _program(entry["base"])
+        graph = _graph(base, _program(entry["extended"]), entry["steps"])
+        claims = [(f"what is imported in round {number}", entry["import"], _import_of(before, base))]
+        claims += [
+            (f"step {place} of round {number}", step["proof"], _claim(graph, place))
+            for place, step in enumerate(entry["steps"])
+        ]
+        for what, proof, make in claims:
+            if proof is None:
+                unproved += 1
+                continue
+            found = prove_terms(make(), seconds, [int(depth) for depth in proof["depths"]])
+            if not found.proved:
+                raise Refused(f"{what} does not follow: {found.why}")
+            grades.append(found.grade)
+            lemmas += len(found.pairs)
+        steps += len(entry["steps"])
+        before = graph.apply(range(len(graph))) if len(graph) else base
+    if write(pruned(before)) != write(pruned(_program(table["final"]))):
+        raise Refused("the choices do not lead to the module at the end")
+    left = tuple(map(str, table["open"]))
+    if len(left) != unproved:
+        raise Refused(f"{unproved} claims have no proof and {len(left)} are listed as open")
+    return Audit(steps, lemmas, _lowest(grades), write(original), write(before), left)
+
+
+def save(certified: Certified, path: str) -> None:
+    """Write a certificate as JSON."""
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(certified.document, file)
+
+
+# --- what is compared
+
+
+def _import_of(before: Program, base: Program) -> Callable[[], Neighbourhood]:
+    return lambda: _same_program(before, base)
+
+
+def _claim(graph: AlternativeGraph, number: int) -> Callable[[], Neighbourhood]:
+    return lambda: Neighbourhood.of(graph, number)
+
+
+def _same_program(left: Program, right: Program) -> Neighbourhood:
+    """The results of two programs as values of one; raises RewrightError where their parameters differ."""
+    kinds = [[str(read_shape(p.shape)) for p in program.main.parameters()] for program in (left, right)]
+    if kinds[0] != kinds[1]:
+        raise RewrightError("the parameters of two modules differ; a trajectory keeps them")
+    whole, entry = imported(left, right, "other")
+    inlined = Inlined(whole.computations)
+    roots: list[int] = []
+    for program, name in ((left, left.entry), (right, entry)):
+        own = whole.computations[name]
+        effects = [i.name for i in own.instructions.values() if i.has_effect]
+        if effects:
+            raise RewrightError(f"{effects[0]:.60} has effects, whose order is not compared")
+        roots.append(inlined.values((program.entry, name), own.instructions, [own.root])[own.root])
+    return Neighbourhood(left, whole.computations, inlined, roots[0], roots[1])
+
+
+def _proved(seconds: float, make: Callable[[], Neighbourhood]) -> Proof:
+    try:
+        return prove_terms(make(), seconds)
+    except RewrightError as error:
+        return Proof(False, "", str(error))
+
+
+# --- the document
+
+
+def _step(graph: AlternativeGraph, number: int, proof: Proof) -> dict[str, Any]:
+    a = graph.alternatives[number]
+    return {
+        "computation": a.computation,
+        "value": a.value,
+        "replacement": a.replacement,
+        "uses": [[use.user, use.index] for use in a.uses],
+        "by": str(a.provenance),
+        "proof": _found(proof),
+    }
+
+
+def _found(proof: Proof) -> dict[str, Any] | None:
+    return {"grade": proof.grade, "depths": list(proof.depths)} if proof.proved else None
+
+
+def _extended(graph: AlternativeGraph) -> Program:
+    """The program with all instructions that replacements need, which nothing reads yet."""
+    everything = {**graph.program.computations, **graph.computations}
+    for name, pool in graph.pool.items():
+        own = everything[name]
+        everything[name] = replace(own, instructions={**own.instructions, **pool})
+    return replace(graph.program, computations=everything)
+
+
+def _graph(base: Program, extended: Program, steps: Sequence[Any]) -> AlternativeGraph:
+    """The alternatives of a round; raises Refused where the extended program is not the program and a pool."""
+    for name, computation in base.computations.items():
+        own = extended.computations[name]
+        if own.root != computation.root or any(
+            own.instructions.get(n) != i for n, i in computation.instructions.items()
+        ):
+            raise Refused(f"{name:.60} is not the same with what was added to it")
+    pool = {
+        name: {n: i for n, i in own.instructions.items() if n not in base.computations[name].instructions}
+        for name, own in extended.computations.items()
+        if name in base.computations
+    }
+    more = {name: own for name, own in extended.computations.items() if name not in base.computations}
+    provenance = Provenance("certificate", "step")
+    alternatives = tuple(
+        Alternative(
+            str(step["computation"]),
+            str(step["value"]),
+            str(step["replacement"]),
+            tuple(Use(str(user), int(index)) for user, index in step["uses"]),
+            provenance,
+        )
+        for step in steps
+    )
+    graph = AlternativeGraph(base, alternatives, pool, more)
+    for alternative in alternatives:
+        _check_uses(graph, alternative)
+    return graph
+
+
+def _check_uses(graph: AlternativeGraph, alternative: Alternative) -> None:
+    """Raise Refused where a use is none of the value."""
+    own = graph.program.computations[alternative.computation]
+    instructions = {**own.instructions, **graph.pool.get(own.name, {})}
+    for use in alternative.uses:
+        read_there = instructions[use.user].operands[use.index] if use.user else own.root
+        if read_there != alternative.value:
+            raise Refused(f"%{use.user:.60} does not read %{alternative.value:.60}")
+
+
+def _text(program: Program) -> str:
+    return base64.b64encode(write(program, unique=False)).decode()
+
+
+def _program(text: Any) -> Program:
+    return read(base64.b64decode(str(text), validate=True))
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _weakest(document: dict[str, Any]) -> str:
+    proofs = [p for r in document["rounds"] for p in (r["import"], *(s["proof"] for s in r["steps"]))]
+    return _lowest([p["grade"] for p in proofs if p is not None])
+
+
+def _lowest(grades: Sequence[str]) -> str:
+    return next((grade for grade in ("real", "move") if grade in grades), "same")

@@ -1,0 +1,193 @@
+"""General fusion: every legal pair of a producer and its consumer as one fusion, and of two results as one of several.
+
+A pair ``(producer, consumer)`` becomes one loop fusion that computes the consumer; the producer is computed in it again
+where others read it too, so that no pair closes a cycle. A fusion of several results computes both: two alternatives
+that share it, one for each value, to be taken together. Fusions that are there already are taken apart and grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from rewright.env.alternatives import AlternativeGraph, Provenance
+from rewright.env.hlo.program import FUSION_KIND, PARAMETER, SHAPE, TUPLE_INDEX, Computation, Instruction, Program
+from rewright.env.hlo.shapes import read_shape, tuple_of
+from rewright.env.hlo.wire import BYTES, VARINT, Field, string, text, write_fields
+from rewright.env.module import HloModule
+from rewright.env.pool import Pool
+from rewright.env.words import words
+
+_ELEMENTWISE = words(
+    """add subtract multiply divide maximum minimum power and or xor not negate abs exponential exponential-minus-one
+    log log-plus-one tanh sqrt rsqrt cbrt sine cosine floor ceil sign compare select clamp convert shift-left
+    shift-right-logical shift-right-arithmetic is-finite atan2 remainder round-nearest-afz round-nearest-even logistic
+    erf popcnt bitcast-convert"""
+)
+_MOVEMENT = words("broadcast reshape transpose slice pad concatenate iota reverse dynamic-slice gather constant")
+_FUSIBLE = _ELEMENTWISE | _MOVEMENT | {"reduce"}
+_NO_CONSUMER = words("constant iota")
+_MOST_FUSED = 60
+"""Instructions of a fusion that still grows."""
+_Resolve = Callable[[str], str]
+
+
+def fusion_alternatives(module: HloModule, several: bool = True) -> AlternativeGraph:
+    """Every legal pair of the entry as a fusion; ``several``: fusions with two results too."""
+    program = module.program
+    pool = Pool(program)
+    for producer, consumer in pairs(program):
+        _fuse(pool, producer, consumer)
+    if several:
+        for first, second in twins(program):
+            _fuse_both(pool, first, second)
+    return pool.graph()
+
+
+def pairs(program: Program) -> Iterator[tuple[str, str]]:
+    """Names of producer and consumer of every legal pair."""
+    main = program.main
+    for name, consumer in main.instructions.items():
+        if not _grows(program, consumer) or consumer.opcode in _NO_CONSUMER:
+            continue
+        # A reduction starts with numbers from outside.
+        starts = consumer.operands[len(consumer.operands) // 2 :] if consumer.opcode == "reduce" else ()
+        for operand in dict.fromkeys(consumer.operands):
+            if _grows(program, main.instructions[operand]) and operand not in starts:
+                yield operand, name
+
+
+def twins(program: Program) -> Iterator[tuple[str, str]]:
+    """Names of two values of one shape that one loop may give: a producer and its consumer, or readers of one value."""
+    main = program.main
+    places = {name: place for place, name in enumerate(main.instructions)}
+    seen: set[tuple[str, str]] = set()
+    for name, instruction in main.instructions.items():
+        readers = [user for user in main.users[name] if _is_loop(program, main.instructions[user])]
+        both = [(name, user) for user in readers] if _is_loop(program, instruction) else []
+        both += [(a, b) for a in readers for b in readers if places[a] < places[b]]
+        for first, second in both:
+            shapes = [read_shape(main.instructions[n].shape) for n in (first, second)]
+            live = bool(main.users[first]) or main.root == first
+            if shapes[0].sizes == shapes[1].sizes and (first, second) not in seen and live:
+                seen.add((first, second))
+                yield first, second
+
+
+def _is_fusion(instruction: Instruction) -> bool:
+    return instruction.opcode == "fusion" and string(instruction.fields, FUSION_KIND) == "kLoop"
+
+
+def _grows(program: Program, instruction: Instruction) -> bool:
+    """Whether an instruction may become a part of a fusion."""
+    if not _is_array(instruction) or instruction.has_effect:
+        return False
+    if _is_fusion(instruction):
+        return len(program.computations[instruction.called[0]].instructions) <= _MOST_FUSED
+    return instruction.opcode in _FUSIBLE
+
+
+def _is_loop(program: Program, instruction: Instruction) -> bool:
+    """Whether it is computed element by element, so that another result fits into its loop."""
+    own = _is_array(instruction) and instruction.opcode in _ELEMENTWISE | {"broadcast"}
+    return own or (_is_array(instruction) and _is_fusion(instruction) and _grows(program, instruction))
+
+
+def _is_array(instruction: Instruction) -> bool:
+    return read_shape(instruction.shape).element not in ("tuple", "token", "opaque")
+
+
+@dataclass
+class _Body:
+    """A fused computation that is being written."""
+
+    program: Program
+    instructions: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
+    operands: list[str] = field(default_factory=list[str])
+
+    def add(self, instruction: Instruction) -> str:
+        name = instruction.name
+        while name in self.instructions:
+            name += ".again"
+        self.instructions[name] = Instruction(
+            name, instruction.opcode, instruction.operands, instruction.fields, instruction.called
+        )
+        return name
+
+    def parameter(self, name: str) -> str:
+        """The parameter for a value of the entry."""
+        title = f"{name}.in"
+        if name not in self.operands:
+            shape = self.program.main.instructions[name].shape
+            fields: tuple[Field, ...] = ((SHAPE, BYTES, shape), (PARAMETER, VARINT, len(self.operands)))
+            self.operands.append(name)
+            self.instructions[title] = Instruction(title, "parameter", (), fields)
+        return title
+
+    def write(self, name: str, resolve: _Resolve) -> str:
+        """A value of the entry, with what a fusion computes taken out of it; returns its name here."""
+        instruction = self.program.main.instructions[name]
+        if not _is_fusion(instruction):
+            operands = tuple(map(resolve, instruction.operands))
+            return self.add(Instruction(name, instruction.opcode, operands, instruction.fields, instruction.called))
+        inner = self.program.computations[instruction.called[0]]
+        found: dict[str, str] = {}
+        for own in inner.instructions.values():
+            if own.opcode == "parameter":
+                found[own.name] = resolve(instruction.operands[own.parameter])
+            else:
+                operands = tuple(found[o] for o in own.operands)
+                found[own.name] = self.add(Instruction(own.name, own.opcode, operands, own.fields, own.called))
+        return found[inner.root]
+
+    def computation(self, name: str, root: str) -> Computation:
+        main = self.program.main.instructions
+        shape = self.instructions[root].shape
+        signature: list[Field] = [(1, BYTES, main[operand].shape) for operand in self.operands]
+        signature.append((2, BYTES, shape))
+        signature += [text(3, f"{operand}.in") for operand in self.operands]
+        return Computation(name, self.instructions, root, ((4, BYTES, write_fields(signature)),))
+
+
+def _with(body: _Body, producer: str) -> _Resolve:
+    """Operands as parameters, but for the producer, which is written into the body once."""
+    inside: list[str] = []
+
+    def resolve(name: str) -> str:
+        if name != producer:
+            return body.parameter(name)
+        if not inside:
+            inside.append(body.write(producer, body.parameter))
+        return inside[0]
+
+    return resolve
+
+
+def _fuse(pool: Pool, producer: str, consumer: str) -> None:
+    body = _Body(pool.program)
+    root = body.write(consumer, _with(body, producer))
+    name = _enter(pool, body, root, f"{consumer}.with.{producer}")
+    pool.add(consumer, name, Provenance("fusion", "producer into consumer"))
+
+
+def _fuse_both(pool: Pool, first: str, second: str) -> None:
+    body = _Body(pool.program)
+    resolve = _with(body, first)
+    one = resolve(first)
+    two = body.write(second, resolve)
+    shapes = [body.instructions[n].shape for n in (one, two)]
+    root = body.add(Instruction("results", "tuple", (one, two), ((SHAPE, BYTES, tuple_of(shapes)),)))
+    both = _enter(pool, body, root, f"{second}.and.{first}")
+    for index, value in enumerate((first, second)):
+        fields: tuple[Field, ...] = ((SHAPE, BYTES, shapes[index]), (TUPLE_INDEX, VARINT, index))
+        part = pool.enter(Instruction(f"{both}.{index}", "get-tuple-element", (both,), fields))
+        pool.add(value, part, Provenance("fusion", "both results"))
+
+
+def _enter(pool: Pool, body: _Body, root: str, title: str) -> str:
+    """Put a fusion of what is in a body into the pool."""
+    computation = body.computation(f"fused.{title}", root)
+    called = pool.call(computation)
+    kind: Field = (FUSION_KIND, BYTES, b"kLoop")
+    fields: tuple[Field, ...] = ((SHAPE, BYTES, body.instructions[root].shape), kind)
+    return pool.enter(Instruction(f"fusion.{title}", "fusion", tuple(body.operands), fields, (called,)))

@@ -1,0 +1,236 @@
+"""Values of a program as terms: calls and fusions written out, tuples taken apart, copies left out.
+
+A term is an operator on terms. Equal terms have one number (hash-consing), so that two values of one number are the
+same operators on the same values: equal for every tensor, in floats too. What does something besides giving a value,
+or gives another value whenever it runs, is a term of its own each time. Layouts say where elements lie and not what
+they are, and are left out; a bitcast, which reads memory by another layout, is written as the transpositions and the
+reshape that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rewright.env.hlo.literals import is_elided
+from rewright.env.hlo.program import (
+    METADATA,
+    PARAMETER,
+    SHAPE,
+    TUPLE_INDEX,
+    Computation,
+    Instruction,
+    ordered,
+)
+from rewright.env.hlo.shapes import Shape, array, read_shape
+from rewright.env.hlo.wire import BYTES, VARINT, Field, integer, packed, read_fields, write_fields
+from rewright.env.words import ordered_words, words
+from rewright.frontends.hlo.layouts import major_first
+from rewright.ir.errors import RewrightError
+
+_BACKEND_CONFIG, _DIMENSIONS, _LAYOUT = 43, 14, 5
+_MOST_TERMS = 200_000
+_THROUGH = words("copy opt-barrier optimization-barrier add-dependency")
+_CONFIGURED = words("custom-call while conditional")
+"""Operators whose backend configuration may say what they compute, and not only how."""
+_APART = ordered_words("all- collective- reduce-scatter ragged- async- copy- send recv infeed outfeed rng")
+"""Starts of the names of operators of which two are two values, whatever they read."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """An operator on terms; ``shape`` is a serialised ShapeProto without layouts, ``called`` names computations."""
+
+    opcode: str
+    shape: bytes
+    fields: tuple[Field, ...]
+    called: tuple[str, ...]
+    operands: tuple[int, ...]
+
+
+Values = dict[str, int]
+_Place = tuple[str, ...]
+
+
+class Inlined:
+    """The terms of computations; raises RewrightError where there are too many when calls are written out."""
+
+    def __init__(self, computations: Mapping[str, Computation]) -> None:
+        self.terms: list[Term] = []
+        self._computations = computations
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._bodies: dict[str, int] = {}
+        self._apart: dict[str, bool] = {}
+        self._steps = 0
+
+    def values(
+        self,
+        place: _Place,
+        instructions: Mapping[str, Instruction],
+        roots: Sequence[str],
+        arguments: Sequence[int] = (),
+    ) -> Values:
+        """The numbers of the roots, and of all that they need; parameters are terms where no arguments are given.
+
+        ``place`` says whose instructions they are, and through which calls.
+        """
+        found: Values = {}
+        for name in ordered(instructions, roots):
+            self._steps += 1
+            if self._steps > 5 * _MOST_TERMS:
+                raise RewrightError("it is too large when its calls are written out; choose another alternative")
+            found[name] = self._value(place, instructions, instructions[name], found, arguments)
+        return found
+
+    def leaves(self, number: int) -> Iterator[int]:
+        """The arrays of a value that may be a tuple."""
+        shape = read_shape(self.terms[number].shape)
+        if shape.element != "tuple":
+            yield number
+        else:
+            for part in range(len(shape.parts)):
+                yield from self.leaves(self.part(number, part))
+
+    def part(self, number: int, index: int) -> int:
+        """A part of a tuple."""
+        term = self.terms[number]
+        if term.opcode == "tuple":
+            return term.operands[index]
+        parts = [v for n, _, v in read_fields(term.shape) if n == 4 and isinstance(v, bytes)]
+        fields: tuple[Field, ...] = ((TUPLE_INDEX, VARINT, index),)
+        return self._number(Term("get-tuple-element", parts[index], fields, (), (number,)))
+
+    def needs(self, number: int) -> set[int]:
+        """The terms that a value is made of, itself among them."""
+        found: set[int] = set()
+        stack = [number]
+        while stack:
+            at = stack.pop()
+            if at not in found:
+                found.add(at)
+                stack.extend(self.terms[at].operands)
+        return found
+
+    # --- making terms
+
+    def _number(self, term: Term, *more: object) -> int:
+        bodies = tuple(self._body(name) for name in term.called)
+        key = (term.opcode, term.shape, term.fields, bodies, term.operands, *more)
+        if key not in self._numbers:
+            if len(self.terms) >= _MOST_TERMS:
+                raise RewrightError("it is too large when its calls are written out; choose another alternative")
+            self._numbers[key] = len(self.terms)
+            self.terms.append(term)
+        return self._numbers[key]
+
+    def _body(self, name: str) -> int:
+        """The value of a computation as a term over its own parameters."""
+        if name not in self._bodies:
+            body = self._computations[name]
+            self._bodies[name] = self.values((name,), body.instructions, [body.root])[body.root]
+        return self._bodies[name]
+
+    def _value(
+        self,
+        place: _Place,
+        around: Mapping[str, Instruction],
+        i: Instruction,
+        found: Values,
+        arguments: Sequence[int],
+    ) -> int:
+        operands = tuple(found[operand] for operand in i.operands)
+        if i.opcode == "parameter" and arguments:
+            return arguments[i.parameter]
+        if i.opcode in _THROUGH:
+            return operands[0]
+        if i.opcode in ("call", "fusion"):
+            return self._called((*place, i.name), i.called[0], operands)
+        if i.opcode == "get-tuple-element":
+            return self.part(operands[0], integer(i.fields, TUPLE_INDEX))
+        if i.opcode == "tuple":
+            return self._tuple(i, operands)
+        if i.opcode == "bitcast":
+            moved = self._bitcast(read_shape(around[i.operands[0]].shape), read_shape(i.shape), operands[0])
+            if moved is not None:
+                return moved
+        if i.opcode == "reshape" and self.terms[operands[0]].shape == _plain(i.shape):
+            return operands[0]
+        term = Term(i.opcode, _plain(i.shape), _said(i), i.called, operands)
+        if self._is_apart(i):
+            return self._number(term, place, i.name)
+        # What a bitcast to another dtype reads is decided by the layouts.
+        layouts = (around[i.operands[0]].shape, i.shape) if i.opcode == "bitcast" else ()
+        return self._number(term, *layouts)
+
+    def _called(self, place: _Place, name: str, operands: tuple[int, ...]) -> int:
+        """The value of a computation on arguments."""
+        key = ("call", name, operands, place if self._has_apart(name) else ())
+        if key not in self._numbers:
+            body = self._computations[name]
+            values = self.values((*place, name), body.instructions, [body.root], operands)
+            self._numbers[key] = values[body.root]
+        return self._numbers[key]
+
+    def _tuple(self, i: Instruction, operands: tuple[int, ...]) -> int:
+        """A tuple; one of all parts of another in their order is the other."""
+        first = self.terms[operands[0]] if operands else None
+        if first is not None and first.opcode == "get-tuple-element":
+            whole = first.operands[0]
+            count = len(read_shape(self.terms[whole].shape).parts)
+            if operands == tuple(self.part(whole, n) for n in range(count)):
+                return whole
+        return self._number(Term("tuple", _plain(i.shape), (), (), operands))
+
+    def _bitcast(self, source: Shape, target: Shape, x: int) -> int | None:
+        """Elements read by another layout; None for another dtype."""
+        if source.element != target.element or "tuple" in (source.element, target.element):
+            return None
+        first, last = major_first(source.sizes, source.layout), major_first(target.sizes, target.layout)
+        x = self._transposed(x, target.element, source.sizes, first)
+        lying = tuple(target.sizes[axis] for axis in last)
+        shape = _plain(array(target.element, lying))
+        if self.terms[x].shape != shape:
+            x = self._number(Term("reshape", shape, (), (), (x,)))
+        return self._transposed(x, target.element, lying, tuple(last.index(axis) for axis in range(len(last))))
+
+    def _transposed(self, x: int, element: str, sizes: tuple[int, ...], order: tuple[int, ...]) -> int:
+        if order == tuple(range(len(order))):
+            return x
+        shape = _plain(array(element, tuple(sizes[axis] for axis in order)))
+        return self._number(Term("transpose", shape, tuple(packed(_DIMENSIONS, order)), (), (x,)))
+
+    # --- what is a value of its own each time
+
+    def _is_apart(self, i: Instruction) -> bool:
+        if i.has_effect or i.opcode.startswith(_APART) or is_elided(i):
+            return True
+        return any(self._has_apart(name) for name in i.called)
+
+    def _has_apart(self, name: str) -> bool:
+        if name not in self._apart:
+            self._apart[name] = any(self._is_apart(i) for i in self._computations[name].instructions.values())
+        return self._apart[name]
+
+
+def _said(i: Instruction) -> tuple[Field, ...]:
+    """What an instruction says of what it computes."""
+    left_out = {SHAPE, METADATA} if i.opcode in _CONFIGURED else {SHAPE, METADATA, _BACKEND_CONFIG}
+    if i.opcode == "parameter":
+        return ((PARAMETER, VARINT, i.parameter),)
+    return tuple(entry for entry in i.fields if entry[0] not in left_out)
+
+
+@lru_cache(maxsize=4096)
+def _plain(shape: bytes) -> bytes:
+    """A serialised ShapeProto without layouts and without flags for sizes that are fixed."""
+    out: list[Field] = []
+    for number, wire, value in read_fields(shape):
+        if number == 4 and isinstance(value, bytes):
+            out.append((4, BYTES, _plain(value)))
+        elif number == 3 or (number == 6 and not any(value if isinstance(value, bytes) else (value,))):
+            continue
+        elif number != _LAYOUT:
+            out.append((number, wire, value))
+    sizes = read_shape(shape).sizes
+    return write_fields([*out, *packed(3, sizes)])

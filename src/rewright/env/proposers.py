@@ -1,0 +1,34 @@
+"""What proposes alternatives beside XLA's passes, by name: the rule library, single rules, general fusion."""
+
+from __future__ import annotations
+
+from rewright.env.alternatives import AlternativeGraph
+from rewright.env.fusions import fusion_alternatives
+from rewright.env.module import HloModule
+from rewright.env.passes import XlaPass
+from rewright.env.rules import rule_alternatives, rules_named
+from rewright.env.session import Session
+from rewright.rules.library import library
+
+RULES, RULE, FUSION = "rules", "rule:", "general-fusion"
+
+
+def is_proposer(name: str) -> bool:
+    """Whether a name is none of a pass of XLA."""
+    return name in (RULES, FUSION) or name.startswith(RULE)
+
+
+def checked_name(name: str) -> str:
+    """A name of a pass of XLA or of a proposer; raises RewrightError for any other."""
+    if name.startswith(RULE):
+        rules_named([name.removeprefix(RULE)])
+        return name
+    return name if is_proposer(name) else XlaPass(name).name
+
+
+def proposals(session: Session, module: HloModule, name: str) -> AlternativeGraph:
+    """The alternatives of a proposer for the entry of a module."""
+    if name == FUSION:
+        return fusion_alternatives(module)
+    rules = library() if name == RULES else rules_named([name.removeprefix(RULE)])
+    return rule_alternatives(session, module, rules)

@@ -1,0 +1,124 @@
+"""Rules of the library and rewrites of the user's own as alternatives, beside XLA's passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import gymnasium
+import pytest
+
+from rewright.env.agents import always_first
+from rewright.env.custom import Rewrite
+from rewright.env.dryrun import dry_run
+from rewright.env.episode import Episode, Settings, replay
+from rewright.env.evidence import evidence_for
+from rewright.env.hlo.program import Program
+from rewright.env.registration import register
+from rewright.env.session import Session
+from rewright.ir.errors import RewrightError
+from rewright.rules.pattern import floats
+from rewright.rules.rule import rule
+from rewright.terms.parameters import size
+from tests.env.modules import LOOP, RATES
+
+PRODUCTS = """HloModule products
+ENTRY main {
+  a = f32[6,4] parameter(0)
+  b = f32[6,4] parameter(1)
+  c = f32[6,4] parameter(2)
+  p = f32[6,4] multiply(a, b)
+  q = f32[6,4] multiply(a, c)
+  s = f32[6,4] add(p, q)
+  t = f32[4,6] transpose(s), dimensions={1,0}
+  u = f32[6,4] transpose(t), dimensions={1,0}
+  ROOT r = f32[6,4] tanh(u)
+}
+"""
+N, M = size("n"), size("m")
+
+
+def known(run, seconds: float = 5.0) -> dict[str, str]:
+    """By the name of the rule, what is known of its alternatives."""
+    found: dict[str, str] = {}
+    for number, alternative in enumerate(run.graph.alternatives):
+        test = run.tests[number] if run.tests else None
+        found[alternative.provenance.name] = evidence_for(run.graph, number, test, seconds).status
+    return found
+
+
+def test_every_match_of_every_rule_is_an_alternative_that_is_proved(xla: Session) -> None:
+    run = dry_run(xla, xla.parse(PRODUCTS), ["rules"])
+    found = known(run)
+    assert {"distribute", "multiply-commutes", "add-commutes"} <= found.keys()
+    assert set(found.values()) == {"proved"}
+
+
+def test_a_rule_by_name_is_applied(xla: Session) -> None:
+    run = dry_run(xla, xla.parse(PRODUCTS), ["rule:distribute"])
+    assert len(run) == 1
+    opcodes = [i.opcode for i in run.apply([0]).program.main.instructions.values()]
+    assert (opcodes.count("multiply"), opcodes.count("add")) == (1, 1)
+
+
+def test_passes_and_rules_share_one_graph(xla: Session) -> None:
+    run = dry_run(xla, xla.parse(RATES), ["algsimp", "rules"])
+    assert {a.provenance.source for a in run.graph.alternatives} == {"xla", "rule"}
+    assert run.graph.conflicts()
+
+
+def test_a_rule_with_conditions_on_elements_is_offered_where_they_hold(xla: Session) -> None:
+    text = """HloModule m
+    ENTRY main { x = f32[4] parameter(0) c = f32[] constant(%s) b = f32[4] broadcast(c), dimensions={}
+      d = f32[4] divide(x, b) ROOT r = f32[4] tanh(d) }"""
+    # A / c = A (1 / c) needs a c that is not zero.
+    assert len(dry_run(xla, xla.parse(text % "4"), ["rule:divide-constant"])) == 1
+    assert len(dry_run(xla, xla.parse(text % "0"), ["rule:divide-constant"])) == 0
+
+
+def test_a_rule_that_does_not_exist_is_one_line(xla: Session) -> None:
+    with pytest.raises(RewrightError, match=r"no rule 'distribut'; did you mean .*distribute"):
+        dry_run(xla, xla.parse(PRODUCTS), ["rule:distribut"])
+
+
+A, B = floats("A", N, M), floats("B", N, M)
+RIGHT = rule("sum-of-products", "A B + A C = A (C + B)", A * B + A * floats("C", N, M), A * (floats("C", N, M) + B))
+WRONG = rule("product-is-sum", "A B = A + B", A * B, A + B)
+
+
+def test_a_pattern_of_ones_own_is_proved_and_a_wrong_one_is_not_offered(xla: Session) -> None:
+    run = dry_run(xla, xla.parse(PRODUCTS), [], patterns=[RIGHT, WRONG])
+    assert known(run) == {"sum-of-products": "proved", "product-is-sum": "refuted"}
+    assert run.offered == [True, False, False]
+
+
+def _cosines(program: Program) -> Program:
+    """Every cosine a sine."""
+    main = program.main
+    changed = {n: replace(i, opcode="sine") if i.opcode == "cosine" else i for n, i in main.instructions.items()}
+    return program.with_computation(replace(main, instructions=changed))
+
+
+def test_a_function_is_split_and_what_it_breaks_is_not_offered(xla: Session) -> None:
+    run = dry_run(xla, xla.parse(RATES), [], patterns=[Rewrite("sines", _cosines)])
+    assert run.offered == [False]
+    with pytest.raises(RewrightError, match="fails"):
+        dry_run(xla, xla.parse(LOOP), [], patterns=[Rewrite("broken", lambda program: program.nothing)])
+
+
+def test_a_trajectory_with_a_pattern_is_run_again_with_it(xla: Session) -> None:
+    episode = Episode(xla, xla.parse(PRODUCTS), Settings((), patterns=(RIGHT,)))
+    assert episode.choose(0)
+    written = episode.to_json()
+    assert replay(xla, written, [RIGHT]).cost == episode.cost
+    with pytest.raises(RewrightError, match="sum-of-products"):
+        replay(xla, written)
+
+
+def test_the_environment_offers_rules_and_patterns(xla: Session) -> None:
+    register()
+    names = {"hlo": xla.parse(PRODUCTS), "passes": ["rules"], "patterns": [RIGHT], "session": xla}
+    env = gymnasium.make("rewright/HloRewrite-v0", disable_env_checker=True, **names).unwrapped
+    env.reset(seed=0)
+    assert env.action_masks()[: len(env.episode.run)].any()
+    assert env.episode.fork() is not env.episode
+    assert always_first(env.episode, env.np_random).validate().agrees
