@@ -11,6 +11,7 @@ from math import prod
 from rewright.lifting import regions
 from rewright.lifting.facts import Facts
 from rewright.lifting.filling import Filler
+from rewright.lifting.fractions import gathered
 from rewright.lifting.guards import Guards
 from rewright.lifting.index import Access, Index, compose, used
 from rewright.lifting.regions import Region
@@ -105,6 +106,16 @@ class Algebra:
 
     def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
+        view = self._settled(dims, addends)
+        if not self.quotients or self.sequential or (len(view.addends) < 2 and self.is_familiar(view)):
+            return view
+        try:
+            fewer = gathered(self, view.addends)
+        except NotAView:  # whose parts are larger depends on symbols
+            return view
+        return view if fewer is None else self._settled(dims, fewer)
+
+    def _settled(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         grouped: dict[tuple[int, Access, Fraction, tuple[int, ...]], Parts] = {}
         closed: list[tuple[Fraction, int, Access]] = []
         for a in addends:

@@ -153,7 +153,9 @@ def _reciprocal_square_root(algebra: Algebra, op: Operator, views: Sequence[View
 
 
 def _logistic(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    grown = function(algebra, "exponential", [algebra.add(views, [MINUS_ONE])])
+    opposite = [algebra.add(views, [MINUS_ONE])]
+    quotient = algebra.quotients  # a difference of logarithms
+    grown = _exponential(algebra, op, opposite, types) if quotient else function(algebra, "exponential", opposite)
     return reciprocal(algebra, algebra.add([algebra.constant(grown.dims, 1.0), grown], [ONE, ONE]))
 
 

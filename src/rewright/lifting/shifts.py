@@ -49,7 +49,7 @@ def exponential_of(terms: Terms, power: Fraction, operand: Operand) -> Operand:
 
 def inverse(terms: Terms, factor: Operand) -> Operand:
     """One over a factor; of one over something positive that is the positive."""
-    inner = _inverted(terms, factor)
+    inner = inverted(terms, factor)
     return terms.apply("reciprocal", [factor]) if inner is None else inner
 
 
@@ -57,14 +57,14 @@ def cancelled(terms: Terms, factors: list[Operand]) -> list[Operand]:
     """A product without positive factors that stand beside their own inverse."""
     left = list(factors)
     for factor in factors:
-        inner = _inverted(terms, factor)
+        inner = inverted(terms, factor)
         if inner is not None and inner in left and factor in left:
             left.remove(inner)
             left.remove(factor)
     return left
 
 
-def _inverted(terms: Terms, factor: Operand) -> Operand | None:
+def inverted(terms: Terms, factor: Operand) -> Operand | None:
     """The positive term that a factor is one over, if it is."""
     term, access = factor
     if terms.label(term)[:2] != ("apply", "reciprocal"):
@@ -109,7 +109,7 @@ def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | Non
     Sums over a part of a range are open in the numerator, so that parts add up to the whole.
     """
     found = terms.expand(addend.term, addend.access)
-    below = [inner for _, operand in found for f in factors_of(terms, operand) if (inner := _inverted(terms, f))]
+    below = [inner for _, operand in found for f in factors_of(terms, operand) if (inner := inverted(terms, f))]
     if len(found) < 2 or not below:
         return None
     denominator = terms.multiply(list(dict.fromkeys(below)))
@@ -120,7 +120,7 @@ def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | Non
 def _opened(terms: Terms, coefficient: Fraction, operand: Operand) -> Addend:
     """An addend with the one sum over a part of a range among its factors open."""
     factors = factors_of(terms, operand)
-    sums = [f for f in factors if _is_part(terms, f[0])]
+    sums = [f for f in factors if is_part(terms, f[0])]
     if len(sums) != 1:
         return Addend(coefficient, *operand)
     (term, access), hole = sums[0], terms.children(sums[0][0])[0]
@@ -128,7 +128,7 @@ def _opened(terms: Terms, coefficient: Fraction, operand: Operand) -> Addend:
     return Addend(coefficient, *terms.multiply([(hole, access), *rest]), ((hole, terms.region(term)),))
 
 
-def _is_part(terms: Terms, term: int) -> bool:
+def is_part(terms: Terms, term: int) -> bool:
     return terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "sum")
 
 
