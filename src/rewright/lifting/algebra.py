@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, product
@@ -14,8 +15,9 @@ from rewright.lifting.filling import Filler
 from rewright.lifting.fractions import gathered
 from rewright.lifting.guards import Guards
 from rewright.lifting.index import Access, Index, compose, used
+from rewright.lifting.masks import extended, factors_of, is_finite, ranges_of
 from rewright.lifting.regions import Region
-from rewright.lifting.shifts import cancelled
+from rewright.lifting.shifts import cancelled, is_shift
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
 
@@ -45,6 +47,7 @@ class Algebra:
         """Whether exponentials of differences are quotients (:mod:`rewright.lifting.shifts`)."""
         self.terms = Terms()
         self.terms.quotients = cancelled if quotients else None
+        self.terms.finite = _finite if quotients else None
         self.facts = Facts(self.terms)
         self.filler = Filler(self.terms, self.facts.allowed)
         self.guards = Guards(self)
@@ -79,8 +82,16 @@ class Algebra:
             for hole, region in addend.parts:
                 self.terms.mark(self.known, self.terms.ranged(hole, region))
             return closed
-        even = self._even(addend)
+        even = self._even(addend) or (self._unmasked(addend) if self.quotients else None)
         return addend if even is None else self.filler.fill(even)
+
+    def _unmasked(self, addend: Addend) -> Addend | None:
+        """The addend with a known region of its fold, where a mask rules out what is missing."""
+        if len(addend.parts) != 1:
+            return None
+        ((hole, region),) = addend.parts
+        found = extended(self.terms, addend, hole, region, self.known)
+        return None if found is None else replace(addend, parts=((hole, found),))
 
     def _even(self, addend: Addend) -> Addend | None:
         """The addend as a multiple of known folds, where every point of its folds counts equally often.
@@ -106,6 +117,20 @@ class Algebra:
 
     def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
+        with self.over(dims):
+            return self._gathered(dims, addends)
+
+    @contextmanager
+    def over(self, dims: tuple[Digits, ...]) -> Generator[None]:
+        """Compute with the digits of a view as variables."""
+        before = self.terms.window
+        self.terms.window = tuple(n for digits in dims for n in digits)
+        try:
+            yield
+        finally:
+            self.terms.window = before
+
+    def _gathered(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         view = self._settled(dims, addends)
         if not self.quotients or self.sequential or (len(view.addends) < 2 and self.is_familiar(view)):
             return view
@@ -298,9 +323,25 @@ class Algebra:
 
     def is_familiar(self, view: View) -> bool:
         """Whether a view is made of terms of the sequential program; a map of an open fold may turn out to be one."""
+        if self.quotients:
+            return all(self._is_familiar_quotient(a) for a in view.addends)
         return all(
             a.term < self.horizon or (a.parts and all(hole != a.term for hole, _ in a.parts)) for a in view.addends
         )
+
+    def _is_familiar_quotient(self, addend: Addend) -> bool:
+        """The same where exponentials of maxima, which every rank has its own of, may stand for others."""
+        if any(hole >= self.horizon for hole, _ in addend.parts):
+            return False
+        factors = factors_of(self.terms, (addend.term, addend.access))
+        open_ = {hole for hole, _ in addend.parts}
+        if all(term < self.horizon or is_shift(self.terms, term) for term, _ in factors if term not in open_):
+            return addend.term not in open_
+        return bool(addend.parts) and addend.term not in open_
+
+
+def _finite(terms: Terms, operand: Operand) -> bool:
+    return is_finite(terms, operand, ranges_of(terms.window))
 
 
 def align(views: Sequence[View]) -> list[View]:

@@ -3,7 +3,7 @@
 Attention that goes over its keys block by block mends the quotient of the blocks before by that of the next one:
 ``a/s - t/(s + t) (a/s - b/t)``, which is ``(a + b)/(s + t)``. Each of these letters is a sum over a part of one range.
 So numerators are multiplied out, and those that differ in one such sum only become one, over the parts together.
-Denominators are positive, as :func:`rewright.lifting.shifts.is_positive` has it.
+Denominators are positive, as :func:`rewright.lifting.masks.is_positive` has it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rewright.lifting import regions
 from rewright.lifting.index import Access
+from rewright.lifting.masks import factors_of
 from rewright.lifting.regions import Region
-from rewright.lifting.shifts import factors_of, inverted, is_part
+from rewright.lifting.shifts import inverted, is_part
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rewright.ir.dims import Dim
 from rewright.lifting import regions
 from rewright.lifting.index import compose, identity
+from rewright.lifting.masks import aligned
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify
 from rewright.lifting.terms import ONE, Operand
@@ -162,6 +163,8 @@ class Guards:
         """``body`` where ``value`` lies in the region, else zero."""
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
+        if self._algebra.quotients:
+            value, region = aligned(self._terms, value, region, (body.term, body.access))
         found = self.guard_of(body)
         if found is not None and found[0] == value:
             region, body = regions.intersect(region, found[1]), found[2]

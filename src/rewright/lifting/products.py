@@ -16,6 +16,11 @@ from rewright.lifting.value import Addend, Digits, View
 
 def multiply(algebra: Algebra, left: View, right: View) -> View:
     """The product; it stays partial where exactly one factor is."""
+    with algebra.over(left.dims):
+        return _multiplied(algebra, left, right)
+
+
+def _multiplied(algebra: Algebra, left: View, right: View) -> View:
     for view, other in ((left, right), (right, left)):
         number = algebra.as_constant(view)
         if number is not None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 from fractions import Fraction
-from typing import cast
 
 from rewright.lifting.index import Access, compose, used
+from rewright.lifting.masks import factors_of, is_positive, ranges_of
 from rewright.lifting.terms import Operand, Terms
 from rewright.lifting.value import Addend
 
@@ -24,6 +24,14 @@ def is_maximum(terms: Terms, term: int) -> bool:
     if label[0] == "ranged":
         return terms.label(terms.children(term)[0])[:2] == ("fold", "maximum")
     return label[:2] == ("apply", "maximum")
+
+
+def is_shift(terms: Terms, term: int) -> bool:
+    """Whether a term is the exponential of such a maximum, or one over it."""
+    label = terms.label(term)
+    if label[:2] == ("apply", "reciprocal"):
+        return is_shift(terms, terms.children(term)[0])
+    return label[:2] == ("apply", "exponential") and is_maximum(terms, terms.children(term)[0])
 
 
 def shifts(terms: Terms, addend: Addend) -> tuple[list[tuple[Fraction, Operand]], list[tuple[Fraction, int, Access]]]:
@@ -69,38 +77,8 @@ def inverted(terms: Terms, factor: Operand) -> Operand | None:
     term, access = factor
     if terms.label(term)[:2] != ("apply", "reciprocal"):
         return None
-    child = terms.children(term)[0]
-    return (child, compose(terms.accesses(term)[0], access)) if is_positive(terms, child) else None
-
-
-def is_positive(terms: Terms, term: int) -> bool:
-    """Whether a term is made of exponentials in ways that keep it above zero."""
-    label, children = terms.label(term), terms.children(term)
-    if label[:2] == ("apply", "exponential"):
-        return True
-    if label[:2] in (("apply", "multiply"), ("apply", "reciprocal")):
-        return all(is_positive(terms, child) for child in children)
-    if label[0] == "add":
-        return all(c > 0 for c in terms.coefficients(term)) and all(is_positive(terms, child) for child in children)
-    if label[0] == "ranged" and terms.label(children[0])[:2] == ("fold", "sum"):
-        bounds = [box for box, weight in terms.region(term) if weight == 1]
-        whole = len(bounds) == len(terms.region(term)) and all(_has_elements(box) for box in bounds)
-        return whole and bool(bounds) and is_positive(terms, terms.children(children[0])[0])
-    return term == terms.one
-
-
-def _has_elements(box: object) -> bool:
-    ranges = cast("tuple[tuple[object, object], ...]", box)
-    return all(isinstance(low, int) and isinstance(high, int) and low < high for low, high in ranges)
-
-
-def factors_of(terms: Terms, operand: Operand) -> list[Operand]:
-    """The factors of a product; of anything else itself."""
-    term, access = operand
-    if terms.label(term)[:2] != ("apply", "multiply"):
-        return [operand]
-    children = zip(terms.children(term), terms.accesses(term), strict=True)
-    return [(child, compose(inner, access)) for child, inner in children]
+    inner = terms.children(term)[0], compose(terms.accesses(term)[0], access)
+    return inner if is_positive(terms, inner, ranges_of(terms.window)) else None
 
 
 def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | None:
