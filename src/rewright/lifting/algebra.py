@@ -15,7 +15,7 @@ from rewright.lifting.filling import Filler
 from rewright.lifting.fractions import gathered
 from rewright.lifting.guards import Guards
 from rewright.lifting.index import Access, Index, compose, used
-from rewright.lifting.masks import extended, factors_of, is_finite, ranges_of
+from rewright.lifting.masks import factors_of, is_finite, ranges_of, widened
 from rewright.lifting.regions import Region
 from rewright.lifting.shifts import cancelled, is_shift
 from rewright.lifting.terms import ONE, Operand, Terms
@@ -90,7 +90,8 @@ class Algebra:
         if len(addend.parts) != 1:
             return None
         ((hole, region),) = addend.parts
-        found = extended(self.terms, addend, hole, region, self.known)
+        places = [access for term, access in factors_of(self.terms, (addend.term, addend.access)) if term == hole]
+        found = widened(self.terms, hole, places[0], region, self.known) if len(places) == 1 else None
         return None if found is None else replace(addend, parts=((hole, found),))
 
     def _even(self, addend: Addend) -> Addend | None:

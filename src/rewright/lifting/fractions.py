@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rewright.lifting import regions
 from rewright.lifting.index import Access
-from rewright.lifting.masks import factors_of
+from rewright.lifting.masks import clipped, factors_of, widened
 from rewright.lifting.regions import Region
 from rewright.lifting.shifts import inverted, is_part
 from rewright.lifting.terms import ONE, Operand, Terms
@@ -56,7 +56,7 @@ def gathered(algebra: Algebra, addends: Sequence[Addend]) -> list[Addend] | None
     below: Counter[Factor] = Counter()
     for product in products:
         below |= Counter(product.below)
-    above = [_over(product, below) for product in products]
+    above = [_over(product, below) for product in products if all(f.region != () for f in product.above)]
     merged = _merged(above)
     if len(merged) >= len(products):
         return None
@@ -64,8 +64,8 @@ def gathered(algebra: Algebra, addends: Sequence[Addend]) -> list[Addend] | None
         if merged and all(factor in product.above for product in merged):
             merged = [Product(p.coefficient, _without(p.above, factor)) for p in merged]
             below[factor] -= 1
-    under = [terms.apply("reciprocal", [_closed(terms, factor)]) for factor in below.elements()]
-    return [algebra.complete(_addend(terms, product, under)) for product in merged]
+    under = [terms.apply("reciprocal", [_closed(algebra, factor)]) for factor in below.elements()]
+    return [algebra.complete(_addend(algebra, product, under)) for product in merged]
 
 
 def _products(terms: Terms, addends: Sequence[Addend]) -> list[Product] | None:
@@ -88,9 +88,10 @@ def _products(terms: Terms, addends: Sequence[Addend]) -> list[Product] | None:
 
 def _factor(terms: Terms, operand: Operand, open_: dict[int, Region]) -> Factor:
     term, access = operand
+    region = open_.get(term)
     if is_part(terms, term):
-        return Factor(terms.children(term)[0], access, terms.region(term))
-    return Factor(term, access, open_.get(term))
+        term, region = terms.children(term)[0], terms.region(term)
+    return Factor(term, access, None if region is None else clipped(terms, term, access, region))
 
 
 def _over(product: Product, below: Counter[Factor]) -> Product:
@@ -142,18 +143,21 @@ def _without(factors: Sequence[Factor], one: Factor) -> tuple[Factor, ...]:
     return tuple(rest)
 
 
-def _closed(terms: Terms, factor: Factor) -> Operand:
-    term = factor.term if factor.region is None else terms.ranged(factor.term, factor.region)
-    return term, factor.access
+def _closed(algebra: Algebra, factor: Factor) -> Operand:
+    if factor.region is None:
+        return factor.term, factor.access
+    region = widened(algebra.terms, *factor, algebra.known) or factor.region
+    return algebra.terms.ranged(factor.term, region), factor.access
 
 
-def _addend(terms: Terms, product: Product, under: Sequence[Operand]) -> Addend:
+def _addend(algebra: Algebra, product: Product, under: Sequence[Operand]) -> Addend:
     """The product over a denominator, its one sum over a part of a range open."""
+    terms = algebra.terms
     sums = [factor for factor in product.above if factor.region is not None]
     if len(sums) != 1:
-        return Addend(product.coefficient, *terms.multiply([*(_closed(terms, f) for f in product.above), *under]))
+        return Addend(product.coefficient, *terms.multiply([*(_closed(algebra, f) for f in product.above), *under]))
     (one,) = sums
     assert one.region is not None
-    rest = [_closed(terms, f) for f in _without(product.above, one)]
+    rest = [_closed(algebra, f) for f in _without(product.above, one)]
     whole = terms.multiply([(one.term, one.access), *rest, *under])
     return Addend(product.coefficient, *whole, ((one.term, one.region),))

@@ -176,7 +176,7 @@ def equation(
     busy = [k for k, text in enumerate(placement.printed) if text != "Replicate()"]
     if not busy:
         return f"{name} = {held}@{numbers[0]}"
-    if len(busy) > 1 or "Strided" in placement.printed[busy[0]]:
+    if len(busy) > 1 or not placement.printed[busy[0]].startswith(("Shard", "Partial")):
         return f"{name} is held as {placement}" + (f" by {held}" if held != name else "")
     axis_name, size = mesh.axes[busy[0]]
     group = mesh.group(0, (axis_name,))
