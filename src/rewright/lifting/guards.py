@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rewright.ir.dims import Dim
 from rewright.lifting import regions
 from rewright.lifting.index import compose, identity
-from rewright.lifting.masks import aligned
+from rewright.lifting.masks import aligned, decided, ranges_of
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify
 from rewright.lifting.terms import ONE, Operand
@@ -164,6 +164,11 @@ class Guards:
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
         if self._algebra.quotients:
+            holds = None if self._algebra.sequential else decided(
+                self._terms, value, region, ranges_of(self._terms.window)
+            )
+            if holds is not None:
+                return body if holds else Addend(Fraction(0), self._terms.one, ())
             value, region = aligned(self._terms, value, region, (body.term, body.access))
         found = self.guard_of(body)
         if found is not None and found[0] == value:

@@ -13,7 +13,7 @@ from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra, align
 from rewright.lifting.index import Access, Index, compose, rename, used
 from rewright.lifting.layout import assemble, lengthwise, slice_rows
-from rewright.lifting.masks import masked
+from rewright.lifting.masks import is_lowest, masked
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
 from rewright.lifting.products import multiply
@@ -209,7 +209,11 @@ def _extreme(algebra: Algebra, kind: str, views: Sequence[View]) -> View:
     terms = algebra.terms
     parts: dict[Operand, list[regions.Region]] = {}
     members: list[Operand] = []
+    lowest: list[Operand] = []
     for term, access in _members(algebra, kind, views):
+        if kind == "maximum" and is_lowest(terms, term):
+            lowest.append((term, access))  # nothing is below it
+            continue
         label = terms.see(term)
         hole = terms.children(term)[0] if label[0] == "ranged" else term
         if label[0] == "ranged" and terms.label(hole)[:2] == ("fold", kind):
@@ -219,7 +223,7 @@ def _extreme(algebra: Algebra, kind: str, views: Sequence[View]) -> View:
     for (hole, access), several in parts.items():
         done = algebra.filler.fill(algebra.part(ONE, hole, regions.union(several), access))
         members.append(terms.freeze(done))
-    first, *rest = in_order(list(dict.fromkeys(members)))
+    first, *rest = in_order(list(dict.fromkeys(members or lowest)))
     for member in rest:
         first = terms.apply(kind, [first, member])
     return View(views[0].dims, (Addend(ONE, *first),))
