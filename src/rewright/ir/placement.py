@@ -118,11 +118,11 @@ def place(shape: Shape, mesh: Mesh, placements: Sequence[str]) -> Placement:
             axis = int(value)
             if not -len(shape) <= axis < len(shape):
                 raise RewrightError(f"{_SPLIT[kind]}({axis}) of a tensor with {len(shape)} axes; name an axis it has")
-            whole = own[axis]
-            if len(whole) > 1:
+            (run, *others) = own[axis]
+            if others:
                 raise RewrightError(f"axis {axis} is split again after HeadTail({axis}); split it before")
             places = [coordinate] if kind == "shard" else [coordinate, 2 * parts - 1 - coordinate]
-            own[axis] = tuple(chunk(whole[0], parts * len(places), place) for place in places)
+            own[axis] = tuple(chunk(run, parts * len(places), place) for place in places)
         runs.append(tuple(_joined(axis_runs) for axis_runs in own))
     return Placement(tuple(runs), tuple(print_placement(k, v) for k, v in parsed), partial, reductions.pop())
 

@@ -10,14 +10,16 @@ from itertools import islice, product
 from math import prod
 
 from rewright.lifting import regions
+from rewright.lifting.clipping import widened
 from rewright.lifting.facts import Facts
 from rewright.lifting.filling import Filler
 from rewright.lifting.fractions import gathered
 from rewright.lifting.guards import Guards
 from rewright.lifting.index import Access, Index, compose, used
-from rewright.lifting.masks import factors_of, is_finite, ranges_of, widened
+from rewright.lifting.masks import factors_of, ranges_of
 from rewright.lifting.regions import Region
 from rewright.lifting.shifts import cancelled, is_shift
+from rewright.lifting.signs import is_finite
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
 
@@ -122,10 +124,10 @@ class Algebra:
             return self._gathered(dims, addends)
 
     @contextmanager
-    def over(self, dims: tuple[Digits, ...]) -> Generator[None]:
-        """Compute with the digits of a view as variables."""
+    def over(self, dims: tuple[Digits, ...] | None) -> Generator[None]:
+        """Compute with the digits of a view as variables; None for variables of no view."""
         before = self.terms.window
-        self.terms.window = tuple(n for digits in dims for n in digits)
+        self.terms.window = None if dims is None else tuple(n for digits in dims for n in digits)
         try:
             yield
         finally:
@@ -178,7 +180,8 @@ class Algebra:
             rest, constant = self._absorb(*self._opposite(rest, constant))
         total = self.terms.add(rest)
         if total is not None and not self.sequential and total.term >= self.horizon and len(rest) > 1:
-            total = self._generalised(rest) or total
+            with self.over(None):  # with a variable that no view has
+                total = self._generalised(rest) or total
         if total is None:
             return (Addend(constant, one, ()),) if constant else ()
         return (total, Addend(constant, one, ())) if constant else (total,)

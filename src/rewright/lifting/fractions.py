@@ -3,7 +3,7 @@
 Attention that goes over its keys block by block mends the quotient of the blocks before by that of the next one:
 ``a/s - t/(s + t) (a/s - b/t)``, which is ``(a + b)/(s + t)``. Each of these letters is a sum over a part of one range.
 So numerators are multiplied out, and those that differ in one such sum only become one, over the parts together.
-Denominators are positive, as :func:`rewright.lifting.masks.is_positive` has it.
+Denominators are positive, as :func:`rewright.lifting.signs.is_positive` has it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rewright.lifting import regions
+from rewright.lifting.clipping import clipped, widened
 from rewright.lifting.index import Access
-from rewright.lifting.masks import clipped, factors_of, widened
+from rewright.lifting.masks import factors_of
 from rewright.lifting.regions import Region
 from rewright.lifting.shifts import inverted, is_part
 from rewright.lifting.terms import ONE, Operand, Terms
@@ -146,7 +147,7 @@ def _without(factors: Sequence[Factor], one: Factor) -> tuple[Factor, ...]:
 def _closed(algebra: Algebra, factor: Factor) -> Operand:
     if factor.region is None:
         return factor.term, factor.access
-    region = widened(algebra.terms, *factor, algebra.known) or factor.region
+    region = widened(algebra.terms, factor.term, factor.access, factor.region, algebra.known) or factor.region
     return algebra.terms.ranged(factor.term, region), factor.access
 
 

@@ -132,7 +132,8 @@ class Guards:
     def _case_analysis(self, term: int) -> tuple[int, list[Case]] | None:
         if term not in self._cases:
             self._cases[term] = None
-            self._cases[term] = cases(self._algebra, term)
+            with self._algebra.over(None):
+                self._cases[term] = cases(self._algebra, term)
         return self._cases[term]
 
     def _open_guard(self, value: Operand, body: Addend) -> tuple[Region, Addend] | None:
@@ -164,8 +165,8 @@ class Guards:
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
         if self._algebra.quotients:
-            holds = None if self._algebra.sequential else decided(
-                self._terms, value, region, ranges_of(self._terms.window)
+            holds = (
+                None if self._algebra.sequential else decided(self._terms, value, region, ranges_of(self._terms.window))
             )
             if holds is not None:
                 return body if holds else Addend(Fraction(0), self._terms.one, ())

@@ -11,11 +11,12 @@ from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose
-from rewright.lifting.masks import decided, factors_of, is_positive, outside, ranges_of, under_mask
+from rewright.lifting.masks import decided, factors_of, outside, ranges_of
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute
 from rewright.lifting.shifts import exponential_of, fraction, inverse, shifts
+from rewright.lifting.signs import is_positive, under_mask
 from rewright.lifting.simplify import atoms
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, View
@@ -197,9 +198,7 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     return multiply(algebra, grown, result)
 
 
-def _of_masked(
-    algebra: Algebra, op: Operator, view: View, addend: Addend, types: Sequence[TensorType]
-) -> View | None:
+def _of_masked(algebra: Algebra, op: Operator, view: View, addend: Addend, types: Sequence[TensorType]) -> View | None:
     """The exponential of what is minus infinity under a mask: zero there."""
     found = under_mask(algebra.terms, addend, ranges_of(algebra.terms.window))
     if found is None:

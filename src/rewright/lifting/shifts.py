@@ -13,7 +13,8 @@ from collections.abc import Container
 from fractions import Fraction
 
 from rewright.lifting.index import Access, compose, used
-from rewright.lifting.masks import factors_of, is_positive, ranges_of
+from rewright.lifting.masks import factors_of, ranges_of
+from rewright.lifting.signs import is_positive
 from rewright.lifting.terms import Operand, Terms
 from rewright.lifting.value import Addend
 

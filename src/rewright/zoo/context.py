@@ -1,29 +1,33 @@
-"""Attention over a split sequence as ``torch``'s ``context_parallel`` computes it: keys travel around, forwards and backwards."""
+"""Attention over a split sequence as ``torch``'s ``context_parallel`` computes it, forwards and backwards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
 import torch
 import torch.nn.functional as F
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor.experimental._context_parallel import _attention
+from torch.distributed.tensor.experimental import _context_parallel as context_parallel
 
 Program = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 HEADS, TOKENS, WIDTH = 2, 4, 4
 
-_parallel: Any = _attention
+_parallel: Any = context_parallel
+_attention: Any = _parallel._attention
 _torch: Any = torch
+
+ROTATIONS = {"allgather": "ALL_GATHER", "alltoall": "ALL_TO_ALL"}
+"""How keys and values travel, as ``set_rotate_method`` calls it."""
 
 
 def flash(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, is_causal: bool = False, **_: Any
 ) -> torch.Tensor:
-    """The kernel that ``scaled_dot_product_attention`` takes on an accelerator; the CPU's has no parallel form."""
+    """The kernel that ``scaled_dot_product_attention`` takes on an accelerator; that of the CPU is not parallel."""
     return _torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, 0.0, is_causal)[0]
 
 
@@ -32,31 +36,32 @@ flash.__name__ = F.scaled_dot_product_attention.__name__
 
 @contextmanager
 def around(mesh: DeviceMesh, *, balanced: bool, rotation: str) -> Generator[None]:
-    """Attention inside goes around the mesh; ``rotation`` is ``allgather`` or ``alltoall``."""
-    options = _parallel._cp_options
-    changed = {"enable_load_balance": balanced, "rotate_method": _parallel._RotateMethod[ROTATIONS[rotation]]}
-    with mock.patch.multiple(options, **changed), mock.patch.object(F, "scaled_dot_product_attention", flash):
-        _parallel._enable_context_parallel_dispatcher_impl(seq_dim=2, mesh=mesh)
+    """Attention inside of the block goes around the ranks of a mesh."""
+    options = _attention._cp_options
+    rotate = _attention._RotateMethod[ROTATIONS[rotation]]
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(options, "enable_load_balance", balanced))
+        stack.enter_context(mock.patch.object(options, "rotate_method", rotate))
+        stack.enter_context(mock.patch.object(F, "scaled_dot_product_attention", flash))
+        _attention._enable_context_parallel_dispatcher_impl(seq_dim=2, mesh=mesh)
         try:
             yield
         finally:
-            _parallel._disable_context_parallel_dispatcher_impl()
+            _attention._disable_context_parallel_dispatcher_impl()
 
 
-ROTATIONS = {"allgather": "ALL_GATHER", "alltoall": "ALL_TO_ALL"}
-"""How keys and values travel, as ``set_rotate_method`` calls it."""
-
-
-def step(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, weight: torch.Tensor, causal: bool) -> Any:
-    """Attention, and a loss that weighs each of its numbers."""
+def step(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, weight: torch.Tensor, *, causal: bool
+) -> dict[str, torch.Tensor]:
+    """Attention, and a loss in which each of its numbers has a weight of its own."""
     output = F.scaled_dot_product_attention(query, key, value, is_causal=causal)
-    loss = (output * weight).sum()
+    loss: Any = (output * weight).sum()
     loss.backward()
     return {"output": output, "loss": loss}
 
 
 def inputs(length: int) -> dict[str, torch.Tensor]:
-    """Queries, keys, values and weights of some tokens."""
+    """Queries, keys, values and weights of some tokens, (1, heads, tokens, width) each."""
     found = {name: torch.randn(1, HEADS, length, WIDTH) for name in ("query", "key", "value", "weight")}
     for name in ("query", "key", "value"):
         found[name].requires_grad_()
@@ -64,12 +69,17 @@ def inputs(length: int) -> dict[str, torch.Tensor]:
 
 
 def sequential(degree: int, *, causal: bool) -> Program:
+    """All tokens on one device."""
     return step, (), {**inputs(TOKENS * degree), "causal": causal}
 
 
-def parallel(degree: int, *, causal: bool, balanced: bool = False, rotation: str = "allgather") -> Callable[[DeviceMesh], Program]:
+def parallel(
+    degree: int, *, causal: bool, balanced: bool = False, rotation: str = "allgather"
+) -> Callable[[DeviceMesh], Program]:
+    """What to build on each rank, which holds its share of the tokens; ``balanced`` shares are of head and tail."""
+
     def build(mesh: DeviceMesh) -> Program:
-        def program(**given: torch.Tensor) -> Any:
+        def program(**given: torch.Tensor) -> dict[str, torch.Tensor]:
             with around(mesh, balanced=balanced, rotation=rotation):
                 return step(**given, causal=causal)
 
