@@ -112,7 +112,8 @@ def proof_of_mixture(plan: str, build: Any, degree: int = 2, *, backward: bool =
     sequential = rw.capture(step, args, kwargs, run=True)
     program = rw.capture_ranks(build, {"ep": degree}, ranks="threads")
     relations = EXPERTS | ({"x": "Shard(0)"} if plan == "all_to_all" else {})
-    partial = {"loss": "Partial(sum)", "grad:router.gate.weight": "Partial(sum)"} if backward else {}
+    partial = {"grad:router.gate.weight": "Partial(sum)"} if backward else {}
+    partial |= {"loss": "Partial(sum)"} if backward and plan == "all_to_all" else {}
     return rw.refine(sequential, program, relations=relations, expect=partial)
 
 
@@ -131,6 +132,40 @@ def test_gradients_of_experts_and_router_with_all_to_all(degree: int) -> None:
     )
     assert verdict.status == "proved", verdict.reason
     assert verdict.relation["grad:up"].placement == "Shard(0)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("plan", "degree"), [("all_reduce", 2), ("all_reduce", 3), ("all_to_all", 4)])
+def test_gradients_of_a_router_whose_shares_are_multiplied_out(plan: str, degree: int) -> None:
+    verdict = proof_of_mixture(plan, routed.parallel(plan, degree, backward=True), degree, backward=True)
+    assert verdict.status == "proved", verdict.reason
+    assert verdict.relation["grad:router.gate.weight"].placement == 'Partial("sum")'
+
+
+class Detached(routed.Reduced):
+    """The weights of the experts that a token goes to add up to one, and the gradient does not know of it."""
+
+    def __init__(self, experts: int, group: Any) -> None:
+        super().__init__(experts, group)
+        self.router = Constant(experts)
+
+
+class Constant(routed.Router):
+    """A router that takes the sum of its weights as a constant."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        weights, chosen = torch.topk(torch.softmax(self.gate(x), -1), routed.CHOSEN, dim=-1)
+        return weights / weights.sum(-1, keepdim=True).detach(), chosen
+
+
+def test_a_router_without_the_gradient_of_its_normalisation() -> None:
+    def build(mesh: DeviceMesh) -> Any:
+        torch.manual_seed(0)
+        return routed.step, (Detached(4, mesh.get_group()), routed.tokens(2))
+
+    verdict = proof_of_mixture("all_reduce", build, backward=True)
+    assert verdict.status == "refuted"
+    assert not verdict.relation["grad:router.gate.weight"].holds
 
 
 class Unsorted(routed.Exchanged):
