@@ -46,6 +46,13 @@ class Mesh:
             rank //= size
         return tuple(reversed(found))
 
+    def rank(self, coordinates: Sequence[int]) -> int:
+        """The rank at a position along each mesh axis."""
+        found = 0
+        for (_, size), coordinate in zip(self.axes, coordinates, strict=True):
+            found = found * size + coordinate
+        return found
+
     def group(self, rank: int, names: Sequence[str]) -> tuple[int, ...]:
         """The ranks that differ from this one only along the named axes, in order."""
         own = self.coordinates(rank)
