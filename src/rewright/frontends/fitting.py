@@ -31,14 +31,14 @@ def first_ranks(mesh: Mesh) -> list[Coordinates]:
     """The coordinates of the first rank and of its neighbour along every axis."""
     axes = [axis for axis, (_, size) in enumerate(mesh.axes) if size > 1]
     origin = (0,) * len(mesh.axes)
-    return [origin, *(origin[:axis] + (1,) + origin[axis + 1 :] for axis in axes)]
+    return [origin, *((*origin[:axis], 1, *origin[axis + 1 :]) for axis in axes)]
 
 
 def other_ranks(mesh: Mesh) -> list[Coordinates]:
     """The coordinates of ranks that a fit is compared with."""
     sizes = [size for _, size in mesh.axes]
-    origin = [0] * len(sizes)
-    ends = [tuple([*origin[:axis], size - 1, *origin[axis + 1 :]]) for axis, size in enumerate(sizes)]
+    origin = (0,) * len(sizes)
+    ends = [(*origin[:axis], size - 1, *origin[axis + 1 :]) for axis, size in enumerate(sizes)]
     last, between = tuple(size - 1 for size in sizes), tuple(size // 2 for size in sizes)
     known = set(first_ranks(mesh))
     return [place for place in dict.fromkeys([*ends, last, between]) if place not in known]

@@ -69,8 +69,8 @@ def capture_ranks(
     and UnsupportedOperator.
 
     Of a mesh of more than 16 ranks some are traced, and the rest is taken to be like them but for numbers that are
-    affine in mesh coordinates, which is compared with ranks that it was not made from and named under assumptions. Where
-    it does not hold, or with ``all_ranks``, every rank is traced.
+    affine in mesh coordinates, which is compared with ranks that it was not made from and named under assumptions.
+    Where it does not hold, or with ``all_ranks``, every rank is traced.
 
     ``ranks="threads"`` runs all ranks together instead, on the real tensors that ``build`` returns, and records what
     they do: for programs that look at values (token counts), pipeline schedules, and gradient reducers. ``"processes"``
