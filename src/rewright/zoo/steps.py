@@ -195,13 +195,18 @@ def both_ways(mesh: DeviceMesh) -> nn.Module:
     return model
 
 
-def zero_one(model: nn.Module) -> Any:
-    """``ZeroRedundancyOptimizer``: each rank updates some of the parameters and sends them to the others."""
+def zero_one(model: nn.Module, made: type[torch.optim.Optimizer] = torch.optim.SGD) -> Any:
+    """``ZeroRedundancyOptimizer``: each rank updates some of the parameters and sends them to the others.
+
+    Of an optimizer with state a rank has the state of those that it updates.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of optimizers that are imported beside it
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    return ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.SGD, lr=0.1, weight_decay=0.01)
+    sharded_: Any = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=made, lr=0.1, weight_decay=0.01)
+    started(sharded_.optim)
+    return sharded_
 
 
 def pair(
@@ -275,6 +280,9 @@ STEPS: dict[str, Step] = {
     "fsdp adam, foreach": pair(_DP, sharded, optimizer=partial(adam, foreach=True)),
     "fsdp adamw, foreach": pair(_DP, sharded, by_tokens, by_tokens, optimizer=partial(adamw, foreach=True)),
     "zero-1": pair(_DP, replicated, optimizer=sgd, optimizer_of_ranks=zero_one),
+    "zero-1 adamw": pair(
+        _DP, replicated, optimizer=adamw, optimizer_of_ranks=partial(zero_one, made=torch.optim.AdamW)
+    ),
     "zero-1 by hand": own_rows(),
 }
 """Every step by name."""
