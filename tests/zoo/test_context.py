@@ -56,6 +56,38 @@ def test_shares_of_head_and_tail_that_are_said_to_be_contiguous() -> None:
     assert verdict.status == "refuted"
 
 
+def proof_of_exchanges(build: Callable[[DeviceMesh], Any], *, causal: bool) -> Verdict:
+    step, args, kwargs = context.sequential(2, causal=causal, heads=2)
+    relations = dict.fromkeys(("query", "key", "value", "weight"), "Shard(2)")
+    program = rw.capture_ranks(build, {"cp": 2})
+    return rw.refine(rw.capture(step, args, kwargs), program, relations, {"loss": "Partial(sum)"})
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_tokens_that_are_exchanged_for_heads(causal: bool) -> None:
+    verdict = proof_of_exchanges(context.ulysses(2, causal=causal), causal=causal)
+    assert verdict.status == "proved", verdict.reason
+    assert verdict.relation["grad:value"].placement == "Shard(2)"
+
+
+def test_heads_that_come_back_in_another_order() -> None:
+    def build(mesh: DeviceMesh) -> Any:
+        program, args, given = context.ulysses(2, causal=True)(mesh)
+
+        def flipped(x: torch.Tensor, mesh: DeviceMesh, split: int, joined: int) -> torch.Tensor:
+            found = exchanged(x, mesh, split, joined)
+            return found if joined == 2 else found.flip(1)
+
+        def slipped(**given: torch.Tensor) -> Any:
+            with mock.patch.object(context, "exchanged", flipped):
+                return program(**given)
+
+        return slipped, args, given
+
+    exchanged = context.exchanged
+    assert proof_of_exchanges(build, causal=True).status == "refuted"
+
+
 def changed(name: str, replacement: Any, **how: Any) -> Callable[[DeviceMesh], Any]:
     """The program with one function of torch's replaced."""
 

@@ -214,8 +214,8 @@ def test_wrong_split_sizes_do_not_run() -> None:
 RING = dict.fromkeys(("query", "key", "value"), "Shard(1)")
 
 
-def proof_of_ring(build: Any, degree: int) -> Verdict:
-    program, args, kwargs = ring.sequential(degree)
+def proof_of_ring(build: Any, degree: int, *, causal: bool = False) -> Verdict:
+    program, args, kwargs = ring.sequential(degree, causal=causal)
     return rw.refine(rw.capture(program, args, kwargs), rw.capture_ranks(build, {"cp": degree}), relations=RING)
 
 
@@ -225,6 +225,19 @@ def test_attention_around_a_ring(plan: str, degree: int) -> None:
     verdict = proof_of_ring(ring.parallel(plan, degree), degree)
     assert verdict.status == "proved", verdict.reason
     assert verdict.relation["output"].placement == "Shard(1)"
+
+
+@pytest.mark.unaudited("the checker has no rules for maxima of masked scores")
+@pytest.mark.parametrize("degree", [2, 3])
+@pytest.mark.parametrize("plan", ["online", "merged"])
+def test_causal_attention_around_a_ring(plan: str, degree: int) -> None:
+    verdict = proof_of_ring(ring.parallel(plan, degree, causal=True), degree, causal=True)
+    assert verdict.status == "proved", verdict.reason
+
+
+@pytest.mark.parametrize("plan", ["online", "merged"])
+def test_a_ring_that_masks_nothing(plan: str) -> None:
+    assert proof_of_ring(ring.parallel(plan, 2), 2, causal=True).status == "refuted"
 
 
 def with_merge(merge: Callable[..., torch.Tensor], around: type[ring.Ring] = ring.Ring) -> Callable[[DeviceMesh], Any]:

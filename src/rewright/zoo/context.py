@@ -8,6 +8,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch.distributed._functional_collectives as collectives
 import torch.nn.functional as F
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor.experimental import _context_parallel as context_parallel
@@ -19,6 +20,7 @@ HEADS, TOKENS, WIDTH = 2, 4, 4
 _parallel: Any = context_parallel
 _attention: Any = _parallel._attention
 _torch: Any = torch
+_collectives: Any = collectives
 
 ROTATIONS = {"allgather": "ALL_GATHER", "alltoall": "ALL_TO_ALL"}
 """How keys and values travel, as ``set_rotate_method`` calls it."""
@@ -60,17 +62,17 @@ def step(
     return {"output": output, "loss": loss}
 
 
-def inputs(length: int) -> dict[str, torch.Tensor]:
-    """Queries, keys, values and weights of some tokens, (1, heads, tokens, width) each."""
-    found = {name: torch.randn(1, HEADS, length, WIDTH) for name in ("query", "key", "value", "weight")}
+def inputs(length: int, degree: int = 1) -> dict[str, torch.Tensor]:
+    """Queries, keys, values and weights of some tokens, (1, heads, tokens, width) each, with heads for so many ranks."""
+    found = {name: torch.randn(1, HEADS * degree, length, WIDTH) for name in ("query", "key", "value", "weight")}
     for name in ("query", "key", "value"):
         found[name].requires_grad_()
     return found
 
 
-def sequential(degree: int, *, causal: bool) -> Program:
+def sequential(degree: int, *, causal: bool, heads: int = 1) -> Program:
     """All tokens on one device."""
-    return step, (), {**inputs(TOKENS * degree), "causal": causal}
+    return step, (), {**inputs(TOKENS * degree, heads), "causal": causal}
 
 
 def parallel(
@@ -84,5 +86,32 @@ def parallel(
                 return step(**given, causal=causal)
 
         return program, (), inputs(TOKENS)
+
+    return build
+
+
+def exchanged(x: torch.Tensor, mesh: DeviceMesh, split: int, joined: int) -> torch.Tensor:
+    """Every rank's part of an axis for all of another, by all-to-all, with gradients."""
+    size = mesh.size()
+    parts = torch.stack(x.chunk(size, split))
+    shape = parts.shape
+    moved = _collectives.all_to_all_single_autograd(parts.flatten(0, 1), None, None, mesh.get_group())
+    return torch.cat(list(moved.view(shape)), joined)
+
+
+def ulysses(degree: int, *, causal: bool) -> Callable[[DeviceMesh], Program]:
+    """Tokens are exchanged for heads around the attention, as DeepSpeed-Ulysses does."""
+
+    def build(mesh: DeviceMesh) -> Program:
+        def program(
+            query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, weight: torch.Tensor
+        ) -> dict[str, torch.Tensor]:
+            heads = [exchanged(x, mesh, 1, 2) for x in (query, key, value)]
+            output = exchanged(F.scaled_dot_product_attention(*heads, is_causal=causal), mesh, 2, 1)
+            loss: Any = (output * weight).sum()
+            loss.backward()
+            return {"output": output, "loss": loss}
+
+        return program, (), inputs(TOKENS, degree)
 
     return build
