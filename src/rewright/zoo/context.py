@@ -63,7 +63,7 @@ def step(
 
 
 def inputs(length: int, degree: int = 1) -> dict[str, torch.Tensor]:
-    """Queries, keys, values and weights of some tokens, (1, heads, tokens, width) each, with heads for so many ranks."""
+    """Queries, keys, values and weights of some tokens, (1, heads, tokens, width) each; heads for so many ranks."""
     found = {name: torch.randn(1, HEADS * degree, length, WIDTH) for name in ("query", "key", "value", "weight")}
     for name in ("query", "key", "value"):
         found[name].requires_grad_()
