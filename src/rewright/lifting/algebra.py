@@ -178,10 +178,7 @@ class Algebra:
         rest = [item for item in flat if item[1] != one]
         if constant:
             rest, constant = self._absorb(*self._opposite(rest, constant))
-        total = self.terms.add(rest)
-        if total is not None and not self.sequential and total.term >= self.horizon and len(rest) > 1:
-            with self.over(None):  # with a variable that no view has
-                total = self._generalised(rest) or total
+        total = self._sum(rest)
         if total is None:
             return (Addend(constant, one, ()),) if constant else ()
         return (total, Addend(constant, one, ())) if constant else (total,)
@@ -218,8 +215,10 @@ class Algebra:
     def _generalised(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
         """A sum at one index of some axis as the sequential program's sum over all of that axis, read there."""
         fresh = 1 + max((v for _, _, access in items for v in used(access)), default=0)
+        constants = [item for item in items if item[1] == self.terms.one]
+        items = [item for item in items if item[1] != self.terms.one]
         places = [[k for k, (_, strides) in enumerate(access) if not strides] for _, _, access in items]
-        few = all(len(p) <= _MOST_PLACES for p in places)
+        few = bool(items) and all(len(p) <= _MOST_PLACES for p in places)
         for chosen in islice(product(*places), _MOST_CHOICES) if few else ():
             (value, *others) = {access[k][0] for (_, _, access), k in zip(items, chosen, strict=True)}
             if others:
@@ -228,7 +227,7 @@ class Algebra:
                 (c, term, (*access[:k], (0, ((fresh, 1),)), *access[k + 1 :]))
                 for (c, term, access), k in zip(items, chosen, strict=True)
             ]
-            total = self.terms.add(spread)
+            total = self.terms.add([*constants, *spread])
             if total is not None and total.term < self.horizon:
                 there: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(total.access)}
                 return replace(total, access=compose(total.access, there | {fresh: (value, ())}))
@@ -243,10 +242,18 @@ class Algebra:
             addends = tuple(self._summable(view))
         closed = [a for a in addends if not a.parts]
         if len(closed) > 1:
-            total = self.terms.add([(a.coefficient, a.term, a.access) for a in closed])
+            total = self._sum([(a.coefficient, a.term, a.access) for a in closed])
             closed = [total] if total is not None else []
         partial = [a for a in addends if a.parts]
         return (*closed, *self._joined(partial))
+
+    def _sum(self, items: list[tuple[Fraction, int, Access]]) -> Addend | None:
+        """The sum as one term, that of the sequential program where it has it."""
+        total = self.terms.add(items)
+        if total is not None and not self.sequential and total.term >= self.horizon and len(items) > 1:
+            with self.over(None):  # with a variable that no view has
+                total = self._generalised(items) or total
+        return total
 
     def _joined(self, partial: list[Addend]) -> list[Addend]:
         """Partial addends as one term that is linear in all their folds, where the regions do not contradict."""
