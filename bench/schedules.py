@@ -60,7 +60,7 @@ def in_context(plan: str, degree: int, *, causal: bool) -> Captured:
     else:
         build = context.parallel(degree, causal=causal, balanced=balanced, rotation=plan.split(",")[0])
     held = "HeadTail(2)" if balanced else "Shard(2)"
-    relations = dict.fromkeys(("query", "key", "value", "weight"), held)
+    relations = dict.fromkeys(context.NAMES, held)
     ranks = capture_ranks(build, {"cp": degree})
     return capture(program, args, kwargs), ranks, relations, {"loss": "Partial(sum)", "output": held}
 

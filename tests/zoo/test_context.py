@@ -15,14 +15,14 @@ import rewright as rw
 from rewright.refine.verdict import Verdict
 from rewright.zoo import context
 
-ATTENTION: Any = context._attention
+ATTENTION: Any = vars(context)["_attention"]
 
 
 def proof(degree: int, build: Callable[[DeviceMesh], Any] | None = None, **how: Any) -> Verdict:
     step, args, kwargs = context.sequential(degree, causal=how["causal"])
     program = rw.capture_ranks(build or context.parallel(degree, **how), {"cp": degree})
     held = "HeadTail(2)" if how.get("balanced") else "Shard(2)"
-    relations = dict.fromkeys(("query", "key", "value", "weight"), held)
+    relations = dict.fromkeys(context.NAMES, held)
     return rw.refine(rw.capture(step, args, kwargs), program, relations, {"loss": "Partial(sum)", "output": held})
 
 
@@ -51,14 +51,14 @@ def test_more_ranks(degree: int, causal: bool, balanced: bool) -> None:
 def test_shares_of_head_and_tail_that_are_said_to_be_contiguous() -> None:
     step, args, kwargs = context.sequential(2, causal=True)
     program = rw.capture_ranks(context.parallel(2, causal=True, balanced=True), {"cp": 2})
-    relations = dict.fromkeys(("query", "key", "value", "weight"), "Shard(2)")
+    relations = dict.fromkeys(context.NAMES, "Shard(2)")
     verdict = rw.refine(rw.capture(step, args, kwargs), program, relations, {"loss": "Partial(sum)"})
     assert verdict.status == "refuted"
 
 
 def proof_of_exchanges(build: Callable[[DeviceMesh], Any], *, causal: bool) -> Verdict:
     step, args, kwargs = context.sequential(2, causal=causal, heads=2)
-    relations = dict.fromkeys(("query", "key", "value", "weight"), "Shard(2)")
+    relations = dict.fromkeys(context.NAMES, "Shard(2)")
     program = rw.capture_ranks(build, {"cp": 2})
     return rw.refine(rw.capture(step, args, kwargs), program, relations, {"loss": "Partial(sum)"})
 

@@ -16,6 +16,7 @@ from torch.distributed.tensor.experimental import _context_parallel as context_p
 Program = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 HEADS, TOKENS, WIDTH = 2, 4, 4
+NAMES: tuple[str, ...] = ("query", "key", "value", "weight")
 
 _parallel: Any = context_parallel
 _attention: Any = _parallel._attention
@@ -64,7 +65,7 @@ def step(
 
 def inputs(length: int, degree: int = 1) -> dict[str, torch.Tensor]:
     """Queries, keys, values and weights of some tokens, (1, heads, tokens, width) each; heads for so many ranks."""
-    found = {name: torch.randn(1, HEADS * degree, length, WIDTH) for name in ("query", "key", "value", "weight")}
+    found = {name: torch.randn(1, HEADS * degree, length, WIDTH) for name in NAMES}
     for name in ("query", "key", "value"):
         found[name].requires_grad_()
     return found

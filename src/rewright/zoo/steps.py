@@ -21,7 +21,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from rewright.zoo.zero import State, fresh_state, own_rows_step
 
@@ -188,7 +188,7 @@ def sharded(mesh: DeviceMesh) -> nn.Module:
 
 def both_ways(mesh: DeviceMesh) -> nn.Module:
     """Tensor parallelism along ``tp``, FSDP2 along ``dp``."""
-    plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
+    plan: dict[str, ParallelStyle] = {"up": ColwiseParallel(), "down": RowwiseParallel()}
     model: Any = parallelize_module(Classifier(mesh.size()), mesh["tp"], plan)
     for part in (model.embedding, model.up, model.down, model):
         fully_shard(part, mesh=mesh["dp"])
