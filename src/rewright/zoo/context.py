@@ -107,8 +107,8 @@ def ulysses(degree: int, *, causal: bool) -> Callable[[DeviceMesh], Program]:
         def program(
             query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, weight: torch.Tensor
         ) -> dict[str, torch.Tensor]:
-            heads = [exchanged(x, mesh, 1, 2) for x in (query, key, value)]
-            output = exchanged(F.scaled_dot_product_attention(*heads, is_causal=causal), mesh, 2, 1)
+            q, k, v = (exchanged(x, mesh, 1, 2) for x in (query, key, value))
+            output = exchanged(F.scaled_dot_product_attention(q, k, v, is_causal=causal), mesh, 2, 1)
             loss: Any = (output * weight).sum()
             loss.backward()
             return {"output": output, "loss": loss}
