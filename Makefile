@@ -17,7 +17,7 @@ LITGPT := litgpt lightning lightning-utilities pytorch-lightning torchmetrics ps
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker hunt bench-refine bench-captured bench-optimize bench-rules bench-ir clean bench-env ray browser figures
+.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-optimize bench-rules bench-ir clean bench-env ray browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -35,6 +35,7 @@ help:
 	@echo "make hunt          random pairs of programs that differ by an edit, none of which may be proved wrongly"
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
+	@echo "make bench-meshes  training steps on 512 ranks, as a table"
 	@echo "make bench-optimize  fused kernels beside other compilers, as a table and as figures in build/figures"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
@@ -126,6 +127,9 @@ bench-refine: $(VENV)/.dev
 
 bench-captured: $(VENV)/.dev
 	@$(BIN)/python -m bench.captured $(CAPTURES)
+
+bench-meshes: $(VENV)/.dev
+	@$(BIN)/python -m bench.meshes
 
 bench-optimize: $(VENV)/.dev
 	@$(BIN)/python -m bench.draw_optimize build/figures

@@ -13,7 +13,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine import refine
-from rewright.zoo import pipelines, ring, routed
+from rewright.refine.engine import audited
+from rewright.refine.verdict import Verdict
+from rewright.zoo import context, pipelines, ring, routed
 
 EXPERTS = {"up": "Shard(0)", "down": "Shard(0)"}
 PARTIAL = {"grad:router.gate.weight": "Partial(sum)"}
@@ -41,10 +43,26 @@ def experts(plan: str, degree: int, *, backward: bool) -> Captured:
     return capture(step, args, kwargs, run=True), program, relations, expect
 
 
-def around(plan: str, degree: int) -> Captured:
+def around(plan: str, degree: int, *, causal: bool) -> Captured:
     """Attention around a ring."""
-    program, args, kwargs = ring.sequential(degree)
-    return capture(program, args, kwargs), capture_ranks(ring.parallel(plan, degree), {"cp": degree}), TOKENS, {}
+    program, args, kwargs = ring.sequential(degree, causal=causal)
+    ranks = capture_ranks(ring.parallel(plan, degree, causal=causal), {"cp": degree})
+    return capture(program, args, kwargs), ranks, TOKENS, {}
+
+
+def in_context(plan: str, degree: int, *, causal: bool) -> Captured:
+    """Attention as ``context_parallel`` of torch has it, or by exchanging tokens for heads."""
+    heads = degree if plan == "ulysses" else 1
+    program, args, kwargs = context.sequential(degree, causal=causal, heads=heads)
+    balanced = plan.endswith("balanced")
+    if plan == "ulysses":
+        build = context.ulysses(degree, causal=causal)
+    else:
+        build = context.parallel(degree, causal=causal, balanced=balanced, rotation=plan.split(",")[0])
+    held = "HeadTail(2)" if balanced else "Shard(2)"
+    relations = dict.fromkeys(context.NAMES, held)
+    ranks = capture_ranks(build, {"cp": degree})
+    return capture(program, args, kwargs), ranks, relations, {"loss": "Partial(sum)", "output": held}
 
 
 def programs() -> Iterator[tuple[str, str, str, Callable[[int], Captured]]]:
@@ -55,8 +73,14 @@ def programs() -> Iterator[tuple[str, str, str, Callable[[int], Captured]]]:
         for backward in (False, True):
             what = "forward + backward" if backward else "forward"
             yield "experts", plan, what, lambda degree, p=plan, b=backward: experts(p, degree, backward=b)
-    for plan in ring.MERGES:
-        yield "ring attention", plan, "forward", lambda degree, plan=plan: around(plan, degree)
+    for causal in (False, True):
+        mask = ", causal" if causal else ""
+        for plan in ring.MERGES:
+            yield "ring attention" + mask, plan, "forward", lambda degree, p=plan, c=causal: around(p, degree, causal=c)
+        plans = ["ulysses", *context.ROTATIONS, *(f"{rotation}, balanced" for rotation in context.ROTATIONS if causal)]
+        for plan in plans:
+            name, what = "context_parallel" + mask, "forward + backward"
+            yield name, plan, what, lambda degree, p=plan, c=causal: in_context(p, degree, causal=c)
 
 
 def rows(degrees: Sequence[int]) -> Iterator[list[object]]:
@@ -68,14 +92,29 @@ def rows(degrees: Sequence[int]) -> Iterator[list[object]]:
             try:
                 sequential, program, relations, expect = captured(degree)
                 middle = time.perf_counter()
-                verdict = refine(sequential, program, relations, expect, audit=True)
+                verdict = refine(sequential, program, relations, expect)
+                confirmed = audited(verdict, sequential, program) if verdict.status == "proved" else verdict
             except RewrightError as error:
                 yield [*head, "error", "", "", "", "", str(error)]
                 continue
             nodes = sum(len(graph) for graph in program.graphs)
             seconds = time.perf_counter() - middle
             reason = "" if verdict.status == "proved" else verdict.reason
-            yield [*head, verdict.status, str(verdict.evidence), nodes, middle - start, seconds, reason]
+            best = confirmed if confirmed.status == verdict.status else verdict
+            yield [
+                *head,
+                best.status,
+                str(best.evidence),
+                nodes,
+                middle - start,
+                seconds,
+                reason or confirmed_not(confirmed),
+            ]
+
+
+def confirmed_not(verdict: Verdict) -> str:
+    """Why the independent checker does not confirm a proof, if so."""
+    return "" if verdict.status == "proved" else verdict.reason
 
 
 if __name__ == "__main__":

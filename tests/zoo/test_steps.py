@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -45,6 +46,28 @@ def test_what_a_step_proves_of_parameters_and_state() -> None:
     )
     assert found["updated:optimizer.up.weight.exp_avg"].placement == "Shard(0)"
     assert found["updated:optimizer.up.weight.step"].placement == "Replicate()"
+
+
+@pytest.mark.slow
+def test_state_that_one_rank_has_is_related_on_that_rank() -> None:
+    found = verdict(STEPS["zero-1 adamw"])
+    assert found.status == "proved", found.reason
+    owners = {found.relation[f"updated:optimizer.{name}.exp_avg"].equation[-1] for name in ("up.weight", "down.weight")}
+    assert owners == {"0", "1"}
+    assert found.relation["updated:up.weight"].placement == "Replicate()"
+
+
+def kept_to_itself(optimizer: Any) -> None:
+    """What a rank updated is not sent to the others."""
+
+
+def test_parameters_that_their_owner_does_not_send() -> None:
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    with mock.patch.object(ZeroRedundancyOptimizer, "_sync_params", kept_to_itself):
+        found = verdict(STEPS["zero-1 adamw"])
+    assert found.status == "refuted"
+    assert not found.relation["updated:up.weight"].holds
 
 
 def doubled(model: Any, optimizer: Any, tokens: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:

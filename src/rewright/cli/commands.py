@@ -39,6 +39,7 @@ Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Capture ranks in th
 Ranks = Annotated[
     str, typer.Option("--ranks", metavar="HOW", help="traced, or run together on real tensors: threads, processes.")
 ]
+AllRanks = Annotated[bool, typer.Option("--all-ranks", help="Capture every rank of a mesh, however large.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")]
 
 
@@ -53,6 +54,7 @@ def refine(
     symbolic: Symbolic = None,
     jobs: Jobs = 1,
     ranks: Ranks = "traced",
+    all_ranks: AllRanks = False,
     budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give up after this long.")] = None,
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the proof to this .json.gz.")] = None,
     confirm: Annotated[bool, typer.Option("--audit", help="Have the independent checker confirm a proof.")] = False,
@@ -89,7 +91,7 @@ def refine(
         check_target(certificate)
     given = read_relations(relations) if relations is not None else Relations()
     progress = Progress()
-    source = options(progress, mesh, backward, symbolic, jobs, ranks)
+    source = options(progress, mesh, backward, symbolic, jobs, ranks, all_ranks=all_ranks)
     source.check_options([sequential, *distributed])
     left = source.sequential(sequential)
     right = source.distributed(distributed)
@@ -132,6 +134,7 @@ def audit(
     symbolic: Symbolic = None,
     jobs: Jobs = 1,
     ranks: Ranks = "traced",
+    all_ranks: AllRanks = False,
     store: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep what the checker proved there.")] = None,
     as_json: Json = False,
 ) -> int:
@@ -141,7 +144,7 @@ def audit(
     """
     from rewright.cli.audit import run_audit
 
-    source = options(Progress(), mesh, backward, symbolic, jobs, ranks)
+    source = options(Progress(), mesh, backward, symbolic, jobs, ranks, all_ranks=all_ranks)
     source.check_options([sequential, *distributed])
     return run_audit(certificate, source, sequential, distributed, store, as_json)
 
@@ -154,6 +157,7 @@ def capture(
     symbolic: Symbolic = None,
     jobs: Jobs = 1,
     ranks: Ranks = "traced",
+    all_ranks: AllRanks = False,
 ) -> int:
     """Save a program, or with a mesh those of all ranks."""
     from rewright.frontends.files import check_form
@@ -162,7 +166,7 @@ def capture(
     check_form(output, ranks=mesh is not None)
     check_target(output)
     progress = Progress()
-    program = options(progress, mesh, backward, symbolic, jobs, ranks).capture(function)
+    program = options(progress, mesh, backward, symbolic, jobs, ranks, all_ranks=all_ranks).capture(function)
     save_program(program, output)
     Console(stderr=True).print(f"{output}: {describe(program)}", soft_wrap=True, highlight=False, markup=False)
     return 0
@@ -219,10 +223,12 @@ def options(
     symbolic: list[str] | None,
     jobs: int,
     ranks: str = "traced",
+    *,
+    all_ranks: bool = False,
 ) -> Source:
     """How to get at programs, from the options of the command line; raises RewrightError."""
     axes = parse_mesh(mesh) if mesh is not None else None
-    return Source(progress, axes, backward, parse_symbols(symbolic or []) or None, jobs, ranks)
+    return Source(progress, axes, backward, parse_symbols(symbolic or []) or None, jobs, ranks, all_ranks)
 
 
 def prove(

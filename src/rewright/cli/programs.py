@@ -23,6 +23,7 @@ class Source:
     """How to get at programs: where progress goes, the mesh, whether gradients are wanted, symbols, processes.
 
     ``ranks`` is as for ``capture_ranks``; where these run for real, so does a sequential program.
+    With ``all_ranks`` every rank of a large mesh is captured.
     """
 
     progress: Progress
@@ -31,6 +32,7 @@ class Source:
     symbols: dict[str, dict[int, str]] | None = None
     jobs: int = 1
     ranks: str = "traced"
+    all_ranks: bool = False
 
     def check_options(self, texts: Sequence[str]) -> None:
         """Raise RewrightError for options of captures where every program is read from a file."""
@@ -40,6 +42,7 @@ class Source:
             ("--backward", self.backward),
             ("--symbolic", self.symbols),
             ("--ranks", self.ranks != "traced"),
+            ("--all-ranks", self.all_ranks),
         ):
             if given:
                 what = f"{option} says how to capture, and {texts[0]} is captured already"
@@ -122,6 +125,7 @@ class Source:
                 dynamic=self.symbols,
                 jobs=self.jobs,
                 ranks=self.ranks,
+                all_ranks=self.all_ranks,
                 framework=framework_of(function.function, ()),
             )
 

@@ -56,6 +56,7 @@ def capture_ranks(
     dynamic: Any = None,
     jobs: int = 1,
     ranks: str = "traced",
+    all_ranks: bool = False,
     framework: Framework | None = None,
 ) -> RankProgram:
     """The programs of all ranks of a mesh, with how they hold inputs and outputs.
@@ -66,13 +67,16 @@ def capture_ranks(
     partitioner makes of a function under ``jit`` with shardings or of a ``shard_map``, and placements are read off the
     shardings. The rest is as in :func:`capture`. Raises CaptureError and UnsupportedOperator.
 
+    Of a torch mesh of more than 16 ranks some are captured, and the rest is taken to be like them but for numbers that
+    are affine in mesh coordinates; the verdict's assumptions say so. ``all_ranks`` captures every one.
+
     ``ranks="threads"`` runs all ranks of a torch program together instead, on the real tensors that ``build`` returns,
     and records what they do: for programs that look at values (token counts), pipeline schedules, and gradient
     reducers. ``"processes"`` forks one process per rank, for code that keeps its rank in a global. Such a capture is
     of one run, and the verdict's assumptions name the values that the program looked at.
     """
     which = framework or framework_of(build, ())
-    options = _options(which, backward, dynamic) | ({"jobs": jobs} if which == "torch" else {})
+    options = _options(which, backward, dynamic) | ({"jobs": jobs, "all_ranks": all_ranks} if which == "torch" else {})
     options |= _running(which, "ranks", ranks, ranks != "traced")
     return _frontend(which).capture_ranks(build, mesh, **options)
 

@@ -17,6 +17,7 @@ from rewright.ir.graph import Graph
 
 _PLACEMENT = re.compile(r"""(\w+)(?:\(\s*(?:dim\s*=\s*)?["']?([\w-]*)["']?\s*\))?""")
 _INTEGER = re.compile(r"-?[0-9]+")
+_SPLIT = {"shard": "Shard", "headtail": "HeadTail"}
 
 Run = tuple[Dim, Dim]
 """Start and length of consecutive global indices."""
@@ -44,6 +45,13 @@ class Mesh:
             found.append(rank % size)
             rank //= size
         return tuple(reversed(found))
+
+    def rank(self, coordinates: Sequence[int]) -> int:
+        """The rank at a position along each mesh axis."""
+        found = 0
+        for (_, size), coordinate in zip(self.axes, coordinates, strict=True):
+            found = found * size + coordinate
+        return found
 
     def group(self, rank: int, names: Sequence[str]) -> tuple[int, ...]:
         """The ranks that differ from this one only along the named axes, in order."""
@@ -96,8 +104,10 @@ def place(shape: Shape, mesh: Mesh, placements: Sequence[str]) -> Placement:
     """The placement of a tensor from DTensor notation, one entry per mesh axis.
 
     Accepts ``Replicate()``, ``Shard(d)`` (chunks as ``torch.chunk`` makes them, uneven and empty ones included;
-    an axis sharded twice is split by the earlier mesh axis first) and ``Partial(sum)``. Raises RewrightError for
-    anything else, for an axis that does not exist, and for the uneven split of a symbolic size.
+    an axis sharded twice is split by the earlier mesh axis first), ``HeadTail(d)`` (twice as many chunks as ranks,
+    of which a rank has one counted from the head and one counted from the tail, as context parallelism balances
+    causal attention) and ``Partial(sum)``. Raises RewrightError for anything else, for an axis that does not exist,
+    and for the uneven split of a symbolic size.
     """
     if len(placements) != len(mesh.axes):
         raise RewrightError(f"{len(placements)} placements for a mesh of {len(mesh.axes)} axes; give one each")
@@ -108,15 +118,33 @@ def place(shape: Shape, mesh: Mesh, placements: Sequence[str]) -> Placement:
         raise RewrightError(f"placements {list(placements)} mix reductions; one tensor can be partial under one only")
     runs: list[tuple[AxisRuns, ...]] = []
     for rank in range(mesh.size):
-        own: list[Run] = [(0, size) for size in shape]
+        own: list[AxisRuns] = [((0, size),) for size in shape]
         for (_, parts), coordinate, (kind, value) in zip(mesh.axes, mesh.coordinates(rank), parsed, strict=True):
-            if kind == "shard":
-                axis = int(value)
-                if not -len(shape) <= axis < len(shape):
-                    raise RewrightError(f"Shard({axis}) of a tensor with {len(shape)} axes; name an axis it has")
-                own[axis] = chunk(own[axis], parts, coordinate)
-        runs.append(tuple((run,) if run[1] != 0 else () for run in own))
+            if kind not in _SPLIT:
+                continue
+            axis = int(value)
+            if not -len(shape) <= axis < len(shape):
+                raise RewrightError(f"{_SPLIT[kind]}({axis}) of a tensor with {len(shape)} axes; name an axis it has")
+            (run, *others) = own[axis]
+            if others:
+                raise RewrightError(f"axis {axis} is split again after HeadTail({axis}); split it before")
+            places = [coordinate] if kind == "shard" else [coordinate, 2 * parts - 1 - coordinate]
+            own[axis] = tuple(chunk(run, parts * len(places), place) for place in places)
+        runs.append(tuple(_joined(axis_runs) for axis_runs in own))
     return Placement(tuple(runs), tuple(print_placement(k, v) for k, v in parsed), partial, reductions.pop())
+
+
+def _joined(runs: AxisRuns) -> AxisRuns:
+    """Runs without empty ones; two that touch are one."""
+    found: list[Run] = []
+    for start, length in runs:
+        if length == 0:
+            continue
+        if found and found[-1][0] + found[-1][1] == start:
+            found[-1] = found[-1][0], found[-1][1] + length
+        else:
+            found.append((start, length))
+    return tuple(found)
 
 
 def chunk(run: Run, parts: int, position: int) -> Run:
@@ -133,13 +161,18 @@ def chunk(run: Run, parts: int, position: int) -> Run:
 
 
 def parse_placement(text: str) -> tuple[str, int | str]:
-    """``("replicate", 0)``, ``("shard", axis)`` or ``("partial", reduction)``; raises RewrightError otherwise."""
+    """``("replicate", 0)``, ``("shard", axis)``, ``("headtail", axis)`` or ``("partial", reduction)``.
+
+    Raises RewrightError otherwise.
+    """
     found = _PLACEMENT.fullmatch(text.strip())
     name, argument = (found[1], found[2] or "") if found else ("", "")
     if name in ("Replicate", "R") and not argument:
         return "replicate", 0
     if name in ("Shard", "S") and _INTEGER.fullmatch(argument):
         return "shard", int(argument)
+    if name == "HeadTail" and _INTEGER.fullmatch(argument):
+        return "headtail", int(argument)
     if name in ("Partial", "P") and argument in ("", "sum", "max", "min"):
         return "partial", argument or "sum"
     raise RewrightError(f"{text!r} is no placement; write Replicate(), Shard(0) or Partial(sum)")
@@ -147,4 +180,6 @@ def parse_placement(text: str) -> tuple[str, int | str]:
 
 def print_placement(kind: str, value: int | str) -> str:
     """DTensor notation of a parsed placement."""
-    return {"replicate": "Replicate()", "shard": f"Shard({value})", "partial": f'Partial("{value}")'}[kind]
+    if kind == "partial":
+        return f'Partial("{value}")'
+    return "Replicate()" if kind == "replicate" else f"{_SPLIT[kind]}({value})"

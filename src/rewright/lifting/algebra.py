@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, product
 from math import prod
 
 from rewright.lifting import regions
+from rewright.lifting.clipping import widened
 from rewright.lifting.facts import Facts
 from rewright.lifting.filling import Filler
+from rewright.lifting.fractions import gathered
 from rewright.lifting.guards import Guards
 from rewright.lifting.index import Access, Index, compose, used
+from rewright.lifting.masks import factors_of, ranges_of
 from rewright.lifting.regions import Region
-from rewright.lifting.shifts import cancelled
+from rewright.lifting.shifts import cancelled, is_shift
+from rewright.lifting.signs import is_finite
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
 
@@ -44,6 +49,7 @@ class Algebra:
         """Whether exponentials of differences are quotients (:mod:`rewright.lifting.shifts`)."""
         self.terms = Terms()
         self.terms.quotients = cancelled if quotients else None
+        self.terms.finite = _finite if quotients else None
         self.facts = Facts(self.terms)
         self.filler = Filler(self.terms, self.facts.allowed)
         self.guards = Guards(self)
@@ -78,8 +84,17 @@ class Algebra:
             for hole, region in addend.parts:
                 self.terms.mark(self.known, self.terms.ranged(hole, region))
             return closed
-        even = self._even(addend)
+        even = self._even(addend) or (self._unmasked(addend) if self.quotients else None)
         return addend if even is None else self.filler.fill(even)
+
+    def _unmasked(self, addend: Addend) -> Addend | None:
+        """The addend with a known region of its fold, where a mask rules out what is missing."""
+        if len(addend.parts) != 1:
+            return None
+        ((hole, region),) = addend.parts
+        places = [access for term, access in factors_of(self.terms, (addend.term, addend.access)) if term == hole]
+        found = widened(self.terms, hole, places[0], region, self.known) if len(places) == 1 else None
+        return None if found is None else replace(addend, parts=((hole, found),))
 
     def _even(self, addend: Addend) -> Addend | None:
         """The addend as a multiple of known folds, where every point of its folds counts equally often.
@@ -105,6 +120,30 @@ class Algebra:
 
     def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
+        with self.over(dims):
+            return self._gathered(dims, addends)
+
+    @contextmanager
+    def over(self, dims: tuple[Digits, ...] | None) -> Generator[None]:
+        """Compute with the digits of a view as variables; None for variables of no view."""
+        before = self.terms.window
+        self.terms.window = None if dims is None else tuple(n for digits in dims for n in digits)
+        try:
+            yield
+        finally:
+            self.terms.window = before
+
+    def _gathered(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
+        view = self._settled(dims, addends)
+        if not self.quotients or self.sequential or (len(view.addends) < 2 and self.is_familiar(view)):
+            return view
+        try:
+            fewer = gathered(self, view.addends)
+        except NotAView:  # whose parts are larger depends on symbols
+            return view
+        return view if fewer is None else self._settled(dims, fewer)
+
+    def _settled(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         grouped: dict[tuple[int, Access, Fraction, tuple[int, ...]], Parts] = {}
         closed: list[tuple[Fraction, int, Access]] = []
         for a in addends:
@@ -139,9 +178,7 @@ class Algebra:
         rest = [item for item in flat if item[1] != one]
         if constant:
             rest, constant = self._absorb(*self._opposite(rest, constant))
-        total = self.terms.add(rest)
-        if total is not None and not self.sequential and total.term >= self.horizon and len(rest) > 1:
-            total = self._generalised(rest) or total
+        total = self._sum(rest)
         if total is None:
             return (Addend(constant, one, ()),) if constant else ()
         return (total, Addend(constant, one, ())) if constant else (total,)
@@ -178,8 +215,10 @@ class Algebra:
     def _generalised(self, items: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
         """A sum at one index of some axis as the sequential program's sum over all of that axis, read there."""
         fresh = 1 + max((v for _, _, access in items for v in used(access)), default=0)
+        constants = [item for item in items if item[1] == self.terms.one]
+        items = [item for item in items if item[1] != self.terms.one]
         places = [[k for k, (_, strides) in enumerate(access) if not strides] for _, _, access in items]
-        few = all(len(p) <= _MOST_PLACES for p in places)
+        few = bool(items) and all(len(p) <= _MOST_PLACES for p in places)
         for chosen in islice(product(*places), _MOST_CHOICES) if few else ():
             (value, *others) = {access[k][0] for (_, _, access), k in zip(items, chosen, strict=True)}
             if others:
@@ -188,7 +227,7 @@ class Algebra:
                 (c, term, (*access[:k], (0, ((fresh, 1),)), *access[k + 1 :]))
                 for (c, term, access), k in zip(items, chosen, strict=True)
             ]
-            total = self.terms.add(spread)
+            total = self.terms.add([*constants, *spread])
             if total is not None and total.term < self.horizon:
                 there: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(total.access)}
                 return replace(total, access=compose(total.access, there | {fresh: (value, ())}))
@@ -203,10 +242,18 @@ class Algebra:
             addends = tuple(self._summable(view))
         closed = [a for a in addends if not a.parts]
         if len(closed) > 1:
-            total = self.terms.add([(a.coefficient, a.term, a.access) for a in closed])
+            total = self._sum([(a.coefficient, a.term, a.access) for a in closed])
             closed = [total] if total is not None else []
         partial = [a for a in addends if a.parts]
         return (*closed, *self._joined(partial))
+
+    def _sum(self, items: list[tuple[Fraction, int, Access]]) -> Addend | None:
+        """The sum as one term, that of the sequential program where it has it."""
+        total = self.terms.add(items)
+        if total is not None and not self.sequential and total.term >= self.horizon and len(items) > 1:
+            with self.over(None):  # with a variable that no view has
+                total = self._generalised(items) or total
+        return total
 
     def _joined(self, partial: list[Addend]) -> list[Addend]:
         """Partial addends as one term that is linear in all their folds, where the regions do not contradict."""
@@ -287,9 +334,25 @@ class Algebra:
 
     def is_familiar(self, view: View) -> bool:
         """Whether a view is made of terms of the sequential program; a map of an open fold may turn out to be one."""
+        if self.quotients:
+            return all(self._is_familiar_quotient(a) for a in view.addends)
         return all(
             a.term < self.horizon or (a.parts and all(hole != a.term for hole, _ in a.parts)) for a in view.addends
         )
+
+    def _is_familiar_quotient(self, addend: Addend) -> bool:
+        """The same where exponentials of maxima, which every rank has its own of, may stand for others."""
+        if any(hole >= self.horizon for hole, _ in addend.parts):
+            return False
+        factors = factors_of(self.terms, (addend.term, addend.access))
+        open_ = {hole for hole, _ in addend.parts}
+        if all(term < self.horizon or is_shift(self.terms, term) for term, _ in factors if term not in open_):
+            return addend.term not in open_
+        return bool(addend.parts) and addend.term not in open_
+
+
+def _finite(terms: Terms, operand: Operand) -> bool:
+    return is_finite(terms, operand, ranges_of(terms.window))
 
 
 def align(views: Sequence[View]) -> list[View]:

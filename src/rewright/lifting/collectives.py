@@ -48,7 +48,12 @@ def _all_to_all(op: ops.AllToAll, operators: Sequence[Operator], values: Sequenc
             if own.send_splits is None:
                 arrived.append(chunk(value, op.split_dimension, count, receiver))
                 continue
-            start = sum(own.send_splits[:receiver], start=0)
-            arrived.append(slice_axis(value, op.split_dimension, start, start + own.send_splits[receiver]))
+            start, length = sum(own.send_splits[:receiver], start=0), own.send_splits[receiver]
+            if length == value.shape[op.split_dimension]:
+                arrived.append(value)
+            elif length:
+                arrived.append(slice_axis(value, op.split_dimension, start, start + length))
+        if not arrived:
+            arrived.append(slice_axis(values[receiver], op.split_dimension, 0, 0))
         results.append(concatenate(arrived, op.concat_dimension))
     return results

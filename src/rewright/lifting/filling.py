@@ -32,7 +32,11 @@ class Filler:
         """The addend with the regions of its parts written into its term."""
         if not addend.parts:
             return addend
-        inner = self._fill(addend.term, addend.parts)
+        before, self._terms.window = self._terms.window, None  # what is filled has variables of its own
+        try:
+            inner = self._fill(addend.term, addend.parts)
+        finally:
+            self._terms.window = before
         return Addend(addend.coefficient * inner.coefficient, inner.term, compose(inner.access, addend.access), ())
 
     def _fill(self, term: int, parts: Parts) -> Addend:
@@ -95,6 +99,10 @@ class Filler:
             return Addend(body.coefficient, terms.ranged(new, region), access)
         kind, axes = label[1], cast("tuple[int, ...]", label[2])
         return self._refold(str(kind), children[0], axes, region, body)
+
+    def refold(self, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
+        """The sum over a region of some axes of the term ``old``, of another body in its place."""
+        return self._refold("sum", old, axes, region, body)
 
     def _refold(self, kind: str, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
         """The fold of a body that has taken the place of the term ``old``."""

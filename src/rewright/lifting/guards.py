@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rewright.ir.dims import Dim
 from rewright.lifting import regions
 from rewright.lifting.index import compose, identity
+from rewright.lifting.masks import aligned, decided, ranges_of
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify
 from rewright.lifting.terms import ONE, Operand
@@ -131,7 +132,8 @@ class Guards:
     def _case_analysis(self, term: int) -> tuple[int, list[Case]] | None:
         if term not in self._cases:
             self._cases[term] = None
-            self._cases[term] = cases(self._algebra, term)
+            with self._algebra.over(None):
+                self._cases[term] = cases(self._algebra, term)
         return self._cases[term]
 
     def _open_guard(self, value: Operand, body: Addend) -> tuple[Region, Addend] | None:
@@ -162,6 +164,13 @@ class Guards:
         """``body`` where ``value`` lies in the region, else zero."""
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
+        if self._algebra.quotients:
+            holds = (
+                None if self._algebra.sequential else decided(self._terms, value, region, ranges_of(self._terms.window))
+            )
+            if holds is not None:
+                return body if holds else Addend(Fraction(0), self._terms.one, ())
+            value, region = aligned(self._terms, value, region, (body.term, body.access))
         found = self.guard_of(body)
         if found is not None and found[0] == value:
             region, body = regions.intersect(region, found[1]), found[2]

@@ -18,18 +18,19 @@ def written_out(terms: Terms, value: Value) -> Value:
         if a.parts:
             addends.append(a)
             continue
-        there = _at_place(terms, (a.term, a.access), _DEPTH)
+        there = at_place(terms, (a.term, a.access))
         addends.append(Addend(a.coefficient * there.coefficient, there.term, there.access))
     return View(value.dims, tuple(addends))
 
 
-def _at_place(terms: Terms, operand: Operand, depth: int) -> Addend:
+def at_place(terms: Terms, operand: Operand, depth: int = _DEPTH) -> Addend:
+    """An operand that is read at known places, as a function of what it reads there."""
     term, access = operand
     label = terms.label(term)
     if depth == 0 or not _is_fixed(access) or label[0] not in ("apply", "add"):
         return Addend(ONE, term, access)
     children = zip(terms.children(term), terms.accesses(term), strict=True)
-    found = [_at_place(terms, (child, compose(inner, access)), depth - 1) for child, inner in children]
+    found = [at_place(terms, (child, compose(inner, access)), depth - 1) for child, inner in children]
     if label[0] == "add":
         parts = [(c * a.coefficient, a.term, a.access) for c, a in zip(terms.coefficients(term), found, strict=True)]
         return terms.add(parts) or Addend(ONE - ONE, terms.one, ())

@@ -11,10 +11,12 @@ from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose
+from rewright.lifting.masks import decided, factors_of, outside, ranges_of
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute
-from rewright.lifting.shifts import exponential_of, factors_of, fraction, inverse, is_positive, shifts
+from rewright.lifting.shifts import exponential_of, fraction, inverse, shifts
+from rewright.lifting.signs import is_positive, under_mask
 from rewright.lifting.simplify import atoms
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, View
@@ -28,7 +30,8 @@ def pointwise(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
     """The view of an elementwise operator's result; operands have common digits."""
     transfer = _TABLE.get(type(op))
     if transfer is not None:
-        return transfer(algebra, op, views, types)
+        with algebra.over(views[0].dims):
+            return transfer(algebra, op, views, types)
     return function(algebra, op.name, views)
 
 
@@ -131,7 +134,7 @@ def _log(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[
         logs = [_log(algebra, op, [v], types) for v in (algebra.settle(view.dims, above), _one(view, below))]
         return algebra.add(logs, [ONE, MINUS_ONE])
     factors = factors_of(terms, (addend.term, addend.access))
-    if addend.coefficient != 1 or not all(is_positive(terms, term) for term, _ in factors):
+    if addend.coefficient != 1 or not all(is_positive(terms, f, ranges_of(terms.window)) for f in factors):
         return function(algebra, "log", views)
     found = [_log_of_factor(terms, factor) for factor in factors]
     return algebra.add([_one(view, operand) for operand, _ in found], [sign for _, sign in found])
@@ -153,7 +156,9 @@ def _reciprocal_square_root(algebra: Algebra, op: Operator, views: Sequence[View
 
 
 def _logistic(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    grown = function(algebra, "exponential", [algebra.add(views, [MINUS_ONE])])
+    opposite = [algebra.add(views, [MINUS_ONE])]
+    quotient = algebra.quotients  # a difference of logarithms
+    grown = _exponential(algebra, op, opposite, types) if quotient else function(algebra, "exponential", opposite)
     return reciprocal(algebra, algebra.add([algebra.constant(grown.dims, 1.0), grown], [ONE, ONE]))
 
 
@@ -164,6 +169,9 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     rest: list[tuple[Fraction, int, Access]] = []
     result: View | None = None
     if algebra.quotients:
+        grown = _of_masked(algebra, op, views[0], addend, types)
+        if grown is not None:
+            return grown
         shifted, others = shifts(terms, addend)
         if shifted:
             grown = [exponential_of(terms, power, operand) for power, operand in shifted]
@@ -188,6 +196,20 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
         return result
     grown = function(algebra, "exponential", [View(views[0].dims, (total,))])
     return multiply(algebra, grown, result)
+
+
+def _of_masked(algebra: Algebra, op: Operator, view: View, addend: Addend, types: Sequence[TensorType]) -> View | None:
+    """The exponential of what is minus infinity under a mask: zero there."""
+    found = under_mask(algebra.terms, addend, ranges_of(algebra.terms.window))
+    if found is None:
+        return None
+    value, region, rest = found
+    if value is None:
+        return algebra.zero(view.dims)
+    others = algebra.settle(view.dims, outside(algebra.terms, rest, value, region))
+    grown = _exponential(algebra, op, [others], types)
+    elsewhere = regions.complement(region)
+    return algebra.settle(view.dims, [algebra.guards.guarded(value, elsewhere, a) for a in grown.addends])
 
 
 def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -252,8 +274,12 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     if term is None:
         holds = any(_inside(constant, low, high) for ((low, high),), _ in wanted)
         return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
-    term = algebra.facts.tested(term, [n for digits in view.dims for n in digits])
+    lengths = [n for digits in view.dims for n in digits]
     region = regions.preimage(wanted, scale, constant)
+    answer = decided(algebra.terms, term, region, ranges_of(lengths)) if algebra.quotients else None
+    if answer is not None:
+        return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
+    term = algebra.facts.tested(term, lengths)
     return View(view.dims, (algebra.guards.indicator(term, region),))
 
 

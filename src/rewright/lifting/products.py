@@ -9,13 +9,21 @@ from itertools import product
 
 from rewright.ir.dims import Dim
 from rewright.lifting.algebra import MOST_OPEN, Algebra
-from rewright.lifting.index import magnitude, rename, used
+from rewright.lifting.index import Index, compose, magnitude, rename, used
 from rewright.lifting.roots import squared_root
 from rewright.lifting.value import Addend, Digits, View
+
+_MOST_PLACES = 2
+"""Factors that are read at more single indices are not looked for among the sequential program's products."""
 
 
 def multiply(algebra: Algebra, left: View, right: View) -> View:
     """The product; it stays partial where exactly one factor is."""
+    with algebra.over(left.dims):
+        return _multiplied(algebra, left, right)
+
+
+def _multiplied(algebra: Algebra, left: View, right: View) -> View:
     for view, other in ((left, right), (right, left)):
         number = algebra.as_constant(view)
         if number is not None:
@@ -30,8 +38,37 @@ def multiply(algebra: Algebra, left: View, right: View) -> View:
     if algebra.sequential or algebra.is_familiar(result):
         return result
     return (
-        _identified(algebra, left.dims, sources, factor) or _distributed(algebra, left.dims, sources, factor) or result
+        _identified(algebra, left.dims, sources, factor)
+        or _distributed(algebra, left.dims, sources, factor)
+        or _generalised(algebra, left.dims, sources, factor)
+        or result
     )
+
+
+def _generalised(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+    """A product at one index of some axis as the sequential program's product over all of that axis, read there."""
+    fresh = sum(len(digits) for digits in dims)
+    places = [[k for k, (_, strides) in enumerate(a.access) if not strides] for a in (*sources, factor)]
+    if len(sources) != 1 or not all(0 < len(own) <= _MOST_PLACES for own in places):
+        return None
+    (source,) = sources
+    for one, other in product(*places):
+        (here, _), (there, _) = source.access[one], factor.access[other]
+        if here != there:
+            continue
+        with algebra.over(None):  # with a variable that no view has
+            found = _product(algebra, _spread(source, one, fresh), _spread(factor, other, fresh))
+        if found.term < algebra.horizon and fresh in used(found.access):
+            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(found.access)}
+            view = View(dims, (replace(found, access=compose(found.access, at | {fresh: (here, ())})),))
+            return view if algebra.is_familiar(view) else None
+    return None
+
+
+def _spread(addend: Addend, place: int, variable: int) -> Addend:
+    """An addend with a variable in place of one of its indices."""
+    index: Index = (0, ((variable, 1),))
+    return replace(addend, access=(*addend.access[:place], index, *addend.access[place + 1 :]))
 
 
 def _identified(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:

@@ -13,6 +13,7 @@ from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra, align
 from rewright.lifting.index import Access, Index, compose, rename, used
 from rewright.lifting.layout import assemble, lengthwise, slice_rows
+from rewright.lifting.masks import is_lowest, masked
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
 from rewright.lifting.products import multiply
@@ -48,6 +49,11 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int], *, pa
 
 
 def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool = False) -> View:
+    with algebra.over(value.dims):
+        return _reduced(algebra, kind, value, axes, part)
+
+
+def _reduced(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool) -> View:
     names = variables_of(value.dims)
     folded = {v: n for axis in axes for v, n in zip(names[axis], value.dims[axis], strict=True)}
     kept = [axis for axis in range(len(names)) if axis not in axes]
@@ -61,7 +67,7 @@ def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int], 
     else:
         sources = (Addend(Fraction(0), algebra.terms.one, ()),)
     for a in sources:
-        still = standing(algebra.terms, a, folded) if algebra.quotients and kind == "sum" else None
+        still = _standing(algebra, a, folded) if algebra.quotients and kind == "sum" else None
         if still is not None:
             a, factor = still
             for done in _folds(algebra, kind, a, folded, lengths, part):
@@ -73,6 +79,16 @@ def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int], 
             access = tuple(rename(i, positions) for i in _at_zero(done.access, folded))
             addends.append(Addend(done.coefficient, done.term, access, done.parts))
     return algebra.settle(tuple(value.dims[axis] for axis in kept), addends)
+
+
+def _standing(algebra: Algebra, addend: Addend, folded: dict[int, Dim]) -> tuple[Addend, Operand] | None:
+    """What a sum runs over and the factors that stand still, also under a guard."""
+    guard = algebra.guards.guard_of(addend)
+    if guard is None:
+        return standing(algebra.terms, addend, folded)
+    value, region, body = guard
+    inner = standing(algebra.terms, body, folded)
+    return None if inner is None else (algebra.guards.guarded(value, region, inner[0]), inner[1])
 
 
 def _folds(
@@ -113,6 +129,10 @@ def _fold(
     found = _family(algebra, kind, (term, access), ranges, single)
     if not isinstance(found, Folded):
         return Addend(coefficient, *found, addend.parts)
+    if algebra.quotients and not algebra.sequential and kind == "sum" and not addend.parts:
+        other = masked(algebra.terms, Addend(coefficient, term, access), lengths)
+        if other is not None:
+            return _fold(algebra, kind, other, {v: n for v, n in folded.items() if v in occurring}, lengths, part)
     fold, region = found, regions.whole(found.box)
     if addend.parts or kind == "product":
         return Addend(coefficient, algebra.terms.ranged(fold.hole, region), fold.access, addend.parts)
@@ -189,7 +209,11 @@ def _extreme(algebra: Algebra, kind: str, views: Sequence[View]) -> View:
     terms = algebra.terms
     parts: dict[Operand, list[regions.Region]] = {}
     members: list[Operand] = []
+    lowest: list[Operand] = []
     for term, access in _members(algebra, kind, views):
+        if kind == "maximum" and is_lowest(terms, term):
+            lowest.append((term, access))  # nothing is below it
+            continue
         label = terms.see(term)
         hole = terms.children(term)[0] if label[0] == "ranged" else term
         if label[0] == "ranged" and terms.label(hole)[:2] == ("fold", kind):
@@ -199,7 +223,7 @@ def _extreme(algebra: Algebra, kind: str, views: Sequence[View]) -> View:
     for (hole, access), several in parts.items():
         done = algebra.filler.fill(algebra.part(ONE, hole, regions.union(several), access))
         members.append(terms.freeze(done))
-    first, *rest = in_order(list(dict.fromkeys(members)))
+    first, *rest = in_order(list(dict.fromkeys(members or lowest)))
     for member in rest:
         first = terms.apply(kind, [first, member])
     return View(views[0].dims, (Addend(ONE, *first),))

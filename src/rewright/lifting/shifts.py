@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 from fractions import Fraction
-from typing import cast
 
 from rewright.lifting.index import Access, compose, used
+from rewright.lifting.masks import factors_of, ranges_of
+from rewright.lifting.signs import is_positive
 from rewright.lifting.terms import Operand, Terms
 from rewright.lifting.value import Addend
 
@@ -24,6 +25,14 @@ def is_maximum(terms: Terms, term: int) -> bool:
     if label[0] == "ranged":
         return terms.label(terms.children(term)[0])[:2] == ("fold", "maximum")
     return label[:2] == ("apply", "maximum")
+
+
+def is_shift(terms: Terms, term: int) -> bool:
+    """Whether a term is the exponential of such a maximum, or one over it."""
+    label = terms.label(term)
+    if label[:2] == ("apply", "reciprocal"):
+        return is_shift(terms, terms.children(term)[0])
+    return label[:2] == ("apply", "exponential") and is_maximum(terms, terms.children(term)[0])
 
 
 def shifts(terms: Terms, addend: Addend) -> tuple[list[tuple[Fraction, Operand]], list[tuple[Fraction, int, Access]]]:
@@ -49,7 +58,7 @@ def exponential_of(terms: Terms, power: Fraction, operand: Operand) -> Operand:
 
 def inverse(terms: Terms, factor: Operand) -> Operand:
     """One over a factor; of one over something positive that is the positive."""
-    inner = _inverted(terms, factor)
+    inner = inverted(terms, factor)
     return terms.apply("reciprocal", [factor]) if inner is None else inner
 
 
@@ -57,50 +66,20 @@ def cancelled(terms: Terms, factors: list[Operand]) -> list[Operand]:
     """A product without positive factors that stand beside their own inverse."""
     left = list(factors)
     for factor in factors:
-        inner = _inverted(terms, factor)
+        inner = inverted(terms, factor)
         if inner is not None and inner in left and factor in left:
             left.remove(inner)
             left.remove(factor)
     return left
 
 
-def _inverted(terms: Terms, factor: Operand) -> Operand | None:
+def inverted(terms: Terms, factor: Operand) -> Operand | None:
     """The positive term that a factor is one over, if it is."""
     term, access = factor
     if terms.label(term)[:2] != ("apply", "reciprocal"):
         return None
-    child = terms.children(term)[0]
-    return (child, compose(terms.accesses(term)[0], access)) if is_positive(terms, child) else None
-
-
-def is_positive(terms: Terms, term: int) -> bool:
-    """Whether a term is made of exponentials in ways that keep it above zero."""
-    label, children = terms.label(term), terms.children(term)
-    if label[:2] == ("apply", "exponential"):
-        return True
-    if label[:2] in (("apply", "multiply"), ("apply", "reciprocal")):
-        return all(is_positive(terms, child) for child in children)
-    if label[0] == "add":
-        return all(c > 0 for c in terms.coefficients(term)) and all(is_positive(terms, child) for child in children)
-    if label[0] == "ranged" and terms.label(children[0])[:2] == ("fold", "sum"):
-        bounds = [box for box, weight in terms.region(term) if weight == 1]
-        whole = len(bounds) == len(terms.region(term)) and all(_has_elements(box) for box in bounds)
-        return whole and bool(bounds) and is_positive(terms, terms.children(children[0])[0])
-    return term == terms.one
-
-
-def _has_elements(box: object) -> bool:
-    ranges = cast("tuple[tuple[object, object], ...]", box)
-    return all(isinstance(low, int) and isinstance(high, int) and low < high for low, high in ranges)
-
-
-def factors_of(terms: Terms, operand: Operand) -> list[Operand]:
-    """The factors of a product; of anything else itself."""
-    term, access = operand
-    if terms.label(term)[:2] != ("apply", "multiply"):
-        return [operand]
-    children = zip(terms.children(term), terms.accesses(term), strict=True)
-    return [(child, compose(inner, access)) for child, inner in children]
+    inner = terms.children(term)[0], compose(terms.accesses(term)[0], access)
+    return inner if is_positive(terms, inner, ranges_of(terms.window)) else None
 
 
 def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | None:
@@ -109,7 +88,7 @@ def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | Non
     Sums over a part of a range are open in the numerator, so that parts add up to the whole.
     """
     found = terms.expand(addend.term, addend.access)
-    below = [inner for _, operand in found for f in factors_of(terms, operand) if (inner := _inverted(terms, f))]
+    below = [inner for _, operand in found for f in factors_of(terms, operand) if (inner := inverted(terms, f))]
     if len(found) < 2 or not below:
         return None
     denominator = terms.multiply(list(dict.fromkeys(below)))
@@ -120,7 +99,7 @@ def fraction(terms: Terms, addend: Addend) -> tuple[list[Addend], Operand] | Non
 def _opened(terms: Terms, coefficient: Fraction, operand: Operand) -> Addend:
     """An addend with the one sum over a part of a range among its factors open."""
     factors = factors_of(terms, operand)
-    sums = [f for f in factors if _is_part(terms, f[0])]
+    sums = [f for f in factors if is_part(terms, f[0])]
     if len(sums) != 1:
         return Addend(coefficient, *operand)
     (term, access), hole = sums[0], terms.children(sums[0][0])[0]
@@ -128,7 +107,7 @@ def _opened(terms: Terms, coefficient: Fraction, operand: Operand) -> Addend:
     return Addend(coefficient, *terms.multiply([(hole, access), *rest]), ((hole, terms.region(term)),))
 
 
-def _is_part(terms: Terms, term: int) -> bool:
+def is_part(terms: Terms, term: int) -> bool:
     return terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "sum")
 
 

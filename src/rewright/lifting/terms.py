@@ -65,6 +65,8 @@ class Terms:
     def __init__(self) -> None:
         self.quotients: Callable[[Terms, list[Operand]], list[Operand]] | None = None
         """What cancels in a product, where exponentials are written as quotients."""
+        self.finite: Callable[[Terms, Operand], bool] | None = None
+        """Whether what may be infinite elsewhere is finite where it is read."""
         self.graph = EGraph()
         self.trace: Trace | None = None
         self._labels: dict[tuple[object, ...], Label] = {}
@@ -79,6 +81,12 @@ class Terms:
         """Terms that have a name, and that name."""
         self.infinite: set[int] = set()
         """Terms that may be infinite: they never cancel."""
+        self.window: tuple[Dim, ...] | None = None
+        """How far the variables of the view count that is being computed, where that may matter."""
+        self.masks: dict[int, list[int]] = {}
+        """By term the guards of it."""
+        self.closings: dict[int, list[int]] = {}
+        """By fold or guard the terms of it with a range."""
         self.products: dict[int, list[int]] = {}
         """By term the products that it is a factor of, as they were made."""
         self.one = self._add(("number", 1), (), 0)
@@ -111,6 +119,10 @@ class Terms:
         hidden = content[0] == "named"
         if hidden:
             self.named[children[0]] = term
+        elif content[0] == "guard":
+            self.masks.setdefault(children[1], []).append(term)
+        elif content[0] == "ranged":
+            self.closings.setdefault(children[0], []).append(term)
         # Nobody decides the guards that a name hides.
         if hidden or (content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
             self.open[term] = self.inside[term] = _NOTHING
@@ -257,7 +269,7 @@ class Terms:
             for factor, operand in self.summands(term, access):
                 number = coefficient * factor
                 # An infinity minus itself is no number: what may be infinite keeps positive and negative apart.
-                key = operand, number < 0 and operand[0] in self.infinite
+                key = operand, number < 0 and not self._cancels(operand)
                 total[key] = total.get(key, Fraction(0)) + number
         kept = [(operand, negative, c) for (operand, negative), c in total.items() if c]
         items = [(operand, c) for operand, _, c in sorted(kept, key=lambda item: (operand_key(item[0]), item[1]))]
@@ -270,6 +282,9 @@ class Terms:
         coefficients = tuple(c / leading for _, c in items)
         term, access = self.make(("add", coefficients), [o for o, _ in items])
         return Addend(leading, term, access)
+
+    def _cancels(self, operand: Operand) -> bool:
+        return operand[0] not in self.infinite or (self.finite is not None and self.finite(self, operand))
 
     def summands(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
         """The addends of a sum that is no anchor, else the term alone."""

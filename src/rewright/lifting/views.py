@@ -6,6 +6,7 @@ Each raises NotAView where the result is no single window.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rewright.ir.dims import Dim, Shape, divide, product
 from rewright.lifting.index import Index, rename
@@ -162,7 +163,47 @@ def join(left: View, right: View, axis: int) -> View | None:
     joined = _continued(left, right, axis)
     if joined is None and any(1 in digits for view in (left, right) for digits in view.dims):
         joined = _continued(plain_axis(left, axis), plain_axis(right, axis), axis)
-    return joined
+    return joined or _stacked(left, right, axis)
+
+
+def _stacked(left: View, right: View, axis: int) -> View | None:
+    """Some rows and one more that is read at the next place of some axis, as the results of neighbours are stacked."""
+    if right.shape[axis] != 1:
+        return None
+    right = _unread(right, axis)
+    left = _unread(left, axis) if left.shape[axis] == 1 else left
+    if len(left.addends) != len(right.addends) or len(left.dims[axis]) != 1:
+        return None
+    if left.dims[:axis] != right.dims[:axis] or left.dims[axis + 1 :] != right.dims[axis + 1 :]:
+        return None
+    count, outer = left.dims[axis][0], variables_of(left.dims)[axis][0]
+    addends: list[Addend] = []
+    for x, y in zip(left.addends, right.addends, strict=True):
+        same = (x.coefficient, x.term, x.parts) == (y.coefficient, y.term, y.parts)
+        access = [_next_place(i, j, outer, count) for i, j in zip(x.access, y.access, strict=True)] if same else [None]
+        if any(index is None for index in access):
+            return None
+        addends.append(replace(x, access=tuple(index for index in access if index is not None)))
+    return View((*left.dims[:axis], (count + 1,), *left.dims[axis + 1 :]), tuple(addends))
+
+
+def _next_place(left: Index, right: Index, outer: int, count: Dim) -> Index | None:
+    """The index of rows counted by a variable, and of the row after them; None where that one is elsewhere."""
+    (c, t), (d, u) = left, right
+    read = dict(t).get(outer)
+    if tuple(item for item in t if item[0] != outer) != u:
+        return None
+    if d == c + count and (read == 1 or (read is None and count == 1)):
+        return c, tuple(sorted((*u, (outer, 1))))
+    return left if d == c and read is None else None
+
+
+def _unread(view: View, axis: int) -> View:
+    """A view of one row with one digit for it, which nothing reads."""
+    bare = plain_axis(view, axis)
+    before, count = sum(len(digits) for digits in bare.dims[:axis]), sum(len(digits) for digits in bare.dims)
+    moved: list[Index] = [(0, ((v if v < before else v + 1, 1),)) for v in range(count)]
+    return with_digits(bare, (*bare.dims[:axis], (1,), *bare.dims[axis + 1 :]), moved)
 
 
 def _continued(left: View, right: View, axis: int) -> View | None:

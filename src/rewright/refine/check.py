@@ -73,13 +73,18 @@ def attempt(
             proof = None
         if proof is None or (proof.failed and proof.lifter.contraction):
             proof = _lift(sequential, program, relations, expected, deadline, reuse=True)
+        best: Law | None = None
         for law in _laws(sequential, program) if laws and proof.failed else ():
             other = _lift(sequential, program, relations, expected, deadline, reuse=True, law=law)
-            if not other.failed and not other.out_of_time:
+            if other.out_of_time or other.mismatch:
+                continue
+            if not other.failed:
                 return other
+            if len(other.failed) < len(proof.failed):
+                proof, best = other, law
         if proof.failed and proof.lifter.steps["reused"]:
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
-            return _lift(sequential, program, relations, expected, deadline, reuse=False)
+            return _lift(sequential, program, relations, expected, deadline, reuse=False, law=best)
     return proof
 
 

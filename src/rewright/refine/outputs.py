@@ -9,6 +9,7 @@ from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.lifting.algebra import align
+from rewright.lifting.expansion import multiplied_out
 from rewright.lifting.index import Index
 from rewright.lifting.layout import reshape, slice_axis, tidy
 from rewright.lifting.programs import Lifter
@@ -35,7 +36,15 @@ def same(lifter: Lifter, left: Value, right: Value) -> bool:
         first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
     except NotAView:
         return False
-    return first == second
+    return first == second or _same_products(lifter, first, second)
+
+
+def _same_products(lifter: Lifter, first: View, second: View) -> bool:
+    """Whether two sums are of the same products; looked at where rows stand alone, which is where sums are of few."""
+    if not lifter.algebra.plain or first.dims != second.dims:
+        return False
+    left = multiplied_out(lifter.algebra, first.addends)
+    return left is not None and left == multiplied_out(lifter.algebra, second.addends)
 
 
 def _without_ones(view: View) -> View:
@@ -176,7 +185,7 @@ def equation(
     busy = [k for k, text in enumerate(placement.printed) if text != "Replicate()"]
     if not busy:
         return f"{name} = {held}@{numbers[0]}"
-    if len(busy) > 1 or "Strided" in placement.printed[busy[0]]:
+    if len(busy) > 1 or not placement.printed[busy[0]].startswith(("Shard", "Partial")):
         return f"{name} is held as {placement}" + (f" by {held}" if held != name else "")
     axis_name, size = mesh.axes[busy[0]]
     group = mesh.group(0, (axis_name,))

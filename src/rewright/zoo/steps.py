@@ -6,6 +6,7 @@ and the optimizer, on a small classifier of tokens. Parameters and optimizer sta
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -20,7 +21,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from rewright.zoo.zero import State, fresh_state, own_rows_step
 
@@ -31,13 +32,19 @@ MakeOptimizer = Callable[[nn.Module], Any]
 BATCH, LENGTH, VOCABULARY, WIDTH, INNER = 8, 6, 16, 8, 12
 
 
-class Classifier(nn.Module):
-    """Token ids (batch, length) to logits (batch, length, vocabulary)."""
+def times(ranks: int) -> int:
+    """How many times as large as here everything is, so that many ranks have something of each parameter."""
+    return max(1, ranks // 4)
 
-    def __init__(self) -> None:
+
+class Classifier(nn.Module):
+    """Token ids (batch, length) to logits (batch, length, vocabulary), wide enough for so many ranks."""
+
+    def __init__(self, ranks: int = 1) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, INNER), nn.Linear(INNER, VOCABULARY)
+        vocabulary, width, inner = (size * times(ranks) for size in (VOCABULARY, WIDTH, INNER))
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.up, self.down = nn.Linear(width, inner), nn.Linear(inner, vocabulary)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Two layers on each token."""
@@ -160,20 +167,20 @@ def none(model: nn.Module) -> None:
     """No optimizer: the step ends with gradients."""
 
 
-def batch(parts: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and labels of one of so many ranks."""
-    tokens = torch.zeros(BATCH // parts, LENGTH, dtype=torch.long)
+def batch(parts: int, ranks: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and labels of one of so many parts."""
+    tokens = torch.zeros(BATCH * times(ranks) // parts, LENGTH, dtype=torch.long)
     return tokens, tokens.clone()
 
 
 def replicated(mesh: DeviceMesh) -> nn.Module:
     """``DistributedDataParallel`` with buckets of few parameters."""
-    return nn.parallel.DistributedDataParallel(Classifier(), bucket_cap_mb=0.0005)
+    return nn.parallel.DistributedDataParallel(Classifier(mesh.size()), bucket_cap_mb=0.0005)
 
 
 def sharded(mesh: DeviceMesh) -> nn.Module:
     """FSDP2, layer by layer; on two mesh axes replicas of shards."""
-    model: Any = Classifier()
+    model: Any = Classifier(mesh.size())
     for part in (model.embedding, model.up, model.down, model):
         fully_shard(part, mesh=mesh)
     return model
@@ -181,19 +188,25 @@ def sharded(mesh: DeviceMesh) -> nn.Module:
 
 def both_ways(mesh: DeviceMesh) -> nn.Module:
     """Tensor parallelism along ``tp``, FSDP2 along ``dp``."""
-    model: Any = parallelize_module(Classifier(), mesh["tp"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    plan: dict[str, ParallelStyle] = {"up": ColwiseParallel(), "down": RowwiseParallel()}
+    model: Any = parallelize_module(Classifier(mesh.size()), mesh["tp"], plan)
     for part in (model.embedding, model.up, model.down, model):
         fully_shard(part, mesh=mesh["dp"])
     return model
 
 
-def zero_one(model: nn.Module) -> Any:
-    """``ZeroRedundancyOptimizer``: each rank updates some of the parameters and sends them to the others."""
+def zero_one(model: nn.Module, made: type[torch.optim.Optimizer] = torch.optim.SGD) -> Any:
+    """``ZeroRedundancyOptimizer``: each rank updates some of the parameters and sends them to the others.
+
+    Of an optimizer with state a rank has the state of those that it updates.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of optimizers that are imported beside it
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    return ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.SGD, lr=0.1, weight_decay=0.01)
+    sharded_: Any = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=made, lr=0.1, weight_decay=0.01)
+    started(sharded_.optim)
+    return sharded_
 
 
 def pair(
@@ -209,15 +222,16 @@ def pair(
     parts = 1
     for name, size in mesh.items():
         parts *= 1 if name == "tp" else size
+    ranks = math.prod(mesh.values())
     placed = ["Replicate()" if name == "tp" else "Shard(0)" for name in mesh]
 
     def sequential() -> Program:
-        made = Classifier()
-        return whole, (made, optimizer(made), *batch(1))
+        made = Classifier(ranks)
+        return whole, (made, optimizer(made), *batch(1, ranks))
 
     def parallel(device_mesh: DeviceMesh) -> Program:
         made = model(device_mesh)
-        return step, (made, (optimizer_of_ranks or optimizer)(made), *batch(parts))
+        return step, (made, (optimizer_of_ranks or optimizer)(made), *batch(parts, ranks))
 
     return Step(mesh, sequential, parallel, {"tokens": placed, "labels": placed})
 
@@ -266,6 +280,17 @@ STEPS: dict[str, Step] = {
     "fsdp adam, foreach": pair(_DP, sharded, optimizer=partial(adam, foreach=True)),
     "fsdp adamw, foreach": pair(_DP, sharded, by_tokens, by_tokens, optimizer=partial(adamw, foreach=True)),
     "zero-1": pair(_DP, replicated, optimizer=sgd, optimizer_of_ranks=zero_one),
+    "zero-1 adamw": pair(
+        _DP, replicated, optimizer=adamw, optimizer_of_ranks=partial(zero_one, made=torch.optim.AdamW)
+    ),
     "zero-1 by hand": own_rows(),
 }
 """Every step by name."""
+
+MESHES: dict[str, Step] = {
+    "tp and fsdp": pair({"dp": 64, "tp": 8}, both_ways),
+    "tp and fsdp adamw": pair({"dp": 64, "tp": 8}, both_ways, optimizer=adamw),
+    "hsdp": pair({"replica": 8, "shard": 64}, sharded),
+    "fsdp": pair({"dp": 512}, sharded),
+}
+"""Steps on 512 ranks."""

@@ -166,3 +166,60 @@ def ulysses(mesh: Any) -> Any:
 
     spec = P(None, "cp")
     return jax.shard_map(local, mesh=mesh, in_specs=(spec, spec, spec), out_specs=spec), QKV
+
+
+def two_blocks(layers: list[Params], x: Any) -> Any:
+    return block(layers[1], block(layers[0], x))
+
+
+def megatron_blocks(mesh: Any) -> Any:
+    """Two blocks, each on a part of the heads and of the hidden units."""
+
+    def local(layers: list[Params], x: Any) -> Any:
+        for params in layers:
+            x = megatron_block(params, x, 4 // mesh.shape["tp"])
+        return x
+
+    spec = [specs("tp", None)] * 2
+    return jax.shard_map(local, mesh=mesh, in_specs=(spec, P()), out_specs=P()), ([PARAMS, PARAMS], X)
+
+
+def routed(params: Params, x: Any) -> tuple[Any, Any]:
+    """The best expert of every token as a row with a one, and its weight."""
+    likely = jax.nn.softmax(x @ params["gate"], axis=-1)
+    chosen = jax.nn.one_hot(jnp.argmax(likely, -1), params["gate"].shape[1])
+    return chosen, (likely * chosen).sum(-1)
+
+
+def experts(params: Params, rows: Any) -> Any:
+    """Every expert on its rows, (experts, tokens, width)."""
+    return jnp.einsum("eth,ehd->etd", jnp.tanh(jnp.einsum("etd,edh->eth", rows, params["up"])), params["down"])
+
+
+def mixture(params: Params, x: Any) -> Any:
+    """A mixture of experts of which every token goes to one."""
+    chosen, weight = routed(params, x)
+    results = experts(params, jnp.einsum("te,td->etd", chosen, x))
+    return jnp.einsum("te,etd->td", chosen, results) * weight[:, None]
+
+
+def mixture_args(count: int) -> tuple[Params, Any]:
+    return {"gate": array(4, count), "up": array(count, 4, 6), "down": array(count, 6, 4)}, array(12, 4)
+
+
+def parallel_mixture(count: int, *, back: bool = True) -> Callable[[Any], Any]:
+    """Rows travel to the ranks of their experts by all-to-all, and back."""
+
+    def build(mesh: Any) -> Any:
+        def local(params: Params, x: Any) -> Any:
+            chosen, weight = routed(params, x)
+            rows = lax.all_to_all(jnp.einsum("te,td->etd", chosen, x), "ep", 0, 1, tiled=True)
+            results = lax.all_to_all(experts(params, rows), "ep", 1, 0, tiled=True)
+            results = results if back else results[::-1]
+            return jnp.einsum("te,etd->td", chosen, results) * weight[:, None]
+
+        spec = {"gate": P(), "up": P("ep"), "down": P("ep")}
+        mapped = jax.shard_map(local, mesh=mesh, in_specs=(spec, P("ep")), out_specs=P("ep"))
+        return mapped, mixture_args(count)
+
+    return build

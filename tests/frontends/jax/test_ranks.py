@@ -224,3 +224,21 @@ def test_what_is_no_program_of_the_mesh_is_refused_in_one_line(build: Any, said:
 def test_a_mesh_without_ranks_is_refused() -> None:
     with pytest.raises(CaptureError, match="has 0 ranks"):
         rw.capture_ranks(programs.ring, {"cp": 0})
+
+
+@pytest.mark.parametrize(("count", "degree"), [(4, 2), (2, 2), (4, 4)])
+def test_experts_over_ranks_also_one_on_each(count: int, degree: int) -> None:
+    sequential = rw.capture(programs.mixture, programs.mixture_args(count))
+    assert proved(sequential, programs.parallel_mixture(count), {"ep": degree}) == {"output": "Shard(0)"}
+
+
+def test_results_of_experts_in_another_order() -> None:
+    sequential = rw.capture(programs.mixture, programs.mixture_args(2))
+    program = rw.capture_ranks(programs.parallel_mixture(2, back=False), {"ep": 2})
+    assert rw.refine(sequential, program).status == "refuted"
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+def test_two_blocks_written_out_over_ranks(degree: int) -> None:
+    sequential = rw.capture(programs.two_blocks, ([PARAMS, PARAMS], X))
+    assert proved(sequential, programs.megatron_blocks, {"tp": degree}) == {"output": "Replicate()"}

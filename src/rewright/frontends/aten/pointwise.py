@@ -310,6 +310,17 @@ def softplus(c: Context, x: Value, beta: float = 1, threshold: float = 20) -> in
     return activation.softplus(c.b, x.position, beta, threshold)
 
 
+@TABLE.register("aten.log_sigmoid_forward.default")
+def log_sigmoid(c: Context, x: Value) -> tuple[int, None]:
+    """The logarithm of the logistic function; the second result is for the kernel of the gradient alone."""
+    return activation.log_sigmoid(c.b, x.position), None
+
+
+@TABLE.register("aten.log_sigmoid_backward.default")
+def log_sigmoid_backward(c: Context, gradient: Value, x: Value, *_: object) -> int:
+    return activation.log_sigmoid_backward(c.b, gradient.position, x.position)
+
+
 @TABLE.register("aten.softplus_backward.default")
 def softplus_backward(c: Context, gradient: Value, x: Value, beta: float, threshold: float) -> int:
     return activation.softplus_backward(c.b, gradient.position, x.position, beta, threshold)

@@ -12,6 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 
+from rewright.frontends import fitting
 from rewright.frontends.torch import forks
 from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.fakes import Dynamic
@@ -58,6 +59,7 @@ def capture_ranks(
     dynamic: Dynamic | None = None,
     jobs: int = 1,
     ranks: Ranks = "traced",
+    all_ranks: bool = False,
 ) -> RankProgram:
     """Call ``build`` once per rank with a device mesh of these axes, trace what it returns, and lower it.
 
@@ -65,6 +67,10 @@ def capture_ranks(
     buffers, arguments, results and gradients are read off DTensors; a plain tensor has no known placement. ``jobs``
     forks that many processes, each for its share of the ranks. The rest is as in :func:`capture`. Raises CaptureError
     and UnsupportedOperator.
+
+    Of a mesh of more than 16 ranks some are traced, and the rest is taken to be like them but for numbers that are
+    affine in mesh coordinates, which is compared with ranks that it was not made from and named under assumptions.
+    Where it does not hold, or with ``all_ranks``, every rank is traced.
 
     ``ranks="threads"`` runs all ranks together instead, on the real tensors that ``build`` returns, and records what
     they do: for programs that look at values (token counts), pipeline schedules, and gradient reducers. ``"processes"``
@@ -83,8 +89,35 @@ def capture_ranks(
     def one(rank: int) -> _Lowered:
         return _lowered(trace_rank(build, axes, rank, backward=backward, dynamic=dynamic))
 
+    if axes.size > fitting.LARGEST and not all_ranks:
+        fitted = _fitted(one, axes)
+        if fitted is not None:
+            return _assembled(fitted, axes)
     lowered = _forked(one, axes.size, jobs) if jobs > 1 and axes.size > 1 else [one(r) for r in range(axes.size)]
     return _assembled(lowered, axes)
+
+
+def _fitted(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None:
+    """What all ranks have, from some of them; None where these differ in more than affine numbers."""
+    known = {place: one(mesh.rank(place)) for place in fitting.first_ranks(mesh)}
+    try:
+        build = fitting.fit(known, mesh)
+    except fitting.NotAffine:
+        return None
+    others = fitting.other_ranks(mesh)
+    if not all(fitting.same(build(place), one(mesh.rank(place))) for place in others):
+        return None
+    found = [build(mesh.coordinates(rank)) for rank in range(mesh.size)]
+    captured = sorted(mesh.rank(place) for place in (*known, *others))
+    shown = ", ".join(map(str, captured))
+    text = (
+        f"of {mesh.size} ranks those numbered {shown} were captured, and the others run the same program with numbers "
+        "that are affine in mesh coordinates"
+    )
+    graph = found[0].graph
+    before = graph.metadata.get("assumptions")
+    metadata = graph.metadata | {"assumptions": f"{before}; {text}" if before else text}
+    return [replace(found[0], graph=replace(graph, metadata=metadata)), *found[1:]]
 
 
 def trace_rank(

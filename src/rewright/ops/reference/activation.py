@@ -83,3 +83,19 @@ def softplus_backward(b: GraphBuilder, gradient: int, x: int, beta: float, thres
         steep = rb.scaled(b, x, beta)
         curved = rb.multiply(b, gradient, b.add(ops.Logistic(), steep))
         return rb.select(b, rb.compare(b, "GT", steep, rb.splat_like(b, threshold, x)), gradient, curved)
+
+
+def log_sigmoid(b: GraphBuilder, x: int) -> int:
+    """``-log(1 + exp(-x))``, shifted by the larger exponent so that no exponential overflows."""
+    with rb.scope(b, "log_sigmoid"):
+        zero, opposite = rb.splat_like(b, 0.0, x), b.add(ops.Negate(), x)
+        largest = b.add(ops.Maximum(), zero, opposite)
+        shifted = [b.add(ops.Exponential(), rb.subtract(b, one, largest)) for one in (zero, opposite)]
+        total = rb.add(b, largest, b.add(ops.Log(), rb.add(b, *shifted)))
+        return b.add(ops.Negate(), total)
+
+
+def log_sigmoid_backward(b: GraphBuilder, gradient: int, x: int) -> int:
+    """``g * logistic(-x)``."""
+    with rb.scope(b, "log_sigmoid"):
+        return rb.multiply(b, gradient, b.add(ops.Logistic(), b.add(ops.Negate(), x)))

@@ -1,0 +1,34 @@
+"""Training steps on large meshes: captured in part, proved for all ranks; ``make bench-meshes`` prints the table."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+
+from bench.tables import print_table
+from rewright.frontends.torch import capture, capture_ranks
+from rewright.refine import refine
+from rewright.zoo.steps import MESHES
+
+COLUMNS = ["step", "mesh", "ranks", "nodes", "nodes of all ranks", "status", "outputs", "capture s", "prove s"]
+
+
+def rows(names: Sequence[str]) -> Iterator[list[object]]:
+    """One row for each step of that name."""
+    for name in names:
+        step = MESHES[name]
+        start = time.perf_counter()
+        whole, program = capture(*step.sequential()), capture_ranks(step.parallel, step.mesh)
+        middle = time.perf_counter()
+        verdict = refine(whole, program, step.relations)
+        nodes = [f"{len(whole):,}", f"{sum(map(len, program.graphs)):,}"]
+        mesh = " x ".join(f"{axis} {size}" for axis, size in step.mesh.items())
+        found = [verdict.status, len(verdict.relation), middle - start, time.perf_counter() - middle]
+        yield [name, mesh, len(program.graphs), *nodes, *found]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*MESHES, []], default=[])
+    print_table(COLUMNS, rows(parser.parse_args().names or list(MESHES)))
