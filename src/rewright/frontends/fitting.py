@@ -81,7 +81,7 @@ def _fit(first: Any, others: Sequence[Any], axes: Sequence[int]) -> _Build | Non
 def _number(first: Any, others: Sequence[Any], axes: Sequence[int]) -> _Build:
     try:
         slopes = [(axis, Fraction(other) - Fraction(first)) for axis, other in zip(axes, others, strict=True)]
-        start, kind = Fraction(first), type(first)
+        start, kind = Fraction(first), cast("type[Any]", type(first))
     except (ValueError, OverflowError):
         raise NotAffine("a number that is none on some ranks") from None
     return lambda place: kind(start + sum(slope * place[axis] for axis, slope in slopes))
