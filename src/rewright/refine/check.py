@@ -220,10 +220,10 @@ def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement |
     ranks = [proof.ranks[rank] for rank in owners.ranks]
     held = [lifter.values[rank.values[rank.graph.outputs[name]]] for rank in ranks]
     wanted = None if expected is None else owners.restrict(expected)
-    if wanted is not None and holds(lifter, value, held, wanted, owners.mesh):
+    if wanted is not None and holds(lifter, value, held, wanted, owners.mesh, expand=True):
         _found(proof, name, owners, wanted, expected, fine=True)
         return
-    found = infer(lifter, value, held, owners.mesh)
+    found = infer(lifter, value, held, owners.mesh, expand=expected is None)
     if found is None:
         proof.failed.append(name)
         proof.relations[name] = OutputRelation(name, "", f"{name} is not related", _text(expected), False)

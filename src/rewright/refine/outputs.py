@@ -20,8 +20,8 @@ from rewright.lifting.value import NotAView, Value, View, with_digits
 _MOST_CANDIDATES = 64
 
 
-def same(lifter: Lifter, left: Value, right: Value) -> bool:
-    """Whether two values are one tensor in normal form."""
+def same(lifter: Lifter, left: Value, right: Value, *, expand: bool = False) -> bool:
+    """Whether two values are one tensor in normal form, or with ``expand`` as sums of products, which takes long."""
     left, right = plain(left), plain(right)
     if left == right:
         return True
@@ -30,13 +30,13 @@ def same(lifter: Lifter, left: Value, right: Value) -> bool:
     try:
         cut = split_alike([left, right])
         if cut is not None:
-            return all(same(lifter, *row) for row in cut.rows)
+            return all(same(lifter, *row, expand=expand) for row in cut.rows)
         algebra = lifter.algebra
         views = align([_without_ones(v) for v in (left, right) if isinstance(v, View)])
         first, second = (algebra.settle(v.dims, [algebra.filler.fill(a) for a in v.addends]) for v in views)
     except NotAView:
         return False
-    return first == second or _same_products(lifter, first, second)
+    return first == second or (expand and _same_products(lifter, first, second))
 
 
 def _same_products(lifter: Lifter, first: View, second: View) -> bool:
@@ -58,7 +58,9 @@ def _without_ones(view: View) -> View:
     return with_digits(view, dims, replacements)
 
 
-def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Placement, mesh: Mesh) -> bool:
+def holds(
+    lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Placement, mesh: Mesh, *, expand: bool = False
+) -> bool:
     """Whether the ranks hold a global value under a placement; partial ones are reduced first."""
     done: set[tuple[int, ...]] = set()
     for rank in range(mesh.size):
@@ -75,7 +77,7 @@ def holds(lifter: Lifter, value: Value, locals_: Sequence[Value], placement: Pla
                 held = locals_[rank]
         except NotAView:
             return False
-        if not same(lifter, wanted, held):
+        if not same(lifter, wanted, held, expand=expand):
             return False
     return True
 
@@ -100,12 +102,14 @@ def _window(lifter: Lifter, value: Value, placement: Placement, rank: int) -> Va
     return value
 
 
-def infer(lifter: Lifter, value: Value, locals_: Sequence[Value], mesh: Mesh) -> Placement | None:
+def infer(
+    lifter: Lifter, value: Value, locals_: Sequence[Value], mesh: Mesh, *, expand: bool = False
+) -> Placement | None:
     """The simplest placement under which the ranks hold a value; partial ones are tried last."""
     for count, placement in enumerate(_candidates(value, locals_, mesh)):
         if count > _MOST_CANDIDATES:
             return None
-        if holds(lifter, value, locals_, placement, mesh):
+        if holds(lifter, value, locals_, placement, mesh, expand=expand):
             return placement
     return None
 
