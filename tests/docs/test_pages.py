@@ -8,7 +8,6 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks, matches, run_page
 
-
 UNAUDITED = {"run-ranks.md"}
 """Pages with proofs that the checker has no rules for, as they say."""
 
