@@ -21,7 +21,7 @@ from rewright.lifting.value import Addend
 Sum = dict[Operand, Fraction]
 """Coefficients by product."""
 
-_MOST = 4096
+_MOST = 512
 _DEPTH = 60
 
 
