@@ -222,6 +222,8 @@ def _close(a: Array, b: Array) -> bool:
 
 def _rows(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
     """Rows of left tensors that the wanted one is put together from, as a concatenation of slices."""
+    if wanted.ndim == 0:
+        return None
     known: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
     for name, value in lefts.items():
         if value.ndim == wanted.ndim and value.shape[1:] == wanted.shape[1:]:
