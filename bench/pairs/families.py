@@ -41,12 +41,13 @@ class Family:
     """A model class of Transformers, its configuration, and changes of it that compute something else."""
 
     stem: str
-    """What the names of configuration and model begin with."""
+    """What the names of configuration and model begin with; ``configuration`` and ``suffix`` are the rest."""
     changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     mutants: tuple[Mapping[str, Any], ...] = (_EPS, _THETA)
     """Fields that are changed for the other package alone; each must be refuted."""
     common: Mapping[str, Any] = field(default_factory=lambda: _DECODER)
     suffix: str = "ForCausalLM"
+    configuration: str = "Config"
 
     @property
     def model(self) -> str:
@@ -90,6 +91,7 @@ FAMILIES: dict[str, Family] = {
             "layer_types": ["sliding_attention", "full_attention"],
         },
         (_EPS, _WIDER, {"query_pre_attn_scalar": 16}),
+        configuration="TextConfig",
     ),
     "phi3": Family("Phi3", {"pad_token_id": 0}),
     "gpt2": Family(
@@ -152,7 +154,7 @@ FAMILIES: dict[str, Family] = {
         {"head_dim": 16, "num_experts": 4, "moe_intermediate_size": 32, "norm_topk_prob": True, **_EXPERTS},
         (_EPS, {"norm_topk_prob": False}),
     ),
-    "olmoe": Family("Olmoe", {"num_experts": 4, **_EXPERTS}, (_EPS, {"norm_topk_prob": True})),
+    "olmoe": Family("Olmoe", {"num_experts": 4, **_EXPERTS}, (_THETA, _EPS, {"norm_topk_prob": True})),
     "granitemoe": Family("GraniteMoe", {"num_local_experts": 4, **_EXPERTS}),
     "gpt_oss": Family(
         "GptOss",

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from bench.pairs.families import Family
-from rewright.zoo.experts import dense_experts
 from rewright.zoo.transformers_models import quiet, transformers_module
 
 _SPREAD = 0.15
@@ -30,13 +29,35 @@ class Logits(nn.Module):
 def configuration(family: Family, changed: Mapping[str, Any] | None = None) -> Any:
     """The configuration of a family, with some fields changed."""
     with quiet():
-        made = getattr(transformers_module(), f"{family.stem}Config")(**{**family.values, **(changed or {})})
+        made = getattr(transformers_module(), family.stem + family.configuration)(**{**family.values, **(changed or {})})
     made.architectures = [family.model]
     made._attn_implementation = "eager"
     functions = importlib.import_module("transformers.integrations.moe").ALL_EXPERTS_FUNCTIONS
-    functions.register("every_expert", dense_experts)
+    functions.register("every_expert", every_expert)
     made._experts_implementation = "every_expert"
     return made
+
+
+def every_expert(
+    module: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor
+) -> torch.Tensor:
+    """What a loop over the chosen experts computes: all of them on all tokens, weighted by the router.
+
+    ``hidden_states`` is (tokens, width), ``top_k_index`` and ``top_k_weights`` are (tokens, chosen); the module says
+    how its weights lie, whether they have biases, and how it gates.
+    """
+    numbers = torch.arange(module.num_experts)
+    weights = torch.where(top_k_index.unsqueeze(-1) == numbers, top_k_weights.unsqueeze(-1), 0.0).sum(1)
+    inner = _projected(module, "gate_up_proj", hidden_states.expand(module.num_experts, -1, -1))
+    down = _projected(module, "down_proj", module._apply_gate(inner))
+    return (down * weights.T.unsqueeze(-1)).sum(0)
+
+
+def _projected(module: Any, name: str, x: torch.Tensor) -> torch.Tensor:
+    """(experts, tokens, inputs) as (experts, tokens, outputs)."""
+    weight: torch.Tensor = getattr(module, name)
+    made = torch.bmm(x, weight if module.is_transposed else weight.transpose(1, 2))
+    return made + getattr(module, f"{name}_bias").unsqueeze(1) if module.has_bias else made
 
 
 def built(family: Family, dtype: torch.dtype = torch.float32) -> nn.Module:

@@ -15,7 +15,8 @@ from unittest import mock
 import torch
 from torch import nn
 
-from bench.pairs.families import SEQUENCE
+from bench.pairs import reference
+from bench.pairs.families import BATCH, FAMILIES, SEQUENCE
 from bench.pairs.vllm_kernels import defined, plain_experts, plain_products
 
 _MOST_TOKENS = 64
@@ -62,17 +63,17 @@ def tabled(model: nn.Module) -> Generator[None]:
             module.cos_sin_cache = table
 
 
-def built(configuration: Any, reference: nn.Module) -> Served:
+def built(configuration: Any, source: nn.Module) -> Served:
     """The model of vLLM for a configuration, with the weights of a model of Transformers."""
     with tempfile.TemporaryDirectory() as folder:
         configuration.save_pretrained(folder)
-        settings = _settings(folder, next(reference.parameters()).dtype)
+        settings = _settings(folder, next(source.parameters()).dtype)
     scope = importlib.import_module("vllm.config").set_current_vllm_config
     loading = importlib.import_module("vllm.model_executor.model_loader.utils")
-    with scope(settings), plain_products(), _default(next(reference.parameters()).dtype):
+    with scope(settings), plain_products(), _default(next(source.parameters()).dtype):
         _one_process()
         model: Any = loading.initialize_model(vllm_config=settings)
-        model.load_weights(list(checkpoint(reference).items()))
+        model.load_weights(list(checkpoint(source).items()))
         loading.process_weights_after_loading(model.eval(), settings.model_config, torch.device("cpu"))
     _plain_parameters(model)
     return Served(model, settings)
@@ -138,3 +139,14 @@ def _plain_parameters(model: nn.Module) -> None:
                     id(value), nn.Parameter(value.data.as_subclass(torch.Tensor), requires_grad=False)
                 )
                 module._parameters[name] = made
+
+
+PAIRS = {name: family.mutants for name, family in FAMILIES.items()}
+
+
+def sides(name: str, changed: Mapping[str, Any] | None) -> tuple[nn.Module, nn.Module, tuple[torch.Tensor]]:
+    """A model of Transformers, vLLM's for a configuration with some fields changed, and tokens for both."""
+    family = FAMILIES[name]
+    model = reference.built(family)
+    tokens = torch.randint(1, 128, (BATCH, SEQUENCE), generator=torch.Generator().manual_seed(0))
+    return reference.Logits(model), built(reference.configuration(family, changed), model), (tokens,)

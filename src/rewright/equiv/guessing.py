@@ -72,7 +72,8 @@ def guessed(
         found += arguments
         said.append(f"arguments of other names are the same: {'; '.join(f'{d.name} is {d.text}' for d in arguments)}")
     for how, search in (("values", _by_values), ("names", _by_names)):
-        unknown = _unknown(found, left, right.graphs[0])
+        parted = differing(left, right.graphs[0], values) if how == "values" else frozenset[str]()
+        unknown = _unknown(found, left, right.graphs[0], parted)
         if not unknown.left or not unknown.right:
             break
         more = list(search(unknown, values))
@@ -83,13 +84,26 @@ def guessed(
     return replace(weights, definitions=tuple(found), guessed=(*weights.guessed, *said))
 
 
-def _unknown(definitions: Sequence[Definition], left: Graph, right: Graph) -> _Open:
+def differing(left: Graph, right: Graph, values: tuple[Values, Values] | None) -> frozenset[str]:
+    """Inputs of one name on both sides whose given values say that they are not one tensor."""
+    if values is None:
+        return frozenset()
+    both = [n for n in left.inputs if n in right.inputs and n in values[0] and n in values[1]]
+    pairs = {n: (np.asarray(values[0][n]), np.asarray(values[1][n])) for n in both}
+    return frozenset(n for n, (a, b) in pairs.items() if a.shape != b.shape or not _close(a, b))
+
+
+def _unknown(
+    definitions: Sequence[Definition], left: Graph, right: Graph, parted: Collection[str] = frozenset()
+) -> _Open:
     known: dict[str, set[str]] = {"left": set(), "right": set()}
     for definition in definitions:
         known[definition.side].add(definition.name)
         known["left" if definition.side == "right" else "right"].update(names_in(definition.text))
-    lefts = {n: _shape(left, n) for n in left.inputs if n not in right.inputs and n not in known["left"]}
-    rights = {n: _shape(right, n) for n in right.inputs if n not in left.inputs and n not in known["right"]}
+    lefts, rights = (
+        {n: _shape(own, n) for n in own.inputs if (n not in other.inputs or n in parted) and n not in known[side]}
+        for own, other, side in ((left, right, "left"), (right, left, "right"))
+    )
     numbers = {n: s for n, s in lefts.items() if s is not None}, {n: s for n, s in rights.items() if s is not None}
     return _Open(*numbers)
 

@@ -166,11 +166,26 @@ def _folded(graph: Graph) -> Graph:
             return None
         if position in sources and not (values[sources[position]] == np.round(values[sources[position]])).all():
             return None
+        if position in sources:
+            counted = _counted(builder, node.type, value)
+            if counted is not None:
+                return counted
         flat = [float(v) if node.type.dtype.is_float else int(v) for v in value.reshape(-1)]
         same = len(set(flat)) == 1
         return builder.add(ops.Constant(node.type, (flat[0],) if same else tuple(flat)))
 
     return rebuilt(graph, make)
+
+
+def _counted(builder: GraphBuilder, kind: TensorType, value: np.ndarray) -> int | None:
+    """Whole numbers that count up by one along an axis, as the positions along it plus the first of them."""
+    for axis in range(value.ndim):
+        first = int(value.reshape(-1)[0])
+        steps = np.arange(value.shape[axis]).reshape([-1 if a == axis else 1 for a in range(value.ndim)])
+        if value.shape[axis] > 1 and (value == first + steps).all():
+            place = builder.add(ops.Iota(kind, axis))
+            return builder.add(ops.Add(), place, builder.add(ops.Constant(kind, (first,)))) if first else place
+    return None
 
 
 def _is_table(node: Node) -> bool:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.expressions import names_in
+from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
 from rewright.equiv.weights import Side, WeightMap, bound, renamed, shared
 from rewright.ir.digest import digest
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
@@ -79,12 +80,19 @@ def asked(pair: Prepared, program: RankProgram, core: Certificate) -> Asked | No
 
 
 def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> tuple[Graph, RankProgram]:
-    """Both programs with tables that nothing relates as constants."""
+    """Both programs with tables that nothing relates as constants; raises ContradictoryRelations for large ones."""
     if values is None:
         return left, right
     related = {name for d in weights.definitions for name in (d.name, *names_in(d.text))}
-    mine = bound(left, values[0], related | set(right.graphs[0].inputs))
-    others = related | set(left.inputs)
+    parted = differing(left, right.graphs[0], values) - related
+    mine = bound(left, values[0], related | (set(right.graphs[0].inputs) - parted))
+    others = related | (set(left.inputs) - parted)
+    for name in sorted(parted):
+        if name in mine.inputs:
+            raise ContradictoryRelations(
+                f"{name!r} was given other values for either side, and nothing relates them; relate it by an equation "
+                "under [relations]"
+            )
     return mine, replace(right, graphs=tuple(bound(graph, values[1], others) for graph in right.graphs))
 
 
