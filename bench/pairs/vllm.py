@@ -5,9 +5,8 @@ from __future__ import annotations
 import glob
 import importlib
 import tempfile
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,19 +14,23 @@ from unittest import mock
 import torch
 from torch import nn
 
+import rewright as rw
 from bench.pairs import reference
-from bench.pairs.families import BATCH, FAMILIES, SEQUENCE
+from bench.pairs.families import BATCH, FAMILIES, SEQUENCE, Family
 from bench.pairs.vllm_kernels import defined, plain_experts, plain_products
+from rewright.ir.placement import RankProgram
 
 _MOST_TOKENS = 64
+Held = tuple[Any, str, nn.Module, str]
+"""A kernel, its attribute, and the module whose parameter of a name that is."""
 
 
 class Served(nn.Module):
     """A model of vLLM as a function from tokens (sequences, positions) to logits."""
 
-    def __init__(self, model: nn.Module, configuration: Any) -> None:
+    def __init__(self, model: nn.Module, configuration: Any, held: Sequence[Held]) -> None:
         super().__init__()
-        self.model, self.configuration = model, [configuration]
+        self.model, self.configuration, self.held = model, [configuration], tuple(held)
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
         batch, length = input_ids.shape
@@ -39,11 +42,21 @@ class Served(nn.Module):
             defined(batch),
             plain_experts(),
             tabled(self.model),
+            lent(self.held),
         ):
             positions = torch.arange(length).repeat(batch)
             hidden = self.model(input_ids=input_ids.reshape(-1), positions=positions)
             logits = self.model.compute_logits(hidden)
         return logits.reshape(batch, length, -1)
+
+
+@contextmanager
+def lent(held: Sequence[Held]) -> Generator[None]:
+    """Kernels hold the parameters that the model has now: a capture puts others in their places."""
+    with ExitStack() as stack:
+        for kernel, attribute, owner, name in held:
+            stack.enter_context(mock.patch.object(kernel, attribute, getattr(owner, name)))
+        yield
 
 
 @contextmanager
@@ -63,20 +76,36 @@ def tabled(model: nn.Module) -> Generator[None]:
             module.cos_sin_cache = table
 
 
-def built(configuration: Any, source: nn.Module) -> Served:
-    """The model of vLLM for a configuration, with the weights of a model of Transformers."""
+def built(configuration: Any, weights: Mapping[str, torch.Tensor], rank: int = 0, degree: int = 1) -> Served:
+    """The model of vLLM for a configuration, on one of some ranks, with the weights of a checkpoint."""
+    dtype = next(iter(weights.values())).dtype
     with tempfile.TemporaryDirectory() as folder:
         configuration.save_pretrained(folder)
-        settings = _settings(folder, next(source.parameters()).dtype)
+        settings = _settings(folder, dtype)
     scope = importlib.import_module("vllm.config").set_current_vllm_config
     loading = importlib.import_module("vllm.model_executor.model_loader.utils")
-    with scope(settings), plain_products(), _default(next(source.parameters()).dtype):
-        _one_process()
+    with scope(settings), plain_products(), _default(dtype):
+        _join(rank, degree)
         model: Any = loading.initialize_model(vllm_config=settings)
-        model.load_weights(list(checkpoint(source).items()))
+        model.load_weights(list(weights.items()))
         loading.process_weights_after_loading(model.eval(), settings.model_config, torch.device("cpu"))
-    _plain_parameters(model)
-    return Served(model, settings)
+    return Served(model, settings, _plain_parameters(model))
+
+
+def ranks(family: Family, changed: Mapping[str, Any] | None, degree: int, tokens: torch.Tensor) -> Ranks:
+    """The model of Transformers, and the programs of vLLM's tensor-parallel ranks with the values of each."""
+    model = reference.built(family)
+    weights = checkpoint(model)  # not on a rank: only the first of them would write it
+    held: list[dict[str, torch.Tensor]] = []
+
+    def build(mesh: Any) -> tuple[nn.Module, tuple[torch.Tensor]]:
+        served = built(reference.configuration(family, changed), weights, mesh.get_local_rank(), degree)
+        held.append(reference.values(served))
+        return served, (tokens,)
+
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    return reference.Logits(model), rw.capture_ranks(build, {"tp": degree}), held
 
 
 def checkpoint(model: Any) -> dict[str, torch.Tensor]:
@@ -108,15 +137,28 @@ def _settings(folder: str, dtype: torch.dtype) -> Any:
         return arguments.create_engine_config()
 
 
-def _one_process() -> None:
-    """The groups of one process; made anew, since a mixture needs one more."""
-    state: Any = importlib.import_module("vllm.distributed")
-    if torch.distributed.is_initialized():
-        state.destroy_model_parallel()
-    else:
+def _join(rank: int, degree: int) -> None:
+    """vLLM's process groups for one of some ranks, made anew: nothing may communicate before a capture begins.
+
+    One process makes a process group of its own; ranks have the one under which they are captured. What vLLM would do
+    through shared memory goes through ``torch.distributed``.
+    """
+    state: Any = importlib.import_module("vllm.distributed.parallel_state")
+    communicator = importlib.import_module("vllm.distributed.device_communicators.cpu_communicator").CpuCommunicator
+    queue = importlib.import_module("vllm.distributed.device_communicators.shm_broadcast").MessageQueue
+    for name, value in list(vars(state).items()):
+        if isinstance(value, state.GroupCoordinator):
+            setattr(state, name, None)
+    with (
+        mock.patch.object(communicator, "_all_group_ranks_share_shm_group_name", lambda self: False),
+        mock.patch.object(queue, "create_from_process_group", lambda *_, **__: None),
+    ):
         place = Path(tempfile.mkdtemp()) / "group"
-        state.init_distributed_environment(1, 0, f"file://{place}", 0, "gloo")
-    state.initialize_model_parallel(1, 1)
+        state.init_distributed_environment(degree, rank, f"file://{place}", 0, "gloo")
+        state.initialize_model_parallel(degree, 1)
+    for value in vars(state).values():
+        if isinstance(value, state.GroupCoordinator):
+            value.use_custom_op_call = False
 
 
 @contextmanager
@@ -129,18 +171,22 @@ def _default(dtype: torch.dtype) -> Generator[None]:
         torch.set_default_dtype(before)
 
 
-def _plain_parameters(model: nn.Module) -> None:
-    """Parameters of vLLM's own kinds as plain ones; what is shared stays shared."""
+def _plain_parameters(model: nn.Module) -> list[Held]:
+    """Parameters of vLLM's own kinds as plain ones, and which of them kernels hold; what is shared stays shared."""
     plain: dict[int, nn.Parameter] = {}
+    owners: dict[int, tuple[nn.Module, str]] = {}
     for module in model.modules():
         for name, value in module._parameters.items():
             if value is not None:
-                made = plain.setdefault(
-                    id(value), nn.Parameter(value.data.as_subclass(torch.Tensor), requires_grad=False)
-                )
-                module._parameters[name] = made
+                owners.setdefault(value.data_ptr(), (module, name))
+                made = nn.Parameter(value.data.as_subclass(torch.Tensor), requires_grad=False)
+                module._parameters[name] = plain.setdefault(id(value), made)
+    kernels = [kernel for module in model.modules() if (kernel := getattr(module, "impl", None)) is not None]
+    held = [(k, name, value) for k in kernels for name, value in vars(k).items() if isinstance(value, torch.Tensor)]
+    return [(k, name, *owners[value.data_ptr()]) for k, name, value in held if value.data_ptr() in owners]
 
 
+Ranks = tuple[nn.Module, RankProgram, list[dict[str, torch.Tensor]]]
 PAIRS = {name: family.mutants for name, family in FAMILIES.items()}
 
 
@@ -149,4 +195,4 @@ def sides(name: str, changed: Mapping[str, Any] | None) -> tuple[nn.Module, nn.M
     family = FAMILIES[name]
     model = reference.built(family)
     tokens = torch.randint(1, 128, (BATCH, SEQUENCE), generator=torch.Generator().manual_seed(0))
-    return reference.Logits(model), built(reference.configuration(family, changed), model), (tokens,)
+    return reference.Logits(model), built(reference.configuration(family, changed), checkpoint(model)), (tokens,)

@@ -40,7 +40,7 @@ from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Verdict
 
 Given = Mapping[str, str | Sequence[str]]
-Inputs = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]]
+Inputs = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def equiv(
         left: one program.
         right: the other one, or the programs of all ranks that compute it together.
         inputs: values of a checkpoint by input name, for both programs or as a pair (left, right): the weight map is
-            found by them where names say nothing.
+            found by them where names say nothing. Of ranks the values of each may be given, as (left, [rank 0, ..]).
         relations: by input name (or pattern) an expression over inputs of the other program, such as
             ``"concat([q.weight, k.weight, v.weight], axis=0)"``; or for ranks a placement in DTensor notation.
             Inputs of equal names are the same tensor where nothing else is said.
@@ -91,8 +91,9 @@ def equiv(
     started = time.perf_counter()
     deadline = None if budget is None else time.monotonic() + budget
     captured = _program(right)
-    named, values, prover = renamed(left, captured), _values(inputs), prover or Prover()
-    weights = guessed(read_map(relations, left, named), left, named, values)
+    named, prover = renamed(left, captured), prover or Prover()
+    values, shards = _values(inputs, len(captured.graphs))
+    weights = guessed(read_map(relations, left, named), left, named, values, shards)
     ready = prepared(left, captured, weights, values)
     pair = _Pair(ready.left, ready.right, weights, deadline)
     stages: list[Stage] = []
@@ -291,11 +292,19 @@ def _program(right: Graph | RankProgram | Sequence[Graph]) -> RankProgram:
     return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
 
 
-def _values(inputs: Inputs | None) -> tuple[Mapping[str, Array], Mapping[str, Array]] | None:
+def _values(
+    inputs: Inputs | None, ranks: int
+) -> tuple[tuple[Mapping[str, Array], Mapping[str, Array]] | None, list[Mapping[str, Array]]]:
+    """The values of the left program with those that all ranks agree on, and those of each rank."""
     if inputs is None:
-        return None
-    pair = inputs if isinstance(inputs, tuple) else (inputs, inputs)
-    return _arrays(pair[0]), _arrays(pair[1])
+        return None, []
+    left, right = inputs if isinstance(inputs, tuple) else (inputs, inputs)
+    shards = [_arrays(v) for v in ([right] * ranks if isinstance(right, Mapping) else right)]
+    if len(shards) != ranks:
+        raise RewrightError(f"values of {len(shards)} ranks were given for {ranks}; give those of each")
+    first, *others = shards
+    same = {n: v for n, v in first.items() if all(n in o and np.array_equal(o[n], v) for o in others)}
+    return (_arrays(left), same), shards
 
 
 def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:

@@ -57,14 +57,21 @@ class _Open:
 
 
 def guessed(
-    weights: WeightMap, left: Graph, right: RankProgram, values: tuple[Values, Values] | None = None
+    weights: WeightMap,
+    left: Graph,
+    right: RankProgram,
+    values: tuple[Values, Values] | None = None,
+    shards: Sequence[Values] = (),
 ) -> WeightMap:
     """The map with definitions for inputs that only one side has, where values or names say what they are.
 
-    Values of a checkpoint decide where both sides have them; names decide what they leave open.
+    Values of a checkpoint decide where both sides have them; names decide what they leave open. Of ranks the values of
+    each decide, which are ``shards``.
     """
-    if len(right.graphs) != 1 or weights.placements:
+    if weights.placements:
         return weights
+    if len(right.graphs) != 1:
+        return _of_ranks(weights, left, right, values[0], shards) if values is not None and shards else weights
     found = list(weights.definitions)
     said: list[str] = []
     arguments = list(_arguments(found, left, right.graphs[0]))
@@ -82,6 +89,23 @@ def guessed(
             shown = "; ".join(str(d) for d in more[:2]) + (f" and {len(more) - 2} more" if len(more) > 2 else "")
             said.append(f"the weight map was found by {how}: {shown}")
     return replace(weights, definitions=tuple(found), guessed=(*weights.guessed, *said))
+
+
+def _of_ranks(
+    weights: WeightMap, left: Graph, right: RankProgram, lefts: Values, shards: Sequence[Values]
+) -> WeightMap:
+    """The map with what every rank holds, by the values that it holds."""
+    found: list[Definition] = []
+    for rank, (graph, held) in enumerate(zip(right.graphs, shards, strict=True)):
+        given = [d for d in weights.definitions if d.rank in (None, rank)]
+        arguments = list(_arguments(given, left, graph))
+        unknown = _unknown([*given, *arguments], left, graph, differing(left, graph, (lefts, held)))
+        more = [*arguments, *_by_values(unknown, (lefts, held))]
+        found += [replace(definition, rank=rank) for definition in more]
+    if not found:
+        return weights
+    said = f"the weight map was found by values: {'; '.join(str(d) for d in found[:2])} and {len(found) - 2} more"
+    return replace(weights, definitions=(*weights.definitions, *found), guessed=(*weights.guessed, said))
 
 
 def differing(left: Graph, right: Graph, values: tuple[Values, Values] | None) -> frozenset[str]:
@@ -206,7 +230,7 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
     rest = {n: v for n, v in lefts.items() if n not in taken}
     for name, wanted in rights.items():
         if _whole(name, wanted, lefts) is None:
-            text = _rows(wanted, rest)
+            text = _rows(wanted, rest) or _columns(wanted, rest)
             if text is not None:
                 yield Definition("right", name, text)
 
@@ -251,10 +275,21 @@ def _rows(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
         follows = [c for c in choices if places and c == (places[-1][0], places[-1][1] + 1)]
         places.append((follows or choices)[0])
     runs = _runs(places)
-    if len(runs) > _MOST_RUNS:
+    if len(runs) > _MOST_RUNS or len(set(places)) < len(places):  # equal numbers by chance, such as ones
         return None
     parts = [_sliced(name, start, step, count, len(lefts[name])) for name, start, step, count in runs]
     return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis=0)"
+
+
+def _columns(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
+    """An equal share of the columns of one left matrix."""
+    for name, value in lefts.items():
+        if value.ndim == wanted.ndim == 2 and len(value) == len(wanted) and value.shape[1] > wanted.shape[1] > 0:
+            width = wanted.shape[1]
+            for start in range(0, value.shape[1] - width + 1, width):
+                if _close(value[:, start : start + width], wanted):
+                    return f"{name}[0:{len(value)}, {start}:{start + width}]"
+    return None
 
 
 def _sliced(name: str, start: int, step: int, count: int, size: int) -> str:

@@ -53,9 +53,10 @@ def idealised(graphs: Sequence[Graph]) -> Ideal:
         masked = _masked(graph)
         if masked is not graph and MASKS not in assumptions:
             assumptions.append(MASKS)
-        folded = _folded(masked)
+        chosen = _chosen(masked)
+        folded = _folded(chosen)
         divided, rounded = _factors(folded)
-        said_before = [FOLDED] * (folded is not masked) + [INVERSES] * rounded
+        said_before = [FOLDED] * (folded is not chosen) + [INVERSES] * rounded
         assumptions += [text for text in said_before if text not in assumptions]
         found.append(divided)
     merged, said = _merged(found)
@@ -126,6 +127,58 @@ def _product(
         holds = builder.add(ops.Compare("EQ"), operands[k], one)
         return builder.add(ops.Select(), holds, endless, zero)
     return None
+
+
+def _chosen(graph: Graph) -> Graph:
+    """The program with sums of scores and masks of nought and minus infinity as a choice between both.
+
+    A score is a number: nothing that a mask is added to is infinite.
+    """
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if not isinstance(node.op, ops.Add) or not node.type.dtype.is_float:
+            return None
+        for k in (0, 1):
+            found = _where_masked(builder, operands[k])
+            if found is not None:
+                condition, seen = found
+                endless = builder.add(ops.Constant(node.type, (-math.inf,)))
+                sides = (operands[1 - k], endless) if seen else (endless, operands[1 - k])
+                return builder.add(ops.Select(), condition, *sides)
+        return None
+
+    return rebuilt(graph, make) if any(_is_endless(node) for node in graph.nodes) else graph
+
+
+def _is_endless(node: Node) -> bool:
+    return isinstance(node.op, ops.Constant) and node.op.values == (-math.inf,)
+
+
+def _where_masked(builder: GraphBuilder, position: int) -> tuple[int, bool] | None:
+    """The condition of a mask in the mask's own layout, and whether it holds where the mask is nought."""
+    layouts: list[Node] = []
+    node = builder.node(position)
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Transpose | ops.Slice | ops.Convert):
+        layouts.append(node)
+        node = builder.node(node.operands[0])
+    if not isinstance(node.op, ops.Select):
+        return None
+    values = [_number(builder, p) for p in node.operands[1:]]
+    if sorted(v for v in values if v is not None) != [-math.inf, 0.0]:
+        return None
+    condition = node.operands[0]
+    for layout in reversed(layouts):
+        if not isinstance(layout.op, ops.Convert):
+            condition = builder.add(layout.op, condition)
+    return condition, values[0] == 0.0
+
+
+def _number(builder: GraphBuilder, position: int) -> float | None:
+    """The number that all elements of a node are; None where they are not one."""
+    node = builder.node(position)
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+        node = builder.node(node.operands[0])
+    return float(node.op.values[0]) if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
 
 
 def _splat(graph: Graph, position: int) -> float | None:
