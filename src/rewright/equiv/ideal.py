@@ -136,6 +136,8 @@ def _chosen(graph: Graph) -> Graph:
     """
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if isinstance(node.op, ops.Select):
+            return _with_condition(builder, *operands)
         if not isinstance(node.op, ops.Add) or not node.type.dtype.is_float:
             return None
         for k in (0, 1):
@@ -144,10 +146,25 @@ def _chosen(graph: Graph) -> Graph:
                 condition, seen = found
                 endless = builder.add(ops.Constant(node.type, (-math.inf,)))
                 sides = (operands[1 - k], endless) if seen else (endless, operands[1 - k])
-                return builder.add(ops.Select(), condition, *sides)
+                return _with_condition(builder, condition, *sides)
         return None
 
     return rebuilt(graph, make) if any(_is_endless(node) for node in graph.nodes) else graph
+
+
+def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
+    """A choice by a condition; by what a negation in front of it denies, with the sides exchanged."""
+    layouts: list[Node] = []
+    node = builder.node(condition)
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+        layouts.append(node)
+        node = builder.node(node.operands[0])
+    if not isinstance(node.op, ops.Not):
+        return builder.add(ops.Select(), condition, *sides)
+    condition = node.operands[0]
+    for layout in reversed(layouts):
+        condition = builder.add(layout.op, condition)
+    return _with_condition(builder, condition, *reversed(sides))
 
 
 def _is_endless(node: Node) -> bool:
