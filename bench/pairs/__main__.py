@@ -14,14 +14,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
-
 import rewright as rw
-from bench.pairs.reference import values
+from bench.pairs.reference import Pair
 from bench.tables import print_table
 from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
 
-PEERS = ("vllm", "torchtitan", "timm")
+PEERS = ("vllm", "vllm_ranks", "torchtitan", "timm")
 COLUMNS = ["family", "peer", "changed", "nodes", "difference", "status", "evidence", "lemmas", "capture s", "prove s"]
 COLUMNS += ["reason"]
 _SETTINGS = {
@@ -38,22 +37,21 @@ def row(peer: Any, name: str, changed: Mapping[str, Any] | None) -> list[object]
     """One row of the table."""
     head: list[object] = [name, peer.__name__.rpartition(".")[2], _text(changed)]
     try:
-        left, right, args = peer.sides(name, changed)
-        with torch.no_grad():
-            difference = float((left(*args) - right(*args)).abs().max())
+        pair: Pair = peer.pair(name, changed)
         start = time.perf_counter()
-        programs = rw.capture(left, args), rw.capture(right, args)
-        middle = time.perf_counter()
-        verdict = rw.equiv(*programs, (values(left), values(right)))
+        verdict = rw.equiv(pair.left, pair.right, pair.values)
+        seconds = time.perf_counter() - start
     except Exception as error:  # packages fail in their own ways, and the other rows are of interest
         kind = "" if isinstance(error, RewrightError) else f"{type(error).__name__}: "
         return [*head, "", "", "error", "", "", "", "", (kind + str(error).partition("\n")[0]).replace("|", "/")]
-    nodes = "/".join(str(len(program.nodes)) for program in programs)
+    graphs = [pair.left, *([pair.right] if isinstance(pair.right, Graph) else pair.right.graphs)]
+    nodes = "/".join(str(len(graph.nodes)) for graph in graphs)
     told = verdict.reason if verdict.status == "unknown" else ""
     if verdict.status == "refuted" and verdict.findings:
         told = f"{verdict.findings[0].kind}: {verdict.findings[0].message}"
-    found = [nodes, f"{difference:.0e}", verdict.status, str(verdict.evidence), len(verdict.lemmas)]
-    return [*head, *found, middle - start, time.perf_counter() - middle, told.replace("|", "/")]
+    apart = "" if pair.difference is None else f"{pair.difference:.0e}"
+    found = [nodes, apart, verdict.status, str(verdict.evidence), len(verdict.lemmas)]
+    return [*head, *found, pair.seconds, seconds, told.replace("|", "/")]
 
 
 def _text(changed: Mapping[str, Any] | None) -> str:

@@ -14,7 +14,7 @@ BATCH, SEQUENCE = 2, 12
 _WINDOW = 5
 _DECODER = {
     "hidden_size": 64,
-    "intermediate_size": 96,
+    "intermediate_size": 128,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -146,12 +146,12 @@ FAMILIES: dict[str, Family] = {
     "mixtral": Family("Mixtral", {"num_local_experts": 4, **_EXPERTS}),
     "qwen2_moe": Family(
         "Qwen2Moe",
-        {"num_experts": 4, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 64, **_EXPERTS},
+        {"num_experts": 4, "moe_intermediate_size": 128, "shared_expert_intermediate_size": 64, **_EXPERTS},
         (_EPS, {"norm_topk_prob": True}),
     ),
     "qwen3_moe": Family(
         "Qwen3Moe",
-        {"head_dim": 16, "num_experts": 4, "moe_intermediate_size": 32, "norm_topk_prob": True, **_EXPERTS},
+        {"head_dim": 16, "num_experts": 4, "moe_intermediate_size": 128, "norm_topk_prob": True, **_EXPERTS},
         (_EPS, {"norm_topk_prob": False}),
     ),
     "olmoe": Family("Olmoe", {"num_experts": 4, **_EXPERTS}, (_THETA, _EPS, {"norm_topk_prob": True})),
@@ -173,7 +173,7 @@ FAMILIES: dict[str, Family] = {
             "num_key_value_heads": 4,
             "n_routed_experts": 4,
             "n_shared_experts": 1,
-            "moe_intermediate_size": 32,
+            "moe_intermediate_size": 128,
             "kv_lora_rank": 32,
             "q_lora_rank": 32,
             "qk_nope_head_dim": 16,

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from bench.pairs.families import Family
+import rewright as rw
+from bench.pairs.families import BATCH, SEQUENCE, Family
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
 from rewright.zoo.transformers_models import quiet, transformers_module
 
 _SPREAD = 0.15
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two captured programs with the values of their inputs, and how far their outputs were apart when they ran."""
+
+    left: Graph
+    right: Graph | RankProgram
+    values: Any
+    seconds: float
+    difference: float | None = None
+
+
+def pair(left: nn.Module, right: nn.Module, args: tuple[torch.Tensor, ...]) -> Pair:
+    """Two modules over the same arguments, run once and captured."""
+    with torch.no_grad():
+        difference = float((left(*args) - right(*args)).abs().max())
+    start = time.perf_counter()
+    graphs = rw.capture(left, args), rw.capture(right, args)
+    return Pair(*graphs, (values(left), values(right)), time.perf_counter() - start, difference)
 
 
 class Logits(nn.Module):
@@ -29,7 +54,9 @@ class Logits(nn.Module):
 def configuration(family: Family, changed: Mapping[str, Any] | None = None) -> Any:
     """The configuration of a family, with some fields changed."""
     with quiet():
-        made = getattr(transformers_module(), family.stem + family.configuration)(**{**family.values, **(changed or {})})
+        made = getattr(transformers_module(), family.stem + family.configuration)(
+            **{**family.values, **(changed or {})}
+        )
     made.architectures = [family.model]
     made._attn_implementation = "eager"
     functions = importlib.import_module("transformers.integrations.moe").ALL_EXPERTS_FUNCTIONS
@@ -66,6 +93,11 @@ def built(family: Family, dtype: torch.dtype = torch.float32) -> nn.Module:
         model: nn.Module = getattr(transformers_module(), family.model)(configuration(family))
     fill(model)
     return model.to(dtype).eval()
+
+
+def tokens() -> torch.Tensor:
+    """Tokens (sequences, positions), the same each time."""
+    return torch.randint(1, 128, (BATCH, SEQUENCE), generator=torch.Generator().manual_seed(0))
 
 
 def fill(model: nn.Module) -> None:

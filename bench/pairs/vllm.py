@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import importlib
 import tempfile
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,9 +17,9 @@ from torch import nn
 
 import rewright as rw
 from bench.pairs import reference
-from bench.pairs.families import BATCH, FAMILIES, SEQUENCE, Family
+from bench.pairs.families import FAMILIES
+from bench.pairs.reference import Pair
 from bench.pairs.vllm_kernels import defined, plain_experts, plain_products
-from rewright.ir.placement import RankProgram
 
 _MOST_TOKENS = 64
 Held = tuple[Any, str, nn.Module, str]
@@ -81,7 +82,7 @@ def built(configuration: Any, weights: Mapping[str, torch.Tensor], rank: int = 0
     dtype = next(iter(weights.values())).dtype
     with tempfile.TemporaryDirectory() as folder:
         configuration.save_pretrained(folder)
-        settings = _settings(folder, dtype)
+        settings = _settings(folder, dtype, degree)
     scope = importlib.import_module("vllm.config").set_current_vllm_config
     loading = importlib.import_module("vllm.model_executor.model_loader.utils")
     with scope(settings), plain_products(), _default(dtype):
@@ -90,22 +91,6 @@ def built(configuration: Any, weights: Mapping[str, torch.Tensor], rank: int = 0
         model.load_weights(list(weights.items()))
         loading.process_weights_after_loading(model.eval(), settings.model_config, torch.device("cpu"))
     return Served(model, settings, _plain_parameters(model))
-
-
-def ranks(family: Family, changed: Mapping[str, Any] | None, degree: int, tokens: torch.Tensor) -> Ranks:
-    """The model of Transformers, and the programs of vLLM's tensor-parallel ranks with the values of each."""
-    model = reference.built(family)
-    weights = checkpoint(model)  # not on a rank: only the first of them would write it
-    held: list[dict[str, torch.Tensor]] = []
-
-    def build(mesh: Any) -> tuple[nn.Module, tuple[torch.Tensor]]:
-        served = built(reference.configuration(family, changed), weights, mesh.get_local_rank(), degree)
-        held.append(reference.values(served))
-        return served, (tokens,)
-
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-    return reference.Logits(model), rw.capture_ranks(build, {"tp": degree}), held
 
 
 def checkpoint(model: Any) -> dict[str, torch.Tensor]:
@@ -119,7 +104,7 @@ def checkpoint(model: Any) -> dict[str, torch.Tensor]:
     return found
 
 
-def _settings(folder: str, dtype: torch.dtype) -> Any:
+def _settings(folder: str, dtype: torch.dtype, degree: int) -> Any:
     arguments = importlib.import_module("vllm.engine.arg_utils").EngineArgs(
         model=folder,
         tokenizer=folder,
@@ -130,6 +115,7 @@ def _settings(folder: str, dtype: torch.dtype) -> Any:
         max_model_len=_MOST_TOKENS,
         max_num_seqs=2,
         block_size=16,
+        tensor_parallel_size=degree,
         compilation_config={"mode": 0, "custom_ops": ["none"]},
     )
     registry = importlib.import_module("vllm.model_executor.models.registry")
@@ -149,10 +135,8 @@ def _join(rank: int, degree: int) -> None:
     for name, value in list(vars(state).items()):
         if isinstance(value, state.GroupCoordinator):
             setattr(state, name, None)
-    with (
-        mock.patch.object(communicator, "_all_group_ranks_share_shm_group_name", lambda self: False),
-        mock.patch.object(queue, "create_from_process_group", lambda *_, **__: None),
-    ):
+    alone = mock.patch.object(communicator, "_all_group_ranks_share_shm_group_name", return_value=False)
+    with alone, mock.patch.object(queue, "create_from_process_group", return_value=None):
         place = Path(tempfile.mkdtemp()) / "group"
         state.init_distributed_environment(degree, rank, f"file://{place}", 0, "gloo")
         state.initialize_model_parallel(degree, 1)
@@ -186,13 +170,31 @@ def _plain_parameters(model: nn.Module) -> list[Held]:
     return [(k, name, *owners[value.data_ptr()]) for k, name, value in held if value.data_ptr() in owners]
 
 
-Ranks = tuple[nn.Module, RankProgram, list[dict[str, torch.Tensor]]]
 PAIRS = {name: family.mutants for name, family in FAMILIES.items()}
 
 
-def sides(name: str, changed: Mapping[str, Any] | None) -> tuple[nn.Module, nn.Module, tuple[torch.Tensor]]:
-    """A model of Transformers, vLLM's for a configuration with some fields changed, and tokens for both."""
-    family = FAMILIES[name]
+def pair(name: str, changed: Mapping[str, Any] | None) -> Pair:
+    """A model of Transformers, and vLLM's for a configuration with some fields changed."""
+    family, tokens = FAMILIES[name], reference.tokens()
     model = reference.built(family)
-    tokens = torch.randint(1, 128, (BATCH, SEQUENCE), generator=torch.Generator().manual_seed(0))
-    return reference.Logits(model), built(reference.configuration(family, changed), checkpoint(model)), (tokens,)
+    served = built(reference.configuration(family, changed), checkpoint(model))
+    return reference.pair(reference.Logits(model), served, (tokens,))
+
+
+def ranks(name: str, changed: Mapping[str, Any] | None, degree: int) -> Pair:
+    """A model of Transformers on one device, and vLLM's tensor-parallel ranks."""
+    family, tokens = FAMILIES[name], reference.tokens()
+    model = reference.built(family)
+    weights = checkpoint(model)  # not on a rank: only the first of them would write it
+    held: list[dict[str, torch.Tensor]] = []
+
+    def build(mesh: Any) -> tuple[nn.Module, tuple[torch.Tensor]]:
+        served = built(reference.configuration(family, changed), weights, mesh.get_local_rank(), degree)
+        held.append(reference.values(served))
+        return served, (tokens,)
+
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    start, left = time.perf_counter(), reference.Logits(model)
+    programs = rw.capture(left, (tokens,)), rw.capture_ranks(build, {"tp": degree})
+    return Pair(*programs, (reference.values(left), held), time.perf_counter() - start)

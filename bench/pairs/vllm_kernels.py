@@ -69,9 +69,7 @@ def _by_heads(x: torch.Tensor, batch: int, heads: int) -> torch.Tensor:
     return x.reshape(batch, -1, heads, x.shape[-1] // heads if x.dim() == 2 else x.shape[-1]).transpose(1, 2)
 
 
-def _attention(
-    layer: Any, batch: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
-) -> torch.Tensor:
+def _attention(layer: Any, batch: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     kernel = layer.impl
     q = _by_heads(query.flatten(1), batch, layer.num_heads)
     k, v = (_by_heads(x.flatten(1), batch, layer.num_kv_heads) for x in (key, value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -230,7 +231,9 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
     rest = {n: v for n, v in lefts.items() if n not in taken}
     for name, wanted in rights.items():
         if _whole(name, wanted, lefts) is None:
-            text = _rows(wanted, rest) or _columns(wanted, rest)
+            turned = {f"transpose({n}, (1, 0))": v.T for n, v in rest.items() if v.ndim == 2}
+            ways = itertools.product((rest, turned), range(wanted.ndim))
+            text = next((text for part, axis in ways if (text := _rows(wanted, part, axis)) is not None), None)
             if text is not None:
                 yield Definition("right", name, text)
 
@@ -258,17 +261,18 @@ def _close(a: Array, b: Array) -> bool:
     return bool(np.allclose(a, b, rtol=1e-2 if a.dtype != b.dtype else 1e-6, atol=1e-7))
 
 
-def _rows(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
-    """Rows of left tensors that the wanted one is put together from, as a concatenation of slices."""
-    if wanted.ndim == 0:
+def _rows(wanted: Array, lefts: Mapping[str, Array], axis: int = 0) -> str | None:
+    """Rows of left tensors along an axis that the wanted one is put together from, as a concatenation of slices."""
+    if wanted.ndim <= axis:
         return None
     known: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
+    others = (*wanted.shape[:axis], *wanted.shape[axis + 1 :])
     for name, value in lefts.items():
-        if value.ndim == wanted.ndim and value.shape[1:] == wanted.shape[1:]:
-            for number, row in enumerate(value):
+        if value.ndim == wanted.ndim and (*value.shape[:axis], *value.shape[axis + 1 :]) == others:
+            for number, row in enumerate(np.moveaxis(value, axis, 0)):
                 known[np.asarray(row, np.float32).tobytes()].append((name, number))
     places: list[tuple[str, int]] = []
-    for row in wanted:
+    for row in np.moveaxis(wanted, axis, 0):
         choices = known.get(np.asarray(row, np.float32).tobytes())
         if not choices:
             return None
@@ -277,26 +281,16 @@ def _rows(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
     runs = _runs(places)
     if len(runs) > _MOST_RUNS or len(set(places)) < len(places):  # equal numbers by chance, such as ones
         return None
-    parts = [_sliced(name, start, step, count, len(lefts[name])) for name, start, step, count in runs]
-    return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis=0)"
+    parts = [_sliced(name, axis, start, step, count, lefts[name].shape) for name, start, step, count in runs]
+    return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis={axis})"
 
 
-def _columns(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
-    """An equal share of the columns of one left matrix."""
-    for name, value in lefts.items():
-        if value.ndim == wanted.ndim == 2 and len(value) == len(wanted) and value.shape[1] > wanted.shape[1] > 0:
-            width = wanted.shape[1]
-            for start in range(0, value.shape[1] - width + 1, width):
-                if _close(value[:, start : start + width], wanted):
-                    return f"{name}[0:{len(value)}, {start}:{start + width}]"
-    return None
-
-
-def _sliced(name: str, start: int, step: int, count: int, size: int) -> str:
+def _sliced(name: str, axis: int, start: int, step: int, count: int, shape: Sequence[int]) -> str:
     stop = start + step * (count - 1) + 1
-    if (start, stop, step) == (0, size, 1):
+    if (start, stop, step) == (0, shape[axis], 1):
         return name
-    return f"{name}[{start}:{stop}]" if step == 1 else f"{name}[{start}:{stop}:{step}]"
+    before = "".join(f"0:{size}, " for size in shape[:axis])
+    return f"{name}[{before}{start}:{stop}]" if step == 1 else f"{name}[{before}{start}:{stop}:{step}]"
 
 
 def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int, int]]:

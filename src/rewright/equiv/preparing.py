@@ -80,7 +80,7 @@ def asked(pair: Prepared, program: RankProgram, core: Certificate) -> Asked | No
 
 
 def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> tuple[Graph, RankProgram]:
-    """Both programs with tables that nothing relates as constants; raises ContradictoryRelations for large ones."""
+    """Both programs with tables that nothing relates as constants; raises RewrightError for a partial map."""
     if values is None:
         return left, right
     related = {name for d in weights.definitions for name in (d.name, *names_in(d.text))}
@@ -93,7 +93,15 @@ def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
                 f"{name!r} was given other values for either side, and nothing relates them; relate it by an equation "
                 "under [relations]"
             )
-    return mine, replace(right, graphs=tuple(bound(graph, values[1], others) for graph in right.graphs))
+    bounds = tuple(bound(graph, values[1], others) for graph in right.graphs)
+    tables = [name for name in left.inputs if name not in mine.inputs]
+    loose = [name for name in bounds[-1].inputs if name not in left.inputs and name not in related]
+    if len(bounds) > 1 and tables and loose:
+        raise RewrightError(
+            f"the weight map is partial: {', '.join(loose[:3])} of the ranks and {', '.join(tables[:3])} of the left "
+            "program are related to nothing; relate them by equations under [relations]"
+        )
+    return mine, replace(right, graphs=bounds)
 
 
 def _check(left: Graph, right: RankProgram) -> None:

@@ -294,7 +294,7 @@ def _gather(
 def _gather_pieces(
     algebra: Algebra, op: ops.Gather, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
-    """Gather piece by piece along an axis of the indices, or of what is read whole, else from the pieces as one term."""
+    """Gather piece by piece along an axis of the indices or one that is read whole, else from pieces as one term."""
     data, indices = values
     if not isinstance(indices, Pieces) or indices.axis == op.index_vector_dim:
         if isinstance(data, Pieces) and _is_read_whole(op, data.shape, data.axis):
