@@ -87,7 +87,7 @@ def _vit_weight(name: str, own: Callable[[str], torch.Tensor]) -> torch.Tensor:
 
 def _convnext(changed: Mapping[str, Any]) -> tuple[nn.Module, nn.Module]:
     widths, depths = [8, 16, 24, 32], [1, 1, 2, 1]
-    left = _filled("ConvNext", {"hidden_sizes": widths, "depths": depths, "image_size": _SIDE})
+    left = _filled("ConvNext", {"hidden_sizes": widths, "depths": depths, "image_size": _SIDE, "layer_norm_eps": 1e-6})
     made = _timm("convnext").ConvNeXt(**{"depths": depths, "dims": widths, "num_classes": _CLASSES, **changed})
     pairs = zip(made.state_dict(), left.state_dict().values(), strict=True)  # both list them in one order
     made.load_state_dict(dict(pairs))

@@ -45,15 +45,18 @@ class Ideal:
     assumptions: tuple[str, ...]
 
 
-def idealised(graphs: Sequence[Graph]) -> Ideal:
-    """The programs over the reals; constants are compared over all of them."""
+def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
+    """The programs over the reals; constants are compared over all of them.
+
+    With ``masks_choose`` masks that are added are choices, for where no lemma can say that they are.
+    """
     assumptions: list[str] = []
     found: list[Graph] = []
     for graph in graphs:
         masked = _masked(graph)
         if masked is not graph and MASKS not in assumptions:
             assumptions.append(MASKS)
-        chosen = _chosen(masked)
+        chosen = _chosen(masked) if masks_choose else masked
         folded = _folded(chosen)
         divided, rounded = _factors(folded)
         said_before = [FOLDED] * (folded is not chosen) + [INVERSES] * rounded

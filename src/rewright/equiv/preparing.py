@@ -45,7 +45,7 @@ def prepared(left: Graph, right: RankProgram, weights: WeightMap, values: Values
     _check(left, right)
     mine, other = _bound(left, right, weights, values)
     both = shared(mine, other, weights)
-    ideal = idealised([both.left, *both.right.graphs])
+    ideal = idealised([both.left, *both.right.graphs], masks_choose=len(both.right.graphs) > 1)
     given: Values = values or ({}, {})
     tables = (
         {name: given[0][name] for name in left.inputs if name not in mine.inputs},

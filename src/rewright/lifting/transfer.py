@@ -299,6 +299,8 @@ def _gather_pieces(
     if not isinstance(indices, Pieces) or indices.axis == op.index_vector_dim:
         if isinstance(data, Pieces) and _is_read_whole(op, data.shape, data.axis):
             return _gather_from_pieces(algebra, op, data, indices, types, result)
+        if isinstance(data, Pieces) and isinstance(indices, View) and data.axis in op.operand_batching_dims:
+            return _gather_alongside(algebra, op, data, indices, types, result)
         return gather(algebra, op, as_view(algebra, data), as_view(algebra, indices), result.shape)
     axes = [a for a in range(len(indices.shape)) if a != op.index_vector_dim]
     out = [a for a in range(result.rank) if a not in op.offset_dims][axes.index(indices.axis)]
@@ -332,6 +334,21 @@ def _gather_from_pieces(
         shape = (*result.shape[:out], length, *result.shape[out + 1 :])
         one = replace(op, slice_sizes=sizes)
         parts.append(_gather(algebra, one, (part, indices), types, result.with_shape(shape)))
+    return assemble(parts, out, data.outer)
+
+
+def _gather_alongside(
+    algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, types: Sequence[TensorType], result: TensorType
+) -> Value:
+    """A look-up in every piece by the indices for it, where data and indices share the axis of the pieces."""
+    axis = op.start_indices_batching_dims[op.operand_batching_dims.index(data.axis)]
+    axes = [a for a in range(len(indices.shape)) if a != op.index_vector_dim]
+    out = [a for a in range(result.rank) if a not in op.offset_dims][axes.index(axis)]
+    parts: list[Value] = []
+    for part, start, length in lengthwise(data):
+        rows = slice_rows(indices, data, axis, start, start + length)
+        shape = (*result.shape[:out], part.shape[data.axis], *result.shape[out + 1 :])
+        parts.append(_gather(algebra, op, (part, rows), types, result.with_shape(shape)))
     return assemble(parts, out, data.outer)
 
 
