@@ -53,6 +53,26 @@ def test_tables_are_looked_up(first: int, status: str, each: bool) -> None:
     assert verdict.status == status, verdict.reason
 
 
+class Kept(Looked):
+    """The same with a table that was made, and rounded, with the module."""
+
+    def __init__(self, base: float) -> None:
+        super().__init__()
+        angles = torch.arange(SEQUENCE)[:, None] * base ** -torch.arange(SIZE // 2)
+        self.register_buffer("table", torch.cat([angles, angles], -1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        swapped = torch.cat([-x[..., SIZE // 2 :], x[..., : SIZE // 2]], -1)
+        return x * self.table.cos() + swapped * self.table.sin()
+
+
+@pytest.mark.parametrize(("base", "status"), [(10.0, ("proved", "unknown")), (10.01, ("refuted",))])
+def test_the_rounding_of_a_table_is_no_difference(base: float, status: tuple[str, ...]) -> None:
+    x, kept = torch.zeros(2, SEQUENCE, SIZE), Kept(base)
+    verdict = equiv(rw.capture(Turned(), (x,)), rw.capture(kept, (x,)), ({}, dict(kept.named_buffers())))
+    assert verdict.status in status, verdict.reason
+
+
 class Pairs(nn.Module):
     """Neighbours turned by an angle after a product: over sequences, or over all tokens at once."""
 

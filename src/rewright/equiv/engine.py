@@ -21,6 +21,7 @@ from rewright.equiv.guessing import guessed
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, asked, prepared
+from rewright.equiv.rounding import ROUNDED, explains, nudged
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -112,6 +113,11 @@ def equiv(
         pair.left, pair.right, weights.placements or None, None, left_over, suggest=not pair.is_single, audit=audit
     )
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
+    if verdict.status == "refuted" and any(ready.tables) and pair.is_single:
+        moved = prepared(left, captured, weights, (nudged(ready.tables[0]), nudged(ready.tables[1])))
+        before, after = pair.twin(), replace(pair, left=moved.left, right=moved.right).twin()
+        if before is not None and after is not None and explains(before, after):
+            verdict = replace(verdict, status="unknown", reason=ROUNDED, findings=())
     verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
     verdict = _with_findings(verdict, pair, ready, swept, explain)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
@@ -191,7 +197,7 @@ def _with_findings(verdict: Verdict, pair: _Pair, ready: Prepared, swept: Swept 
             if found is not None:
                 verdict = replace(verdict, findings=(found,))
         verdict.stats.seconds["divergence"] = time.perf_counter() - started
-    open_pairs = swept.open if swept is not None and verdict.status == "unknown" else []
+    open_pairs = swept.open if swept is not None and verdict.status == "unknown" and verdict.reason != ROUNDED else []
     return reworded(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
 
 
@@ -294,7 +300,7 @@ def _program(right: Graph | RankProgram | Sequence[Graph]) -> RankProgram:
 
 def _values(
     inputs: Inputs | None, ranks: int
-) -> tuple[tuple[Mapping[str, Array], Mapping[str, Array]] | None, list[Mapping[str, Array]]]:
+) -> tuple[tuple[Mapping[str, Array], Mapping[str, Array]] | None, Sequence[Mapping[str, Array]]]:
     """The values of the left program with those that all ranks agree on, and those of each rank."""
     if inputs is None:
         return None, []

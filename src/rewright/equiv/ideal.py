@@ -22,6 +22,7 @@ from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
+from rewright.ops.base import Array
 
 _HALF, _BRAIN, _SINGLE, _DOUBLE = -65504.0, -3.3895313892515355e38, -3.4028234663852886e38, -1.7976931348623157e308
 _LOWEST = {"f16": (_HALF,), "bf16": (_BRAIN,), "f32": (_SINGLE, _BRAIN), "f64": (_DOUBLE, _SINGLE, _BRAIN)}
@@ -250,12 +251,11 @@ def _folded(graph: Graph) -> Graph:
     return rebuilt(graph, make)
 
 
-def _counted(builder: GraphBuilder, kind: TensorType, value: np.ndarray) -> int | None:
+def _counted(builder: GraphBuilder, kind: TensorType, value: Array) -> int | None:
     """Whole numbers that count up by one along an axis, as the positions along it plus the first of them."""
-    for axis in range(value.ndim):
+    for axis, size in enumerate(value.shape):
         first = int(value.reshape(-1)[0])
-        steps = np.arange(value.shape[axis]).reshape([-1 if a == axis else 1 for a in range(value.ndim)])
-        if value.shape[axis] > 1 and (value == first + steps).all():
+        if size > 1 and np.array_equal(value, first + np.indices(value.shape)[axis]):
             place = builder.add(ops.Iota(kind, axis))
             return builder.add(ops.Add(), place, builder.add(ops.Constant(kind, (first,)))) if first else place
     return None
