@@ -136,7 +136,8 @@ def _join(rank: int, degree: int) -> None:
         if isinstance(value, state.GroupCoordinator):
             setattr(state, name, None)
     alone = mock.patch.object(communicator, "_all_group_ranks_share_shm_group_name", return_value=False)
-    with alone, mock.patch.object(queue, "create_from_process_group", return_value=None):
+    near = mock.patch.object(state, "in_the_same_node_as", return_value=[True] * degree)
+    with alone, near, mock.patch.object(queue, "create_from_process_group", return_value=None):
         place = Path(tempfile.mkdtemp()) / "group"
         state.init_distributed_environment(degree, rank, f"file://{place}", 0, "gloo")
         state.initialize_model_parallel(degree, 1)
