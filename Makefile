@@ -14,10 +14,13 @@ BIN := $(VENV)/bin
 # A second implementation of many models, to compare with. Its own requirements name another torch.
 LITGPT := litgpt lightning lightning-utilities pytorch-lightning torchmetrics psutil
 # In the environment, so that it holds for build requirements too.
+# Packages that other people wrote, to compare with; their requirements name other versions than ours.
+PAIRS := .venv-pairs
+PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet install
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-optimize bench-rules bench-ir clean bench-env ray browser figures
+.PHONY: help demo test check lint types floors unit slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-optimize bench-rules bench-ir clean bench-env ray browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -30,6 +33,7 @@ help:
 	@echo "make figures       time, scaling and uses of laws, as SVG and PDF in build/figures; CAPTURES=folder"
 	@echo "make docs          the documentation, into docs/_build/html"
 	@echo "make zoo           every model and parallelisation, tiny sizes, as a table"
+	@echo "make pairs         models of vLLM, torchtitan and timm against those of Transformers, and with fields changed"
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make hunt          random pairs of programs that differ by an edit, none of which may be proved wrongly"
@@ -112,6 +116,27 @@ docs: $(VENV)/.dev
 zoo: $(VENV)/.dev
 	@$(BIN)/python -m bench.zoo
 	@$(BIN)/python -m bench.schedules
+	@$(MAKE) --no-print-directory pairs
+
+$(PAIRS)/.created:
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later with venv and pip found; install one or pass PYTHON=" >&2; exit 1; }
+	$(PYTHON) -m venv $(PAIRS)
+	@touch $@
+
+$(PAIRS)/.torch: $(PAIRS)/.created
+	$(PAIRS_PIP) torch==2.13.0
+	@touch $@
+
+$(PAIRS)/.run: $(PAIRS)/.torch pyproject.toml constraints-pairs.txt
+	$(PAIRS_PIP) hatchling editables
+	$(PAIRS_PIP) --no-deps --requirement constraints-pairs.txt
+	$(PAIRS_PIP) --no-deps --no-build-isolation --editable .
+	$(PAIRS_PIP) --no-deps --upgrade --target $(PAIRS)/torchvision torchvision==0.28.0
+	@touch $@
+
+pairs: $(PAIRS)/.run
+	@$(PAIRS)/bin/python -m bench.pairs
+	@$(PAIRS)/bin/python -m bench.pairs --mutants
 
 mutants: $(VENV)/.dev
 	@$(BIN)/python -m bench.mutants
@@ -144,4 +169,4 @@ bench-env: $(VENV)/.dev
 	@$(BIN)/python -m bench.env $(HLO)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PAIRS) build dist docs/_build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

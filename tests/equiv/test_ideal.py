@@ -62,3 +62,17 @@ def test_numbers_made_of_numbers_are_numbers() -> None:
     ideal = idealised([b.build()])
     assert constants(ideal.graphs[0]) == [math.exp(2.0)]
     assert ideal.assumptions == (FOLDED,)
+
+
+def test_positions_counted_in_floats_are_positions() -> None:
+    b = GraphBuilder()
+    whole, real = TensorType((2, 3), DType.I64), TensorType((2, 3), DType.F32)
+    halves = b.add(ops.Multiply(), b.add(ops.Iota(real, 1)), b.add(ops.Constant(real, (2.0,))))
+    odd = b.add(ops.Add(), b.add(ops.Multiply(), halves, b.add(ops.Constant(real, (0.5,)))), _one(b, real))
+    b.output("y", b.add(ops.Convert(DType.I64), odd))
+    (found,) = idealised([b.build()]).graphs
+    assert [node.op for node in found.nodes] == [ops.Iota(whole, 1), ops.Constant(whole, (1,)), ops.Add()]
+
+
+def _one(b: GraphBuilder, kind: TensorType) -> int:
+    return b.add(ops.Constant(kind, (1.0,)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
 from rewright import ops
@@ -122,6 +125,45 @@ def test_the_gain_of_a_norm_goes_with_the_head_and_not_with_the_rank() -> None:
     verdict = equiv(normed(width=4), four, relations={**heads, **wrong})
     assert verdict.status == "refuted"
     assert verdict.findings
+
+
+def test_what_ranks_hold_is_found_by_its_values() -> None:
+    source = np.random.default_rng(0)
+    gate, up, down = (source.standard_normal(shape) for shape in ((8, 4), (8, 4), (4, 8)))
+    held = [{"gate_up": np.concatenate([gate[n : n + 4], up[n : n + 4]]), "down": down[:, n : n + 4]} for n in (0, 4)]
+    values = {"gate": gate, "up": up, "down": down}
+    verdict = equiv(apart(), ranks(rank(), rank()), (values, held))
+    assert verdict.status == "proved", verdict.reason
+    assert "right down@1 = down[0:4, 4:8]  (of left)" in verdict.equations
+    swapped = [held[0], {**held[1], "down": held[0]["down"]}]
+    with pytest.raises(RewrightError, match="partial"):
+        equiv(apart(), ranks(rank(), rank()), (values, swapped))
+    with pytest.raises(RewrightError, match="give those of each"):
+        equiv(apart(), ranks(rank(), rank()), (values, held[:1]))
+
+
+def masked(*, added: bool, ranks: int = 1, denied: bool = False) -> Graph:
+    """The largest of some scores up to one's own place, a row for each rank; the mask is added, or chooses."""
+    kind = TensorType((3, 3), DType.F32)
+    b = GraphBuilder()
+    scores = weight(b, "x", 3, 3)
+    places = [b.add(ops.Iota(TensorType((3, 3), DType.I64), axis)) for axis in (0, 1)]
+    seen = b.add(ops.Compare("GE"), *(places[::-1] if denied else places))
+    endless = b.add(ops.Constant(kind, (-math.inf,)))
+    if added:
+        scores = b.add(ops.Add(), scores, b.add(ops.Select(), seen, b.add(ops.Constant(kind, (0.0,))), endless))
+    else:
+        scores = b.add(ops.Select(), b.add(ops.Not(), seen), endless, scores)
+    best = b.add(ops.Reduce("maximum", (1,)), scores)
+    b.output("y", b.add(ops.AllReduce("maximum", (tuple(range(ranks)),)), best) if ranks > 1 else best)
+    return b.build()
+
+
+@pytest.mark.parametrize(("denied", "status"), [(False, "proved"), (True, "refuted")])
+def test_ranks_choose_where_the_other_adds_a_mask(denied: bool, status: str) -> None:
+    two = ranks(*[masked(added=False, ranks=2, denied=denied)] * 2)
+    verdict = equiv(masked(added=True), two, relations={"x": "Replicate()"})
+    assert verdict.status == status, verdict.reason
 
 
 def test_no_program_at_all() -> None:

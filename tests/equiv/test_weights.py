@@ -148,6 +148,25 @@ def test_a_map_by_values() -> None:
     assert guessed(WeightMap(), left, alone(right), ({"norm_w": w}, {"scale": w})).definitions[0].text == "norm_w"
 
 
+def test_values_tell_tensors_of_one_name_apart() -> None:
+    source = np.random.default_rng(0)
+    w = source.standard_normal((2, 4))
+    left, right = product(w=(2, 4), b=(2, 4)), product(w=(2, 4), b=(2, 4))
+    swapped = {"w": w, "b": -w}, {"w": -w, "b": w}
+    found = guessed(WeightMap(), left, alone(right), swapped)
+    assert {d.name: d.text for d in found.definitions} == {"w": "b", "b": "w"}
+    assert not guessed(WeightMap(), left, alone(right), ({"w": w}, {"w": w})).definitions
+    assert equiv(left, right, swapped).status == "refuted"
+    other = {"w": w, "b": w + 1}, {"w": w, "b": w + 2}
+    assert equiv(left, right, other).status == "refuted"
+
+
+def test_equal_numbers_by_chance_are_no_map() -> None:
+    left, right = product(gain=(2, 4)), product(scale=(4, 4))
+    ones = {"gain": np.ones((2, 4))}, {"scale": np.ones((4, 4))}
+    assert not guessed(WeightMap(), left, alone(right), ones).definitions
+
+
 def test_patterns_fill_their_stars() -> None:
     left = product(**{"layers.0.q": (2, 4), "layers.0.k": (2, 4), "layers.1.q": (2, 4), "layers.1.k": (2, 4)})
     right = product(**{"h.0.qk": (4, 4), "h.1.qk": (4, 4)})

@@ -52,15 +52,17 @@ def pruned(graph: Graph) -> Graph:
 def cut(graph: Graph, positions: Sequence[int], leaves: Mapping[int, str], types: Mapping[str, TensorType]) -> Graph:
     """A part of a graph as a program of its own: ``positions`` in order, the last one its output.
 
-    ``leaves`` names what it reads from outside; ``types`` are those of the inputs, which are cast where the graph has
-    another float type.
+    ``leaves`` names what it reads from outside; ``types`` are those of the inputs, which are reshaped and cast where
+    the graph has another shape or float type. Raises TypeMismatch where the sizes do not agree.
     """
     builder = GraphBuilder("part")
     places: dict[int, int] = {}
     for position, name in leaves.items():
         known = builder.build().inputs.get(name)
         place = builder.input(name, ops.Input(name, types[name])) if known is None else known
-        places[position] = converted(builder, place, graph.nodes[position].type)
+        kind = graph.nodes[position].type
+        shaped = place if types[name].shape == kind.shape else builder.add(ops.Reshape(kind.shape), place)
+        places[position] = converted(builder, shaped, kind)
     copy_nodes(builder, graph, positions, places)
     builder.output("result", places[positions[-1]])
     return builder.build()

@@ -21,6 +21,7 @@ from rewright.equiv.guessing import guessed
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, asked, prepared
+from rewright.equiv.rounding import ROUNDED, explains, nudged
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -40,7 +41,7 @@ from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Verdict
 
 Given = Mapping[str, str | Sequence[str]]
-Inputs = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]]
+Inputs = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def equiv(
         left: one program.
         right: the other one, or the programs of all ranks that compute it together.
         inputs: values of a checkpoint by input name, for both programs or as a pair (left, right): the weight map is
-            found by them where names say nothing.
+            found by them where names say nothing. Of ranks the values of each may be given, as (left, [rank 0, ..]).
         relations: by input name (or pattern) an expression over inputs of the other program, such as
             ``"concat([q.weight, k.weight, v.weight], axis=0)"``; or for ranks a placement in DTensor notation.
             Inputs of equal names are the same tensor where nothing else is said.
@@ -91,8 +92,9 @@ def equiv(
     started = time.perf_counter()
     deadline = None if budget is None else time.monotonic() + budget
     captured = _program(right)
-    named, values, prover = renamed(left, captured), _values(inputs), prover or Prover()
-    weights = guessed(read_map(relations, left, named), left, named, values)
+    named, prover = renamed(left, captured), prover or Prover()
+    values, shards = _values(inputs, len(captured.graphs))
+    weights = guessed(read_map(relations, left, named), left, named, values, shards)
     ready = prepared(left, captured, weights, values)
     pair = _Pair(ready.left, ready.right, weights, deadline)
     stages: list[Stage] = []
@@ -111,6 +113,11 @@ def equiv(
         pair.left, pair.right, weights.placements or None, None, left_over, suggest=not pair.is_single, audit=audit
     )
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
+    if verdict.status == "refuted" and any(ready.tables) and pair.is_single:
+        moved = prepared(left, captured, weights, (nudged(ready.tables[0]), nudged(ready.tables[1])))
+        before, after = pair.twin(), replace(pair, left=moved.left, right=moved.right).twin()
+        if before is not None and after is not None and explains(before, after):
+            verdict = replace(verdict, status="unknown", reason=ROUNDED, findings=())
     verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
     verdict = _with_findings(verdict, pair, ready, swept, explain)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
@@ -190,7 +197,7 @@ def _with_findings(verdict: Verdict, pair: _Pair, ready: Prepared, swept: Swept 
             if found is not None:
                 verdict = replace(verdict, findings=(found,))
         verdict.stats.seconds["divergence"] = time.perf_counter() - started
-    open_pairs = swept.open if swept is not None and verdict.status == "unknown" else []
+    open_pairs = swept.open if swept is not None and verdict.status == "unknown" and verdict.reason != ROUNDED else []
     return reworded(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
 
 
@@ -291,11 +298,19 @@ def _program(right: Graph | RankProgram | Sequence[Graph]) -> RankProgram:
     return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
 
 
-def _values(inputs: Inputs | None) -> tuple[Mapping[str, Array], Mapping[str, Array]] | None:
+def _values(
+    inputs: Inputs | None, ranks: int
+) -> tuple[tuple[Mapping[str, Array], Mapping[str, Array]] | None, Sequence[Mapping[str, Array]]]:
+    """The values of the left program with those that all ranks agree on, and those of each rank."""
     if inputs is None:
-        return None
-    pair = inputs if isinstance(inputs, tuple) else (inputs, inputs)
-    return _arrays(pair[0]), _arrays(pair[1])
+        return None, []
+    left, right = inputs if isinstance(inputs, tuple) else (inputs, inputs)
+    shards = [_arrays(v) for v in ([right] * ranks if isinstance(right, Mapping) else right)]
+    if len(shards) != ranks:
+        raise RewrightError(f"values of {len(shards)} ranks were given for {ranks}; give those of each")
+    first, *others = shards
+    same = {n: v for n, v in first.items() if all(n in o and np.array_equal(o[n], v) for o in others)}
+    return (_arrays(left), same), shards
 
 
 def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:

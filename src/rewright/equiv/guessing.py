@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -57,14 +58,21 @@ class _Open:
 
 
 def guessed(
-    weights: WeightMap, left: Graph, right: RankProgram, values: tuple[Values, Values] | None = None
+    weights: WeightMap,
+    left: Graph,
+    right: RankProgram,
+    values: tuple[Values, Values] | None = None,
+    shards: Sequence[Values] = (),
 ) -> WeightMap:
     """The map with definitions for inputs that only one side has, where values or names say what they are.
 
-    Values of a checkpoint decide where both sides have them; names decide what they leave open.
+    Values of a checkpoint decide where both sides have them; names decide what they leave open. Of ranks the values of
+    each decide, which are ``shards``.
     """
-    if len(right.graphs) != 1 or weights.placements:
+    if weights.placements:
         return weights
+    if len(right.graphs) != 1:
+        return _of_ranks(weights, left, right, values[0], shards) if values is not None and shards else weights
     found = list(weights.definitions)
     said: list[str] = []
     arguments = list(_arguments(found, left, right.graphs[0]))
@@ -72,7 +80,8 @@ def guessed(
         found += arguments
         said.append(f"arguments of other names are the same: {'; '.join(f'{d.name} is {d.text}' for d in arguments)}")
     for how, search in (("values", _by_values), ("names", _by_names)):
-        unknown = _unknown(found, left, right.graphs[0])
+        parted = differing(left, right.graphs[0], values) if how == "values" else frozenset[str]()
+        unknown = _unknown(found, left, right.graphs[0], parted)
         if not unknown.left or not unknown.right:
             break
         more = list(search(unknown, values))
@@ -83,13 +92,43 @@ def guessed(
     return replace(weights, definitions=tuple(found), guessed=(*weights.guessed, *said))
 
 
-def _unknown(definitions: Sequence[Definition], left: Graph, right: Graph) -> _Open:
+def _of_ranks(
+    weights: WeightMap, left: Graph, right: RankProgram, lefts: Values, shards: Sequence[Values]
+) -> WeightMap:
+    """The map with what every rank holds, by the values that it holds."""
+    found: list[Definition] = []
+    for rank, (graph, held) in enumerate(zip(right.graphs, shards, strict=True)):
+        given = [d for d in weights.definitions if d.rank in (None, rank)]
+        arguments = list(_arguments(given, left, graph))
+        unknown = _unknown([*given, *arguments], left, graph, differing(left, graph, (lefts, held)))
+        more = [*arguments, *_by_values(unknown, (lefts, held))]
+        found += [replace(definition, rank=rank) for definition in more]
+    if not found:
+        return weights
+    said = f"the weight map was found by values: {'; '.join(str(d) for d in found[:2])} and {len(found) - 2} more"
+    return replace(weights, definitions=(*weights.definitions, *found), guessed=(*weights.guessed, said))
+
+
+def differing(left: Graph, right: Graph, values: tuple[Values, Values] | None) -> frozenset[str]:
+    """Inputs of one name on both sides whose given values say that they are not one tensor."""
+    if values is None:
+        return frozenset()
+    both = [n for n in left.inputs if n in right.inputs and n in values[0] and n in values[1]]
+    pairs = {n: (np.asarray(values[0][n]), np.asarray(values[1][n])) for n in both}
+    return frozenset(n for n, (a, b) in pairs.items() if a.shape != b.shape or not _close(a, b))
+
+
+def _unknown(
+    definitions: Sequence[Definition], left: Graph, right: Graph, parted: Collection[str] = frozenset()
+) -> _Open:
     known: dict[str, set[str]] = {"left": set(), "right": set()}
     for definition in definitions:
         known[definition.side].add(definition.name)
         known["left" if definition.side == "right" else "right"].update(names_in(definition.text))
-    lefts = {n: _shape(left, n) for n in left.inputs if n not in right.inputs and n not in known["left"]}
-    rights = {n: _shape(right, n) for n in right.inputs if n not in left.inputs and n not in known["right"]}
+    lefts, rights = (
+        {n: _shape(own, n) for n in own.inputs if (n not in other.inputs or n in parted) and n not in known[side]}
+        for own, other, side in ((left, right, "left"), (right, left, "right"))
+    )
     numbers = {n: s for n, s in lefts.items() if s is not None}, {n: s for n, s in rights.items() if s is not None}
     return _Open(*numbers)
 
@@ -192,7 +231,9 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
     rest = {n: v for n, v in lefts.items() if n not in taken}
     for name, wanted in rights.items():
         if _whole(name, wanted, lefts) is None:
-            text = _rows(wanted, rest)
+            turned = {f"transpose({n}, (1, 0))": v.T for n, v in rest.items() if v.ndim == 2}
+            ways = itertools.product((rest, turned), range(wanted.ndim))
+            text = next((text for part, axis in ways if (text := _rows(wanted, part, axis)) is not None), None)
             if text is not None:
                 yield Definition("right", name, text)
 
@@ -220,32 +261,36 @@ def _close(a: Array, b: Array) -> bool:
     return bool(np.allclose(a, b, rtol=1e-2 if a.dtype != b.dtype else 1e-6, atol=1e-7))
 
 
-def _rows(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
-    """Rows of left tensors that the wanted one is put together from, as a concatenation of slices."""
+def _rows(wanted: Array, lefts: Mapping[str, Array], axis: int = 0) -> str | None:
+    """Rows of left tensors along an axis that the wanted one is put together from, as a concatenation of slices."""
+    if wanted.ndim <= axis:
+        return None
     known: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
+    others = (*wanted.shape[:axis], *wanted.shape[axis + 1 :])
     for name, value in lefts.items():
-        if value.ndim == wanted.ndim and value.shape[1:] == wanted.shape[1:]:
-            for number, row in enumerate(value):
+        if value.ndim == wanted.ndim and (*value.shape[:axis], *value.shape[axis + 1 :]) == others:
+            for number, row in enumerate(np.moveaxis(value, axis, 0)):
                 known[np.asarray(row, np.float32).tobytes()].append((name, number))
     places: list[tuple[str, int]] = []
-    for row in wanted:
+    for row in np.moveaxis(wanted, axis, 0):
         choices = known.get(np.asarray(row, np.float32).tobytes())
         if not choices:
             return None
         follows = [c for c in choices if places and c == (places[-1][0], places[-1][1] + 1)]
         places.append((follows or choices)[0])
     runs = _runs(places)
-    if len(runs) > _MOST_RUNS:
+    if len(runs) > _MOST_RUNS or len(set(places)) < len(places):  # equal numbers by chance, such as ones
         return None
-    parts = [_sliced(name, start, step, count, len(lefts[name])) for name, start, step, count in runs]
-    return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis=0)"
+    parts = [_sliced(name, axis, start, step, count, lefts[name].shape) for name, start, step, count in runs]
+    return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis={axis})"
 
 
-def _sliced(name: str, start: int, step: int, count: int, size: int) -> str:
+def _sliced(name: str, axis: int, start: int, step: int, count: int, shape: Sequence[int]) -> str:
     stop = start + step * (count - 1) + 1
-    if (start, stop, step) == (0, size, 1):
+    if (start, stop, step) == (0, shape[axis], 1):
         return name
-    return f"{name}[{start}:{stop}]" if step == 1 else f"{name}[{start}:{stop}:{step}]"
+    before = "".join(f"0:{size}, " for size in shape[:axis])
+    return f"{name}[{before}{start}:{stop}]" if step == 1 else f"{name}[{before}{start}:{stop}:{step}]"
 
 
 def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int, int]]:

@@ -22,6 +22,7 @@ from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
+from rewright.ops.base import Array
 
 _HALF, _BRAIN, _SINGLE, _DOUBLE = -65504.0, -3.3895313892515355e38, -3.4028234663852886e38, -1.7976931348623157e308
 _LOWEST = {"f16": (_HALF,), "bf16": (_BRAIN,), "f32": (_SINGLE, _BRAIN), "f64": (_DOUBLE, _SINGLE, _BRAIN)}
@@ -45,17 +46,21 @@ class Ideal:
     assumptions: tuple[str, ...]
 
 
-def idealised(graphs: Sequence[Graph]) -> Ideal:
-    """The programs over the reals; constants are compared over all of them."""
+def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
+    """The programs over the reals; constants are compared over all of them.
+
+    With ``masks_choose`` masks that are added are choices, for where no lemma can say that they are.
+    """
     assumptions: list[str] = []
     found: list[Graph] = []
     for graph in graphs:
         masked = _masked(graph)
         if masked is not graph and MASKS not in assumptions:
             assumptions.append(MASKS)
-        folded = _folded(masked)
+        chosen = _chosen(masked) if masks_choose else masked
+        folded = _folded(chosen)
         divided, rounded = _factors(folded)
-        said_before = [FOLDED] * (folded is not masked) + [INVERSES] * rounded
+        said_before = [FOLDED] * (folded is not chosen) + [INVERSES] * rounded
         assumptions += [text for text in said_before if text not in assumptions]
         found.append(divided)
     merged, said = _merged(found)
@@ -128,6 +133,75 @@ def _product(
     return None
 
 
+def _chosen(graph: Graph) -> Graph:
+    """The program with sums of scores and masks of nought and minus infinity as a choice between both.
+
+    A score is a number: nothing that a mask is added to is infinite.
+    """
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if isinstance(node.op, ops.Select):
+            return _with_condition(builder, *operands)
+        if not isinstance(node.op, ops.Add) or not node.type.dtype.is_float:
+            return None
+        for k in (0, 1):
+            found = _where_masked(builder, operands[k])
+            if found is not None:
+                condition, seen = found
+                endless = builder.add(ops.Constant(node.type, (-math.inf,)))
+                sides = (operands[1 - k], endless) if seen else (endless, operands[1 - k])
+                return _with_condition(builder, condition, *sides)
+        return None
+
+    return rebuilt(graph, make) if any(_is_endless(node) for node in graph.nodes) else graph
+
+
+def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
+    """A choice by a condition; by what a negation in front of it denies, with the sides exchanged."""
+    layouts: list[Node] = []
+    node = builder.node(condition)
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+        layouts.append(node)
+        node = builder.node(node.operands[0])
+    if not isinstance(node.op, ops.Not):
+        return builder.add(ops.Select(), condition, *sides)
+    condition = node.operands[0]
+    for layout in reversed(layouts):
+        condition = builder.add(layout.op, condition)
+    return _with_condition(builder, condition, *reversed(sides))
+
+
+def _is_endless(node: Node) -> bool:
+    return isinstance(node.op, ops.Constant) and node.op.values == (-math.inf,)
+
+
+def _where_masked(builder: GraphBuilder, position: int) -> tuple[int, bool] | None:
+    """The condition of a mask in the mask's own layout, and whether it holds where the mask is nought."""
+    layouts: list[Node] = []
+    node = builder.node(position)
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Transpose | ops.Slice | ops.Convert):
+        layouts.append(node)
+        node = builder.node(node.operands[0])
+    if not isinstance(node.op, ops.Select):
+        return None
+    values = [_number(builder, p) for p in node.operands[1:]]
+    if sorted(v for v in values if v is not None) != [-math.inf, 0.0]:
+        return None
+    condition = node.operands[0]
+    for layout in reversed(layouts):
+        if not isinstance(layout.op, ops.Convert):
+            condition = builder.add(layout.op, condition)
+    return condition, values[0] == 0.0
+
+
+def _number(builder: GraphBuilder, position: int) -> float | None:
+    """The number that all elements of a node are; None where they are not one."""
+    node = builder.node(position)
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+        node = builder.node(node.operands[0])
+    return float(node.op.values[0]) if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
+
+
 def _splat(graph: Graph, position: int) -> float | None:
     node = graph.nodes[position]
     while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
@@ -166,11 +240,25 @@ def _folded(graph: Graph) -> Graph:
             return None
         if position in sources and not (values[sources[position]] == np.round(values[sources[position]])).all():
             return None
+        if position in sources:
+            counted = _counted(builder, node.type, value)
+            if counted is not None:
+                return counted
         flat = [float(v) if node.type.dtype.is_float else int(v) for v in value.reshape(-1)]
         same = len(set(flat)) == 1
         return builder.add(ops.Constant(node.type, (flat[0],) if same else tuple(flat)))
 
     return rebuilt(graph, make)
+
+
+def _counted(builder: GraphBuilder, kind: TensorType, value: Array) -> int | None:
+    """Whole numbers that count up by one along an axis, as the positions along it plus the first of them."""
+    for axis, size in enumerate(value.shape):
+        first = int(value.reshape(-1)[0])
+        if size > 1 and np.array_equal(value, first + np.indices(value.shape)[axis]):
+            place = builder.add(ops.Iota(kind, axis))
+            return builder.add(ops.Add(), place, builder.add(ops.Constant(kind, (first,)))) if first else place
+    return None
 
 
 def _is_table(node: Node) -> bool:

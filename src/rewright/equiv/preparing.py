@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.expressions import names_in
+from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
 from rewright.equiv.weights import Side, WeightMap, bound, renamed, shared
 from rewright.ir.digest import digest
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
@@ -44,7 +45,7 @@ def prepared(left: Graph, right: RankProgram, weights: WeightMap, values: Values
     _check(left, right)
     mine, other = _bound(left, right, weights, values)
     both = shared(mine, other, weights)
-    ideal = idealised([both.left, *both.right.graphs])
+    ideal = idealised([both.left, *both.right.graphs], masks_choose=len(both.right.graphs) > 1)
     given: Values = values or ({}, {})
     tables = (
         {name: given[0][name] for name in left.inputs if name not in mine.inputs},
@@ -79,13 +80,28 @@ def asked(pair: Prepared, program: RankProgram, core: Certificate) -> Asked | No
 
 
 def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> tuple[Graph, RankProgram]:
-    """Both programs with tables that nothing relates as constants."""
+    """Both programs with tables that nothing relates as constants; raises RewrightError for a partial map."""
     if values is None:
         return left, right
     related = {name for d in weights.definitions for name in (d.name, *names_in(d.text))}
-    mine = bound(left, values[0], related | set(right.graphs[0].inputs))
-    others = related | set(left.inputs)
-    return mine, replace(right, graphs=tuple(bound(graph, values[1], others) for graph in right.graphs))
+    parted = differing(left, right.graphs[0], values) - related
+    mine = bound(left, values[0], related | (set(right.graphs[0].inputs) - parted))
+    others = related | (set(left.inputs) - parted)
+    for name in sorted(parted):
+        if name in mine.inputs:
+            raise ContradictoryRelations(
+                f"{name!r} was given other values for either side, and nothing relates them; relate it by an equation "
+                "under [relations]"
+            )
+    bounds = tuple(bound(graph, values[1], others) for graph in right.graphs)
+    tables = [name for name in left.inputs if name not in mine.inputs]
+    loose = [name for name in bounds[-1].inputs if name not in left.inputs and name not in related]
+    if len(bounds) > 1 and tables and loose:
+        raise RewrightError(
+            f"the weight map is partial: {', '.join(loose[:3])} of the ranks and {', '.join(tables[:3])} of the left "
+            "program are related to nothing; relate them by equations under [relations]"
+        )
+    return mine, replace(right, graphs=bounds)
 
 
 def _check(left: Graph, right: RankProgram) -> None:

@@ -8,8 +8,9 @@ proved for every layer.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -22,6 +23,7 @@ from rewright.equiv.masks import COMPUTED, is_computed
 from rewright.equiv.splices import Splice, Stage
 from rewright.interp.meetings import Step
 from rewright.ir.digest import node_digests
+from rewright.ir.dims import product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
@@ -34,7 +36,9 @@ from rewright.refine.relations import Relations
 
 _MOST_COMPUTED = 4096
 _MOST_FAILURES = 12
-"""After so many proofs that failed no more are tried."""
+"""After so many tensors of which nothing was proved, although something new was tried, no more are."""
+_MOST_ATTEMPTS = 6
+"""So many proofs that fail are tried for one tensor."""
 
 
 @dataclass
@@ -53,6 +57,18 @@ class Swept:
         return Stage(tuple(self.splices), tuple(self.lemmas.values()))
 
 
+@dataclass(frozen=True)
+class _Keys:
+    """When two tensors are one leaf of a cone: where they have one key."""
+
+    of: Callable[[int], int]
+    """The key of a value."""
+    known: frozenset[int]
+    """The keys of everything that the left program computes."""
+    holders: dict[int, int] = field(default_factory=dict[int, int])
+    """By key the first node of the right program that holds it."""
+
+
 class Sweep:
     """One pass over a right program of one rank."""
 
@@ -67,8 +83,10 @@ class Sweep:
         self._by_value: dict[int, int] = {}
         for position, value in enumerate(self.lifted_left.values):
             self._by_value.setdefault(value, position)
-        self._holders: dict[int, int] = {}
-        """By value the first node of the right program that holds it."""
+        self._flat: dict[int, int] = {}
+        flat = frozenset(self._flattened(value) for value in self._by_value)
+        self._keys = _Keys(self._flattened, flat), _Keys(int, frozenset(self._by_value))
+        """Tensors of the same elements in the same order are one leaf, whatever their shape; else equal ones are."""
         self._cutters = Cutter(left), Cutter(self.right)
         self._expressions = node_digests(self.right)
 
@@ -83,8 +101,19 @@ class Sweep:
                 if splice is not None:
                     found.splices.append(splice)
                     value = self.lifted.values[position]
-            self._holders.setdefault(value, position)
+            for keys in self._keys:
+                keys.holders.setdefault(keys.of(value), position)
         return found
+
+    def _flattened(self, value: int) -> int:
+        """The value with one axis; the value itself where its elements are in no one row."""
+        if value not in self._flat:
+            shaped = self.lifter.values[value]
+            try:
+                self._flat[value] = self.lifter.intern(tidy(reshape(shaped, (product(shaped.shape),))))
+            except NotAView:
+                self._flat[value] = value
+        return self._flat[value]
 
     def _is_strange(self, value: int, node: Node) -> bool:
         """Whether the engine does not know a value from the left program."""
@@ -97,6 +126,7 @@ class Sweep:
     def _merged(self, position: int, prover: Prover, found: Swept) -> Splice | None:
         if self.numbers is None or found.failures >= _MOST_FAILURES:
             return None
+        attempts, tried_before = 0, prover.attempts
         for other, layout in self.numbers.partners(position):
             left_type, right_type = self.left.nodes[other].type, self.right.nodes[position].type
             if not fits(layout, left_type.shape, right_type.shape):
@@ -108,24 +138,23 @@ class Sweep:
             if computed is not None:
                 self.lifted.values[position] = self.lifter.intern(value)
                 return self._splice({}, other, position, computed, found)
-            for cones in self._cones(other, position):
+            for keys, *cones in self._cones(other, position):
                 if not self._is_plain(cones[1]):
                     continue
                 names = _names(cones)
-                lemma = self._lemma(cones, names, layout, right_type, prover)
+                held = {name: _held(key, cones[1], keys) for key, name in names.items()}
+                lemma = self._lemma(cones, names, held, layout, right_type, prover)
                 if isinstance(lemma, str):
                     found.open.append((other, position, lemma))
-                    found.failures += 1
+                    attempts += 1
+                    if attempts == _MOST_ATTEMPTS:
+                        found.failures += prover.attempts > tried_before
+                        return None
                     continue
                 self.lifted.values[position] = self.lifter.intern(value)
-                held = {names[key]: self._held(key, cones[1]) for key in names}
                 return self._splice(held, other, position, lemma, found)
+        found.failures += prover.attempts > tried_before
         return None
-
-    def _held(self, key: int, cone: Cone) -> tuple[int, ...]:
-        """The nodes of the right program that hold a leaf: those of its own cone, or the first one."""
-        own = tuple(sorted(p for p, other in cone.leaves.items() if other == key))
-        return own or (self._holders[key],)
 
     def _splice(
         self, held: Mapping[str, tuple[int, ...]], other: int, position: int, lemma: Lemma, found: Swept
@@ -168,21 +197,21 @@ class Sweep:
 
     # --- cones
 
-    def _cones(self, left: int, right: int) -> Iterator[tuple[Cone, Cone]]:
+    def _cones(self, left: int, right: int) -> Iterator[tuple[_Keys, Cone, Cone]]:
         """Pairs of cones over the same leaves, the smallest first."""
         lefts, rights = self._cutters
         seen: set[tuple[object, object]] = set()
-        for largest in (LARGEST // 4, LARGEST):
-            mine = rights.cone(right, self._known_right, largest)
+        for keys, largest in itertools.product(self._keys, (LARGEST // 4, LARGEST)):
+            mine = rights.cone(right, partial(self._known_right, keys=keys), largest)
             if mine is not None:
                 allowed = set(mine.leaves.values())
-                other = lefts.cone(left, partial(self._known_left, allowed=allowed), largest)
-                yield from _fresh(other, mine, seen)
-            other = lefts.cone(left, partial(self._known_left, allowed=None), largest)
+                other = lefts.cone(left, partial(self._known_left, keys=keys, allowed=allowed), largest)
+                yield from _fresh(keys, other, mine, seen)
+            other = lefts.cone(left, partial(self._known_left, keys=keys, allowed=None), largest)
             if other is not None:
                 allowed = set(other.leaves.values())
-                mine = rights.cone(right, partial(self._within, allowed=allowed), largest)
-                yield from _fresh(other, mine, seen)
+                mine = rights.cone(right, partial(self._within, keys=keys, allowed=allowed), largest)
+                yield from _fresh(keys, other, mine, seen)
 
     def _is_plain(self, cone: Cone) -> bool:
         """Whether leaves that hold one value are one expression: a lemma takes them for one tensor."""
@@ -190,31 +219,33 @@ class Sweep:
         leaves = cone.leaves.items()
         return all(first.setdefault(key, self._expressions[p]) == self._expressions[p] for p, key in leaves)
 
-    def _known_right(self, position: int) -> int | None:
-        value = self.lifted.values[position]
-        is_input = isinstance(self.right.nodes[position].op, ops.Input)
-        return value if is_input or value in self._by_value else None
+    def _known_right(self, position: int, keys: _Keys) -> int | None:
+        key = keys.of(self.lifted.values[position])
+        return key if isinstance(self.right.nodes[position].op, ops.Input) or key in keys.known else None
 
-    def _within(self, position: int, allowed: set[int]) -> int | None:
-        value = self.lifted.values[position]
-        return value if isinstance(self.right.nodes[position].op, ops.Input) or value in allowed else None
+    def _within(self, position: int, keys: _Keys, allowed: set[int]) -> int | None:
+        key = keys.of(self.lifted.values[position])
+        return key if isinstance(self.right.nodes[position].op, ops.Input) or key in allowed else None
 
-    def _known_left(self, position: int, allowed: set[int] | None) -> int | None:
+    def _known_left(self, position: int, keys: _Keys, allowed: set[int] | None) -> int | None:
         """A left node that the right program has computed already, or an input that it has."""
-        value = self.lifted_left.values[position]
+        key = keys.of(self.lifted_left.values[position])
         if isinstance(self.left.nodes[position].op, ops.Input):
-            return value if value in self._holders else None
-        return value if value in (self._holders if allowed is None else allowed) else None
+            return key if key in keys.holders else None
+        return key if key in (keys.holders if allowed is None else allowed) else None
 
     def _lemma(
-        self, cones: tuple[Cone, Cone], names: Mapping[int, str], layout: Layout, kind: TensorType, prover: Prover
+        self,
+        cones: Sequence[Cone],
+        names: Mapping[int, str],
+        held: Mapping[str, tuple[int, ...]],
+        layout: Layout,
+        kind: TensorType,
+        prover: Prover,
     ) -> Lemma | str:
-        """The lemma that two cones compute the same, or why it is not proved."""
+        """The lemma that two cones compute the same of what the right program holds, or why it is not proved."""
         left, right = cones
-        types: dict[str, TensorType] = {}
-        for cone in (left, right):
-            for position, key in cone.leaves.items():
-                types.setdefault(names[key], cone.graph.nodes[position].type)
+        types = {name: self.right.nodes[positions[0]].type for name, positions in held.items()}
         try:
             sides = _shaped(left.part(names, types), layout, kind), right.part(names, types)
         except RewrightError as error:
@@ -224,7 +255,13 @@ class Sweep:
         return Lemma("", *sides, PROVED)
 
 
-def _names(cones: tuple[Cone, Cone]) -> dict[int, str]:
+def _held(key: int, cone: Cone, keys: _Keys) -> tuple[int, ...]:
+    """The nodes of the right program that hold a leaf: those of its own cone, or the first one."""
+    own = tuple(sorted(p for p, other in cone.leaves.items() if other == key))
+    return own or (keys.holders[key],)
+
+
+def _names(cones: Sequence[Cone]) -> dict[int, str]:
     """What a lemma calls the leaves of two cones."""
     keys = dict.fromkeys([*cones[0].leaves.values(), *cones[1].leaves.values()])
     return {key: f"t{k}" for k, key in enumerate(keys)}
@@ -253,9 +290,11 @@ def _familiar(lifter: Lifter, value: Value) -> bool:
     return lifter.algebra.is_familiar(value)
 
 
-def _fresh(left: Cone | None, right: Cone | None, seen: set[tuple[object, object]]) -> Iterator[tuple[Cone, Cone]]:
+def _fresh(
+    keys: _Keys, left: Cone | None, right: Cone | None, seen: set[tuple[object, object]]
+) -> Iterator[tuple[_Keys, Cone, Cone]]:
     if left is not None and right is not None:
         key = left.positions, right.positions
         if key not in seen:
             seen.add(key)
-            yield left, right
+            yield keys, left, right

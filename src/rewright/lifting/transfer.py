@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from rewright import ops
@@ -293,9 +294,13 @@ def _gather(
 def _gather_pieces(
     algebra: Algebra, op: ops.Gather, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
-    """Gather piece by piece along an axis of the indices, else from the pieces as one term."""
+    """Gather piece by piece along an axis of the indices or one that is read whole, else from pieces as one term."""
     data, indices = values
     if not isinstance(indices, Pieces) or indices.axis == op.index_vector_dim:
+        if isinstance(data, Pieces) and _is_read_whole(op, data.shape, data.axis):
+            return _gather_from_pieces(algebra, op, data, indices, types, result)
+        if isinstance(data, Pieces) and isinstance(indices, View) and data.axis in op.operand_batching_dims:
+            return _gather_alongside(algebra, op, data, indices, types, result)
         return gather(algebra, op, as_view(algebra, data), as_view(algebra, indices), result.shape)
     axes = [a for a in range(len(indices.shape)) if a != op.index_vector_dim]
     out = [a for a in range(result.rank) if a not in op.offset_dims][axes.index(indices.axis)]
@@ -308,6 +313,43 @@ def _gather_pieces(
         shape = (*result.shape[:out], part.shape[indices.axis], *result.shape[out + 1 :])
         parts.append(_gather(algebra, op, (rows, part), types, result.with_shape(shape)))
     return assemble(parts, out, indices.outer)
+
+
+def _is_read_whole(op: ops.Gather, shape: Shape, axis: int) -> bool:
+    """Whether every window of a gather holds all of an axis of the data."""
+    looked_up = (*op.start_index_map, *op.collapsed_slice_dims, *op.operand_batching_dims)
+    return axis not in looked_up and op.slice_sizes[axis] == shape[axis]
+
+
+def _gather_from_pieces(
+    algebra: Algebra, op: ops.Gather, data: Pieces, indices: Value, types: Sequence[TensorType], result: TensorType
+) -> Value:
+    """The same elements of every piece, in pieces along the axis of the result that holds theirs."""
+    windows = [a for a in range(len(data.shape)) if a not in (*op.collapsed_slice_dims, *op.operand_batching_dims)]
+    out = op.offset_dims[windows.index(data.axis)]
+    parts: list[Value] = []
+    for part in data.parts:
+        length = part.shape[data.axis]
+        sizes = (*op.slice_sizes[: data.axis], length, *op.slice_sizes[data.axis + 1 :])
+        shape = (*result.shape[:out], length, *result.shape[out + 1 :])
+        one = replace(op, slice_sizes=sizes)
+        parts.append(_gather(algebra, one, (part, indices), types, result.with_shape(shape)))
+    return assemble(parts, out, data.outer)
+
+
+def _gather_alongside(
+    algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, types: Sequence[TensorType], result: TensorType
+) -> Value:
+    """A look-up in every piece by the indices for it, where data and indices share the axis of the pieces."""
+    axis = op.start_indices_batching_dims[op.operand_batching_dims.index(data.axis)]
+    axes = [a for a in range(len(indices.shape)) if a != op.index_vector_dim]
+    out = [a for a in range(result.rank) if a not in op.offset_dims][axes.index(axis)]
+    parts: list[Value] = []
+    for part, start, length in lengthwise(data):
+        rows = slice_rows(indices, data, axis, start, start + length)
+        shape = (*result.shape[:out], part.shape[data.axis], *result.shape[out + 1 :])
+        parts.append(_gather(algebra, op, (part, rows), types, result.with_shape(shape)))
+    return assemble(parts, out, data.outer)
 
 
 def _scatter(

@@ -16,14 +16,27 @@ Decompositions = dict[Any, Callable[..., Any]]
 
 def library_decompositions() -> Decompositions:
     """Decompositions for the libraries that are loaded; nothing is imported for it."""
+    core: Any = torch.ops.aten
+    found: Decompositions = {core.as_strided_.default: as_strided_in_place}
     if "torch.distributed.fsdp._fully_shard._fsdp_collectives" not in sys.modules:
-        return {}
+        return found
     operators: Any = torch.ops.fsdp
-    return {
+    return found | {
         operators.all_gather_copy_in.default: all_gather_copy_in,
         operators.split_with_sizes_copy.default: split_with_sizes_copy,
         operators.chunk_cat.default: chunk_cat,
     }
+
+
+def as_strided_in_place(
+    given: torch.Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> torch.Tensor:
+    """The tensor itself where only the strides of axes of one element change, as pooling does to mark a layout."""
+    own: Sequence[int] = given.stride()
+    same = all(n == 1 or a == b for n, a, b in zip(size, own, stride, strict=False))
+    if tuple(size) != tuple(given.shape) or not same or storage_offset not in (None, given.storage_offset()):
+        return NotImplemented
+    return given
 
 
 def all_gather_copy_in(

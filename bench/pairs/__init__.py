@@ -1,0 +1,1 @@
+"""Models of packages that other people wrote, against those of Transformers: ``make pairs``."""
