@@ -21,7 +21,7 @@ from rewright.equiv.guessing import guessed
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, asked, prepared
-from rewright.equiv.rounding import ROUNDED, explains, nudged
+from rewright.equiv.rounding import ROUNDED, explains, may_be_rounding, nudged
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -113,13 +113,13 @@ def equiv(
         pair.left, pair.right, weights.placements or None, None, left_over, suggest=not pair.is_single, audit=audit
     )
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
-    if verdict.status == "refuted" and any(ready.tables) and pair.is_single:
+    verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
+    verdict = _with_findings(verdict, pair, ready, swept, explain)
+    if any(ready.tables) and pair.is_single and may_be_rounding(verdict):
         moved = prepared(left, captured, weights, (nudged(ready.tables[0]), nudged(ready.tables[1])))
         before, after = pair.twin(), replace(pair, left=moved.left, right=moved.right).twin()
         if before is not None and after is not None and explains(before, after):
             verdict = replace(verdict, status="unknown", reason=ROUNDED, findings=())
-    verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
-    verdict = _with_findings(verdict, pair, ready, swept, explain)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
     fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *weights.guessed)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rewright.ops.base import Array
 from rewright.refine.twin.twin import Trial, Twin
+from rewright.refine.verdict import Verdict
 
 _STEP = 2.0**-23
 _MOST = 16.0
@@ -15,6 +16,30 @@ ROUNDED = (
     "the outputs differ by no more than what rounding does to the tables that were given as values; have the programs "
     "compute their tables"
 )
+
+
+_SAID = frozenset(
+    {
+        "activation",
+        "eps",
+        "extra_scale",
+        "mask",
+        "missing_scale",
+        "norm_axes",
+        "other_order",
+        "rotary_style",
+        "routing",
+        "soft_cap",
+        "window",
+        "window_off_by_one",
+    }
+)
+"""Findings that name what differs, which is no table: these are differences however small they are."""
+
+
+def may_be_rounding(verdict: Verdict) -> bool:
+    """Whether a refutation says no more than that numbers differ."""
+    return verdict.status == "refuted" and not any(finding.kind in _SAID for finding in verdict.findings)
 
 
 def nudged(values: Mapping[str, Array]) -> dict[str, Array]:
