@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,6 +15,8 @@ from rewright.ir.types import DType
 from rewright.optimize import optimize
 from rewright.optimize.derive import Update, derive
 from rewright.optimize.expressions import Bound, Expression, Table
+from rewright.optimize.kernel import Loop, Running, Sweep
+from rewright.optimize.phases import variants
 from rewright.optimize.proofs import drift_claims
 from rewright.optimize.reading import variable_index
 from rewright.terms.normal.prove import prove
@@ -185,6 +188,23 @@ def test_layer_normalisation_reads_its_rows_twice(target: str, offset: float) ->
     exact = torch.nn.functional.layer_norm((args[0] + args[1]).double(), (777,))
     # The mean is known to half a unit in the last place of the offset, as it is to eager.
     assert (optimized(*args)[0] - exact).abs().max() <= 4e-6 + 4 * offset * torch.finfo(torch.float32).eps
+
+
+@pytest.mark.parametrize("followed", [False, True])
+def test_a_pass_that_counts_its_elements_skips_no_tile(followed: bool) -> None:
+    row = Row()
+    gap = row.f("subtract", row.values[0], row.mean)
+    update = row.derive(row.f("multiply", gap, gap))
+    assert update is not None
+    seen = row.f("at_least_zero", row.table.index(variable_index(LANE) + -3))
+    body = row.f("select", seen, row.values[0], row.number(0))
+    plain = Running(row.total, body, Update(body))
+    other = Running(row.table.reduce(Bound("sum", LANE, SIZE), body), body, Update(body))
+    following = replace(other, update=replace(update, body=body))
+
+    found = variants(row.table, Sweep(Loop(LANE, SIZE), (), (plain, following if followed else other), ()))
+
+    assert bool(found.skip) is not followed
 
 
 @pytest.mark.parametrize("target", ["torch", "cpu"])
