@@ -8,15 +8,8 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks, matches, run_page
 
-UNAUDITED = {"run-ranks.md"}
-"""Pages with proofs that the checker has no rules for, as they say."""
 
-
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[pytest.mark.unaudited] if page.name in UNAUDITED else []) for page in PAGES],
-    ids=[str(page.relative_to(ROOT)) for page in PAGES],
-)
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_code_blocks(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 

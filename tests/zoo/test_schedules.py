@@ -227,7 +227,6 @@ def test_attention_around_a_ring(plan: str, degree: int) -> None:
     assert verdict.relation["output"].placement == "Shard(1)"
 
 
-@pytest.mark.unaudited("the checker has no rules for maxima of masked scores")
 @pytest.mark.parametrize("degree", [2, 3])
 @pytest.mark.parametrize("plan", ["online", "merged"])
 def test_causal_attention_around_a_ring(plan: str, degree: int) -> None:

@@ -27,7 +27,6 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
-from rewright.terms.normal.atoms import Fold as FoldAtom
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, fixed
@@ -46,6 +45,7 @@ from rewright.terms.normal.guards import (
     is_zero,
 )
 from rewright.terms.normal.maxima import max_over
+from rewright.terms.normal.ranged import Fold as FoldAtom
 from rewright.terms.normal.sums import sum_over
 from rewright.terms.scalar import Fold
 

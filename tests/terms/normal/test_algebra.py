@@ -18,9 +18,7 @@ from rewright.terms.normal.atoms import (
     Exponential,
     Floor,
     Polynomial,
-    PrefixSum,
     Symbol,
-    bound_name,
     integer_power,
     polynomial,
     symbol,
@@ -29,6 +27,7 @@ from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import at_least, at_least_zero, below, is_zero
 from rewright.terms.normal.powers import exponential, logarithm, power
+from rewright.terms.normal.ranged import PrefixSum, bound_name
 from rewright.terms.normal.sums import sum_over
 
 NAMES = ("a", "b", "i")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from rewright.terms.normal.atoms import Fold, Largest, Polynomial, PrefixSum, polynomial, symbol
+from rewright.terms.normal.atoms import Polynomial, polynomial, symbol
 from rewright.terms.normal.binders import named
 from rewright.terms.normal.context import Context, Rebuilders, Values
 from rewright.terms.normal.maxima import rebuild_largest
+from rewright.terms.normal.ranged import Fold, Largest, PrefixSum
 from rewright.terms.normal.substitution import PLAIN, substitute
 from rewright.terms.normal.sums import rebuild_sum
 

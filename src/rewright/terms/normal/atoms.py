@@ -271,7 +271,7 @@ class Element(Atom):
 
     def __init__(self, tensor: str, index: tuple[Polynomial, ...], integer: bool) -> None:
         key = digest("element", tensor, "i" if integer else "r", *(i.key for i in index))
-        super().__init__(key, _free(index), _level(index), integer)
+        super().__init__(key, free_of(index), level_of(index), integer)
         self.tensor = tensor
         self.index = index
 
@@ -286,7 +286,7 @@ class Floor(Atom):
 
     def __init__(self, numerator: Polynomial, divisor: Polynomial) -> None:
         parts = (numerator, divisor)
-        super().__init__(digest("floor", *(p.key for p in parts)), _free(parts), _level(parts), True)
+        super().__init__(digest("floor", *(p.key for p in parts)), free_of(parts), level_of(parts), True)
         self.numerator = numerator
         self.divisor = divisor
 
@@ -301,7 +301,7 @@ class Function(Atom):
 
     def __init__(self, name: str, arguments: tuple[Polynomial, ...], integer: bool = False) -> None:
         key = digest("function", name, *(a.key for a in arguments))
-        super().__init__(key, _free(arguments), _level(arguments), integer)
+        super().__init__(key, free_of(arguments), level_of(arguments), integer)
         self.name = name
         self.arguments = arguments
 
@@ -375,114 +375,11 @@ class Indicator(Atom):
         return f"[{self.guard}]"
 
 
-def bound_name(level: int, number: int) -> str:
-    """The name of a bound variable of an atom at a nesting level, which no other level uses."""
-    return f"%{level}_{number}"
-
-
-class PrefixSum(Atom):
-    """The sum of ``body`` over ``0 <= k_i < bound_i``: an antiderivative, defined on all integers.
-
-    In the body the variables are named by :func:`bound_name` at this atom's level.
-    """
-
-    __slots__ = ("body", "bounds")
-
-    def __init__(self, bounds: tuple[Polynomial, ...], body: Polynomial) -> None:
-        level = body.level + 1
-        bound = {bound_name(level, number) for number in range(len(bounds))}
-        key = digest("sum", *(b.key for b in bounds), body.key)
-        super().__init__(key, (body.free - bound) | _free(bounds), max(level, _level(bounds)), body.integer)
-        self.bounds = bounds
-        self.body = body
-
-    @property
-    def depth(self) -> int:
-        """The level of its own variables."""
-        return self.body.level + 1
-
-    def __str__(self) -> str:
-        limits = ", ".join(f"{bound_name(self.depth, n)} < {b}" for n, b in enumerate(self.bounds))
-        return f"sum[{limits}]({self.body})"
-
-
-class Fold(Atom):
-    """A fold over ``0 <= k < size`` that is compared as it is written: products, ``last``, and uninterpreted sums."""
-
-    __slots__ = ("body", "kind", "size")
-
-    def __init__(self, kind: str, size: Polynomial, body: Polynomial) -> None:
-        bound = bound_name(body.level + 1, 0)
-        key = digest("fold", kind, size.key, body.key)
-        level = max(body.level + 1, size.level)
-        super().__init__(key, (body.free - {bound}) | size.free, level, body.integer and kind != "last")
-        self.kind = kind
-        self.size = size
-        self.body = body
-
-    @property
-    def variable(self) -> str:
-        """The name of its own variable in the body."""
-        return bound_name(self.body.level + 1, 0)
-
-    def __str__(self) -> str:
-        return f"{self.kind}[{self.variable} < {self.size}]({self.body})"
-
-
-Range = tuple[Polynomial, Polynomial]
-
-
-class Item:
-    """What a maximum is taken of: a polynomial, or all values of one over ranges ``low <= k_i < high``, none empty."""
-
-    __slots__ = ("body", "free", "key", "level", "ranges")
-
-    def __init__(self, ranges: tuple[Range, ...], body: Polynomial) -> None:
-        self.ranges = ranges
-        self.body = body
-        limits = [limit for pair in ranges for limit in pair]
-        bound = {bound_name(body.level + 1, number) for number in range(len(ranges))}
-        self.key = digest("item", *(limit.key for limit in limits), body.key)
-        self.free = (body.free - bound) | _free(limits)
-        self.level = max(body.level + bool(ranges), _level(limits))
-
-    @property
-    def depth(self) -> int:
-        """The level of its own variables."""
-        return self.body.level + 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Item) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __str__(self) -> str:
-        limits = ", ".join(f"{lo} <= {bound_name(self.depth, n)} < {hi}" for n, (lo, hi) in enumerate(self.ranges))
-        return f"{self.body}{f' for {limits}' if limits else ''}"
-
-
-class Largest(Atom):
-    """The largest of several items, each finite and at least one of them present."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: Iterable[Item]) -> None:
-        self.items = tuple(sorted(items, key=lambda item: item.key))
-        free = NO_NAMES.union(*(item.free for item in self.items))
-        level = max(item.level for item in self.items)
-        integer = all(item.body.integer for item in self.items)
-        super().__init__(digest("max", *(item.key for item in self.items)), free, level, integer)
-
-    def __str__(self) -> str:
-        return f"max({'; '.join(str(item) for item in self.items)})"
-
-
-def _free(parts: Iterable[Polynomial]) -> frozenset[str]:
+def free_of(parts: Iterable[Polynomial]) -> frozenset[str]:
     return NO_NAMES.union(*(p.free for p in parts))
 
 
-def _level(parts: Iterable[Polynomial]) -> int:
+def level_of(parts: Iterable[Polynomial]) -> int:
     return max((p.level for p in parts), default=0)
 
 

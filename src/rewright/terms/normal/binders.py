@@ -11,19 +11,16 @@ from rewright.terms.normal.atoms import (
     Element,
     Exponential,
     Floor,
-    Fold,
     Function,
     Indicator,
-    Largest,
     Polynomial,
-    PrefixSum,
     TooHard,
-    bound_name,
     symbol,
 )
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import divide
 from rewright.terms.normal.guards import at_least
+from rewright.terms.normal.ranged import Fold, Largest, PrefixSum, bound_name
 from rewright.terms.normal.substitution import substitute
 
 Binder = tuple[str, Polynomial, Polynomial]
@@ -49,7 +46,11 @@ def children(atom: Atom) -> tuple[Polynomial, ...]:
     if isinstance(atom, Fold):
         return atom.size, atom.body
     if isinstance(atom, Largest):
-        return tuple(p for item in atom.items for p in (item.body, *(limit for pair in item.ranges for limit in pair)))
+        return tuple(
+            p
+            for item in atom.items
+            for p in (item.body, item.present, *(limit for pair in item.ranges for limit in pair))
+        )
     return ()
 
 
@@ -210,3 +211,16 @@ def opened(context: Context, count: int, level: int) -> tuple[list[str], dict[st
     """Fresh names for bound variables of a level, and the substitution that puts them in."""
     names = [context.fresh("b") for _ in range(count)]
     return names, {bound_name(level, number): symbol(name) for number, name in enumerate(names)}
+
+
+def read_alike(names: Sequence[str], mine: Element, other: Element) -> dict[str, Polynomial] | None:
+    """Values of all variables at which an access reads what another one reads, as far as one axis each says."""
+    if mine.tensor != other.tensor or len(mine.index) != len(other.index):
+        return None
+    found: dict[str, Polynomial] = {}
+    for place, target in zip(mine.index, other.index, strict=True):
+        for name in names:
+            split = place.linear(name)
+            if split is not None and split[0] in (1, -1) and not (split[1].free & set(names)):
+                found.setdefault(name, (target - split[1]) * split[0])
+    return found if len(found) == len(names) else None

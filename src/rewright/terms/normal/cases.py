@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rewright.terms.normal.atoms import ONE, ZERO, Guard, Polynomial, TooHard
 from rewright.terms.normal.context import Context
-from rewright.terms.normal.guards import Choice, Leaf, Value, choice
+from rewright.terms.normal.guards import NOT_A_NUMBER, Choice, Leaf, Value, choice
 
 
 def branch(context: Context, guard: Guard | bool, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
@@ -51,6 +51,8 @@ def finite(leaf: Leaf) -> Polynomial:
 
 def plus(left: Leaf, right: Leaf) -> Value:
     """The sum of two numbers."""
+    if NOT_A_NUMBER in (left, right):
+        return NOT_A_NUMBER
     return finite(left) + finite(right)
 
 

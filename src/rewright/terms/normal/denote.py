@@ -13,18 +13,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.terms import index as places
 from rewright.terms import scalar as scalars
 from rewright.terms.index import Index, Variable, result_index
-from rewright.terms.normal.atoms import (
-    ONE,
-    ZERO,
-    Element,
-    Fold,
-    Function,
-    Indicator,
-    Polynomial,
-    TooHard,
-    polynomial,
-    symbol,
-)
+from rewright.terms.normal.atoms import ONE, ZERO, Element, Function, Indicator, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.binders import named
 from rewright.terms.normal.cases import branch, each, finite, truth
 from rewright.terms.normal.context import Context
@@ -45,6 +34,8 @@ from rewright.terms.normal.guards import (
 )
 from rewright.terms.normal.maxima import max_over, negative
 from rewright.terms.normal.needs import Kind, Need, Variables
+from rewright.terms.normal.presence import may_be_infinite
+from rewright.terms.normal.ranged import Fold
 from rewright.terms.normal.sums import sum_over
 from rewright.terms.scalar import Scalar
 from rewright.terms.walk import elements, subterms
@@ -153,6 +144,8 @@ class Denoter:
             self._variables.append((name, ZERO, size))
             try:
                 value = body(symbol(name))
+                if kind == "sum":
+                    value = each(self.context, self._functions.settled, value)
             finally:
                 self._variables.pop()
         if kind == "sum" and not (is_float and self._grade == "move"):
@@ -171,6 +164,8 @@ class Denoter:
         def leaf(one: Value) -> Value:
             if isinstance(one, Infinite) and one.sign < 0:
                 return empty
+            if may_be_infinite(one) is not None and not isinstance(empty, Infinite):
+                raise TooHard(f"a {fold.kind} that may be of nothing, which is {empty}")
             return self._opposite(one, boolean) if lowest else one
 
         return each(self.context, leaf, found)

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rewright.terms.normal.atoms import (
+    ONE,
     ZERO,
     Atom,
     Base,
     Element,
     Exponential,
     Function,
-    Item,
-    Largest,
+    Monomial,
     Number,
     Polynomial,
-    PrefixSum,
     Symbol,
     polynomial,
 )
@@ -25,6 +24,8 @@ from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, is_zero
 from rewright.terms.normal.maxima import scaled_largest
 from rewright.terms.normal.powers import exponential, logarithm, power
+from rewright.terms.normal.presence import counts_contradict
+from rewright.terms.normal.ranged import Item, Largest, PrefixSum
 from rewright.terms.normal.signs import is_positive
 
 
@@ -48,13 +49,16 @@ def difference(context: Context, left: Value, right: Value) -> Difference | None
     if left == right:
         return None
     if not isinstance(left, Polynomial) or not isinstance(right, Polynomial):
-        return None if context.contradictory() else _found(context, left, right)
+        impossible = context.contradictory() or counts_contradict(context)
+        return None if impossible else _found(context, left, right)
     if equal_leaves(context, left, right):
         return None
     split = _split_maximum(left - right)
     if split is not None:
         return _by_largest(context, *split, left, right)
-    return None if _equal_reals(context, left - right) else _found(context, left, right)
+    if _equal_reals(context, left - right) or counts_contradict(context):
+        return None
+    return _found(context, left, right)
 
 
 def _found(context: Context, left: Value, right: Value) -> Difference:
@@ -88,7 +92,31 @@ def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
         if not rest.terms:
             return True
         rest = _unified(context, rest) if step == 1 else cleared(rest)
-    return not rest.terms or _same_maximum(context, left - right)
+    return not rest.terms or _same_maximum(context, left - right) or _same_logarithm(context, left - right)
+
+
+def _same_logarithm(context: Context, rest: Polynomial) -> bool:
+    """Whether ``rest = log(a) + .. - log(b) - .. + r`` vanishes, as ``a .. exp(r) = b ..``; what has a logarithm is
+    positive.
+    """
+    products = {True: ONE, False: ONE}
+    others: dict[Monomial, Number] = {}
+    for monomial, coefficient in rest.terms.items():
+        atom, exponent = monomial[0] if len(monomial) == 1 else (None, 0)
+        if not (isinstance(atom, Function) and atom.name == "log" and exponent == 1 and isinstance(coefficient, int)):
+            others[monomial] = coefficient
+        elif abs(coefficient) > _MOST_LOGARITHMS:
+            return False
+        else:
+            positive = coefficient > 0
+            products[positive] = products[positive] * power(atom.arguments[0], abs(coefficient))
+    if len(others) == len(rest.terms):
+        return False
+    return equal_leaves(context, products[True] * exponential(Polynomial(others)), products[False])
+
+
+_MOST_LOGARITHMS = 4
+"""The largest factor of a logarithm that becomes a power."""
 
 
 def _same_maximum(context: Context, rest: Polynomial) -> bool:
@@ -201,7 +229,9 @@ def _same_place(context: Context, left: Atom, right: Atom) -> bool:
 def _split_maximum(value: Polynomial) -> tuple[Largest, list[Polynomial]] | None:
     """A maximum outside of binders with several items, and the items as values."""
     for atom in inner_atoms(value):
-        if isinstance(atom, Largest) and len(atom.items) >= 2 and not any(n.startswith("%") for n in atom.free):
+        if not isinstance(atom, Largest) or not all(item.always for item in atom.items):
+            continue
+        if len(atom.items) >= 2 and not any(n.startswith("%") for n in atom.free):
             return atom, [_item_value(item) for item in atom.items]
     return None
 

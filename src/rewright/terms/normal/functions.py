@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 from rewright.terms.normal.atoms import (
@@ -30,7 +31,10 @@ from rewright.terms.normal.cases import branch, each, finite, truth
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import (
+    MINUS_INFINITY,
+    NOT_A_NUMBER,
     PLUS_INFINITY,
+    Choice,
     Guard,
     Infinite,
     Leaf,
@@ -42,6 +46,7 @@ from rewright.terms.normal.guards import (
 from rewright.terms.normal.maxima import larger, negative
 from rewright.terms.normal.needs import Kind
 from rewright.terms.normal.powers import exponential, logarithm, power
+from rewright.terms.normal.presence import count_present, is_present, may_be_infinite, vanishes
 from rewright.terms.normal.signs import is_nonnegative, is_positive
 
 Grade = Literal["move", "assoc", "real"]
@@ -108,6 +113,16 @@ class Functions:
         return polynomial(Function(f"={leaf}", ()))
 
     def _leaf(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value:
+        if NOT_A_NUMBER in leaves:
+            return self._of_no_number(name, is_float)
+        if name.startswith("compare_") and len(leaves) == 2:
+            found = self._compared_with_infinity(name.removeprefix("compare_"), *leaves)
+            if found is not None:
+                return found
+        if name not in _OF_INFINITIES and not name.startswith(("compare_", "convert_f", "convert_bf")):
+            found = self._by_presence(name, leaves, is_float)
+            if found is not None:
+                return found
         finite = tuple(leaf for leaf in leaves if isinstance(leaf, Polynomial))
         if len(finite) < len(leaves):
             return self._infinite(name, leaves)
@@ -128,6 +143,40 @@ class Functions:
         if name == "power":
             return self._power(*leaves)
         return self.opaque(name, leaves, integer=name in _STAYS_ON_INTEGERS or name == "power_integer")
+
+    def settled(self, leaf: Leaf) -> Value:
+        """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
+        atom = may_be_infinite(leaf)
+        if atom is None or is_present(self.context, atom):
+            return leaf
+        infinite = MINUS_INFINITY if leaf == polynomial(atom) else PLUS_INFINITY
+        return branch(self.context, is_zero(count_present(self.context, atom)), lambda: infinite, lambda: leaf)
+
+    def _by_presence(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value | None:
+        """A function where a maximum is one of nothing, and where it is not; None where no argument is such a one."""
+        for position, leaf in enumerate(leaves):
+            found = self.settled(leaf) if isinstance(leaf, (Polynomial, Infinite)) else leaf
+            if not isinstance(found, Choice):
+                continue
+            infinite = (*leaves[:position], found.yes, *leaves[position + 1 :])
+            cases = [partial(self._leaf, name, case, is_float) for case in (infinite, leaves)]
+            return branch(self.context, found.guard, *cases)
+        return None
+
+    def _compared_with_infinity(self, direction: str, left: Value, right: Value) -> Value | None:
+        """A maximum of what may be nothing is minus infinity where it is; None for all other comparisons."""
+        if isinstance(left, Infinite) and isinstance(right, Polynomial):
+            return self._compared_with_infinity(_MIRRORED[direction], right, left)
+        atom = may_be_infinite(left)
+        if atom is None or not isinstance(right, Infinite):
+            return None
+        sign = 1 if left == polynomial(atom) else -1
+        if right.sign == sign:
+            return ONE if _COMPARED[direction](-sign, 0) else ZERO
+        empty, rest = _COMPARED[direction](0, 0), _COMPARED[direction](sign, 0)
+        if empty == rest:
+            return ONE if empty else ZERO
+        return self._truth(is_zero(count_present(self.context, atom)), empty)
 
     # --- order
 
@@ -267,6 +316,16 @@ class Functions:
 
     # --- infinities
 
+    def _of_no_number(self, name: str, is_float: bool) -> Value:
+        """What is not a number stays so, equals nothing and is not finite."""
+        if name.startswith("compare_"):
+            return ONE if name == "compare_NE" else ZERO
+        if name == "is_finite":
+            return ZERO
+        if is_float and (name in _FUNCTIONS or name.startswith(("convert_f", "convert_bf"))):
+            return NOT_A_NUMBER
+        raise TooHard(f"{name} of what is not a number")
+
     def _infinite(self, name: str, leaves: tuple[Value, ...]) -> Value:
         """What functions are at infinity; two infinities that would cancel have no value."""
         value = leaves[0]
@@ -296,6 +355,7 @@ class Functions:
                 return right
             if isinstance(right, Polynomial) or left == right:
                 return left
+            return NOT_A_NUMBER
         if name in ("multiply", "divide") and isinstance(right, Polynomial):
             return self._scaled(left, right)
         if name == "multiply" and isinstance(left, Polynomial):
@@ -304,12 +364,19 @@ class Functions:
 
     def _scaled(self, value: Value, factor: Polynomial) -> Value:
         """An infinity times or over what has a known sign."""
+        if not factor.terms or vanishes(self.context, factor):
+            return NOT_A_NUMBER
         if is_positive(self.context, factor):
             return value
         if is_positive(self.context, -factor):
             return negative(value)
         raise TooHard(f"an infinity times {factor}, whose sign is not known")
 
+
+_OF_INFINITIES = frozenset({"negate", "is_finite"})
+"""Functions that have a value at an infinity whatever else is there."""
+
+_MIRRORED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 _COMPARED: dict[str, Callable[[int, int], bool]] = {
     "EQ": lambda a, b: a == b,
@@ -361,8 +428,11 @@ def _exponential_minus_one(_: Functions, value: Polynomial) -> Value:
     return exponential(value) - 1
 
 
-def _is_finite(_: Functions, __: Polynomial) -> Value:
-    return ONE
+def _is_finite(functions: Functions, value: Polynomial) -> Value:
+    atom = may_be_infinite(value)
+    if atom is None:
+        return ONE
+    return branch(functions.context, is_zero(count_present(functions.context, atom)), lambda: ZERO, lambda: ONE)
 
 
 _FUNCTIONS: dict[str, Callable[..., Value]] = {

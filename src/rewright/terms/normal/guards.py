@@ -131,9 +131,28 @@ class Missing:
         return "absent"
 
 
+@dataclass(frozen=True, slots=True)
+class NotANumber:
+    """What two infinities that cancel give, and all that is computed from it."""
+
+    @property
+    def key(self) -> bytes:
+        """The digest of the structure."""
+        return digest("not a number")
+
+    @property
+    def free(self) -> frozenset[str]:
+        """No symbols."""
+        return NO_NAMES
+
+    def __str__(self) -> str:
+        return "nan"
+
+
 MINUS_INFINITY = Infinite(-1)
 PLUS_INFINITY = Infinite(1)
 MISSING = Missing()
+NOT_A_NUMBER = NotANumber()
 
 
 class Choice:
@@ -152,7 +171,7 @@ class Choice:
         return f"(if {self.guard} then {self.yes} else {self.no})"
 
 
-Leaf = Union[Polynomial, Infinite, Missing]
+Leaf = Union[Polynomial, Infinite, Missing, NotANumber]
 Value = Union[Leaf, Choice]
 
 

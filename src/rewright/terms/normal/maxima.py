@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rewright.terms.normal.atoms import ONE, ZERO, Item, Largest, Polynomial, Range, TooHard, polynomial
+from rewright.terms.normal.atoms import ONE, ZERO, Guard, Indicator, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.binders import (
     Binder,
     merge_digits,
@@ -20,6 +20,7 @@ from rewright.terms.normal.cases import branch, each
 from rewright.terms.normal.context import Context, Values
 from rewright.terms.normal.guards import (
     MINUS_INFINITY,
+    NOT_A_NUMBER,
     PLUS_INFINITY,
     Choice,
     Infinite,
@@ -29,6 +30,8 @@ from rewright.terms.normal.guards import (
     at_least_zero,
     choice,
 )
+from rewright.terms.normal.presence import may_be_infinite
+from rewright.terms.normal.ranged import Item, Largest, Range
 from rewright.terms.normal.substitution import collapsed, substitute
 from rewright.terms.normal.sums import Guards, range_of_guard
 
@@ -48,12 +51,16 @@ def negative(value: Value) -> Value:
         return choice(value.guard, negative(value.yes), negative(value.no))
     if isinstance(value, Infinite):
         return PLUS_INFINITY if value.sign < 0 else MINUS_INFINITY
+    if value == NOT_A_NUMBER:
+        return value
     if isinstance(value, Polynomial):
         return -value
     raise TooHard("minus a value that is absent")
 
 
 def _larger(context: Context, left: Value, right: Value) -> Value:
+    if NOT_A_NUMBER in (left, right):
+        return NOT_A_NUMBER
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Infinite):
             return other if one.sign < 0 else one
@@ -62,7 +69,7 @@ def _larger(context: Context, left: Value, right: Value) -> Value:
     if left == right:
         return left
     items = [*items_of(left), *items_of(right)]
-    if len(items) > 2 or any(item.ranges for item in items):
+    if len(items) > 2 or any(item.ranges or not item.always for item in items):
         return largest(context, items)
     # Equal values may be taken from either side, so the guard is written in the one of two ways that sorts first.
     if (left - right).key > (right - left).key:
@@ -77,9 +84,11 @@ def items_of(value: Polynomial) -> tuple[Item, ...]:
 
 
 def largest(context: Context, items: Iterable[Item]) -> Polynomial:
-    """The largest of several items, of which none is empty."""
+    """The largest of several items, of which no range is empty."""
     merged = _merged(context, {item.key: item for item in items})
-    if len(merged) == 1 and not merged[0].ranges:
+    if not merged:
+        raise TooHard("a maximum of nothing")
+    if len(merged) == 1 and not merged[0].ranges and merged[0].always:
         return merged[0].body
     return polynomial(Largest(merged))
 
@@ -100,7 +109,7 @@ def _merged(context: Context, items: dict[bytes, Item]) -> list[Item]:
 
 
 def _joined(context: Context, first: Item, second: Item) -> Item | None:
-    if first.body != second.body or len(first.ranges) != len(second.ranges):
+    if (first.body, first.present, len(first.ranges)) != (second.body, second.present, len(second.ranges)):
         return None
     differing = [n for n, (a, b) in enumerate(zip(first.ranges, second.ranges, strict=True)) if a != b]
     if len(differing) != 1:
@@ -115,7 +124,7 @@ def _joined(context: Context, first: Item, second: Item) -> Item | None:
         last = high
     else:
         return None
-    return Item((*first.ranges[:n], (low, last), *first.ranges[n + 1 :]), first.body)
+    return Item((*first.ranges[:n], (low, last), *first.ranges[n + 1 :]), first.body, first.present)
 
 
 def max_over(context: Context, name: str, size: Polynomial, value: Value) -> Value:
@@ -125,7 +134,7 @@ def max_over(context: Context, name: str, size: Polynomial, value: Value) -> Val
 
 def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards: Guards) -> Value:
     if not isinstance(value, Choice):
-        return _under_guards(context, name, ZERO, size, value, guards)
+        return _under_guards(context, name, ZERO, size, value, ONE, guards)
     guard, yes, no = value.guard, value.yes, value.no
     if name not in guard.free:
         return branch(
@@ -137,20 +146,58 @@ def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards
     decided = context.decide(guard)
     if decided is not None:
         return _by_path(context, name, size, yes if decided else no, guards)
-    found = range_of_guard(context, name, guard, True)
-    if found is None or found[0] in ("=", "!="):
-        together = collapsed(context, value)
-        if together is None:
-            raise TooHard(f"a maximum of infinite values under the condition {guard}")
-        return _under_guards(context, name, ZERO, size, together, guards)
-    first = _by_path(context, name, size, yes, (*guards, (guard, True)))
-    return larger(context, first, _by_path(context, name, size, no, (*guards, (guard, False))))
+    bound = _bounding(context, name, value)
+    if bound is None:
+        return _under_guards(context, name, ZERO, size, *_present(context, value), guards)
+    yes, no = _assumed(value, bound, True), _assumed(value, bound, False)
+    first = _by_path(context, name, size, yes, (*guards, (bound, True)))
+    return larger(context, first, _by_path(context, name, size, no, (*guards, (bound, False))))
+
+
+def _bounding(context: Context, name: str, value: Value) -> Guard | None:
+    """The first condition in a value that says where a variable starts or ends."""
+    if not isinstance(value, Choice):
+        return None
+    found = range_of_guard(context, name, value.guard, True) if name in value.guard.free else None
+    if found is not None and found[0] in (">=", "<"):
+        return value.guard
+    return _bounding(context, name, value.yes) or _bounding(context, name, value.no)
+
+
+def _assumed(value: Value, guard: Guard, polarity: bool) -> Value:
+    """A guarded value where a guard has a truth value."""
+    if not isinstance(value, Choice):
+        return value
+    if value.guard == guard:
+        return _assumed(value.yes if polarity else value.no, guard, polarity)
+    return choice(value.guard, _assumed(value.yes, guard, polarity), _assumed(value.no, guard, polarity))
+
+
+def _present(context: Context, value: Value) -> tuple[Value, Polynomial]:
+    """A value under conditions as one leaf, with one where it is more than minus infinity and zero elsewhere."""
+    if not isinstance(value, Choice):
+        return value, ZERO if value == MINUS_INFINITY else ONE
+    (yes, mine), (no, other) = _present(context, value.yes), _present(context, value.no)
+    present = other + polynomial(Indicator(value.guard)) * (mine - other)
+    for one, another in ((yes, no), (no, yes)):
+        if one == MINUS_INFINITY:
+            return another, present
+    together = collapsed(context, choice(value.guard, yes, no))
+    if together is None or may_be_infinite(yes) or may_be_infinite(no):
+        raise TooHard(f"a maximum of {yes} and {no} under the condition {value.guard}")
+    return together, present
 
 
 def _under_guards(
-    context: Context, name: str, low: Polynomial, high: Polynomial, value: Value, guards: Guards
+    context: Context,
+    name: str,
+    low: Polynomial,
+    high: Polynomial,
+    value: Value,
+    present: Polynomial,
+    guards: Guards,
 ) -> Value:
-    """The maximum of one leaf where all guards hold; each becomes a bound."""
+    """The maximum of one leaf where all guards hold, each of which becomes a bound, and where it is present."""
     if value == MINUS_INFINITY:
         return MINUS_INFINITY
     if guards:
@@ -160,7 +207,7 @@ def _under_guards(
         kind, limit = found
 
         def go(lo: Polynomial, hi: Polynomial) -> Value:
-            return _under_guards(context, name, lo, hi, value, guards[1:])
+            return _under_guards(context, name, lo, hi, value, present, guards[1:])
 
         if kind == ">=":
             return branch(context, at_least(limit, low), lambda: go(limit, high), lambda: go(low, high))
@@ -170,51 +217,68 @@ def _under_guards(
     return branch(
         context,
         at_least(high - low, 1),
-        lambda: _of_range(context, (name, low, high), value),
+        lambda: _of_range(context, (name, low, high), value, present),
         lambda: MINUS_INFINITY,
     )
 
 
-def _of_range(context: Context, binder: Binder, value: Value) -> Value:
-    if isinstance(value, Infinite):
+def _of_range(context: Context, binder: Binder, value: Value, present: Polynomial) -> Value:
+    if value in (MINUS_INFINITY, PLUS_INFINITY, NOT_A_NUMBER) and present == ONE:
         return value
     if not isinstance(value, Polynomial):
-        raise TooHard("a maximum of values that are absent")
-    items = [closed for item in items_of(value) for closed in _closed(context, binder, item)]
-    return largest(context, items)
+        raise TooHard(f"a maximum of {value} where {present}")
+    items = [closed for item in items_of(value) for closed in _closed(context, binder, item, present)]
+    return largest(context, items) if items else MINUS_INFINITY
 
 
-def _closed(context: Context, binder: Binder, item: Item) -> list[Item]:
-    binders, body = _open_item(context, item)
+def _closed(context: Context, binder: Binder, item: Item, present: Polynomial) -> list[Item]:
+    binders, opened_item = _open_item(context, item)
     # Ranges inside that depend on the variable stay as they are.
     if any(binder[0] in limit.free for _, *limits in binders for limit in limits):
         raise TooHard("a maximum over a range that depends on another one")
-    return _normal_item(context, [binder, *binders], body)
+    body, mine = _apart(opened_item)
+    return _normal_item(context, [binder, *binders], _together(body, mine * present))
+
+
+_PRESENT = "~present"
+"""Stands before what says whether a value is present, where that and the value are written as one polynomial."""
+
+
+def _together(body: Polynomial, present: Polynomial) -> Polynomial:
+    return body + present * symbol(_PRESENT)
+
+
+def _apart(value: Polynomial) -> tuple[Polynomial, Polynomial]:
+    split = value.multiple(_PRESENT)
+    if split is None:
+        raise TooHard("a maximum whose values say whether they are present")
+    return split[1], split[0]
 
 
 def _open_item(context: Context, item: Item) -> tuple[list[Binder], Polynomial]:
+    """The ranges of an item under fresh names, and what it says under them, written as one."""
     names, values = opened(context, len(item.ranges), item.depth)
-    body = substitute(context, item.body, values)
-    return [(name, *limits) for name, limits in zip(names, item.ranges, strict=True)], body
+    inside = substitute(context, _together(item.body, item.present), values)
+    return [(name, *limits) for name, limits in zip(names, item.ranges, strict=True)], inside
 
 
-def _normal_item(context: Context, binders: Sequence[Binder], body: Polynomial) -> list[Item]:
-    """The maximum of a polynomial over ranges, none of them empty."""
+def _normal_item(context: Context, binders: Sequence[Binder], inside: Polynomial) -> list[Item]:
+    """The maximum over ranges, none of them empty, of a polynomial where it is present, both written as one."""
     context.tick()
-    kept = [b for b in binders if b[0] in body.free]
+    kept = [b for b in binders if b[0] in inside.free]
     for name, low, high in kept:
         if high - low == ONE:
-            return _normal_item(context, without(kept, name), substitute(context, body, {name: low}))
+            return _normal_item(context, without(kept, name), substitute(context, inside, {name: low}))
     if not kept:
-        return list(items_of(body))
-    split = split_digits(context, kept, body)
+        return _as_items(context, inside)
+    split = split_digits(context, kept, inside)
     if split is not None:
         with context.ranges(split[1]):
             return _normal_item(context, split[0], split[2])
-    merged = merge_digits(context, kept, body)
+    merged = merge_digits(context, kept, inside)
     if merged is not None:
         return _normal_item(context, *merged)
-    placed, value = _placed(context, kept, body)
+    placed, value = _placed(context, kept, inside)
     best: tuple[tuple[bytes, tuple[bytes, ...]], tuple[Range, ...], Polynomial] | None = None
     for order in orders(len(placed)):
         renamed = named(context, placed, order, value)
@@ -223,7 +287,25 @@ def _normal_item(context: Context, binders: Sequence[Binder], body: Polynomial) 
         if best is None or key < best[0]:
             best = (key, limits, renamed)
     assert best is not None, "there is at least one order"
-    return [Item(best[1], best[2])]
+    body, present = _apart(best[2])
+    return [Item(best[1], body, present)] if present.terms else []
+
+
+def _as_items(context: Context, inside: Polynomial) -> list[Item]:
+    """A value without ranges as items, each present where both are."""
+    body, present = _apart(inside)
+    if present == ONE:
+        return list(items_of(body))
+    found: list[Item] = []
+    for item in items_of(body):
+        binders, opened_item = _open_item(context, item)
+        value, mine = _apart(opened_item)
+        both = mine * present
+        if binders:
+            found += _normal_item(context, binders, _together(value, both))
+        elif both.terms:
+            found.append(Item((), value, both))
+    return found
 
 
 def _placed(context: Context, binders: list[Binder], body: Polynomial) -> tuple[list[Binder], Polynomial]:
@@ -241,8 +323,9 @@ def scaled_largest(context: Context, atom: Largest, factor: Polynomial, offset: 
     """``factor * max + offset`` as one maximum, for a factor that is positive."""
     items: list[Item] = []
     for item in atom.items:
-        binders, body = _open_item(context, item)
-        items += _normal_item(context, binders, body * factor + offset)
+        binders, inside = _open_item(context, item)
+        body, present = _apart(inside)
+        items += _normal_item(context, binders, _together(body * factor + offset, present))
     return largest(context, items)
 
 
@@ -252,10 +335,10 @@ def rebuild_largest(context: Context, atom: Largest, values: Values) -> Polynomi
     for item in atom.items:
         names, inner = opened(context, len(item.ranges), item.depth)
         merged = {**{name: value for name, value in values.items() if name not in inner}, **inner}
-        body = substitute(context, item.body, merged)
+        inside = substitute(context, _together(item.body, item.present), merged)
         binders = [
             (name, substitute(context, low, values), substitute(context, high, values))
             for name, (low, high) in zip(names, item.ranges, strict=True)
         ]
-        items += _normal_item(context, binders, body)
+        items += _normal_item(context, binders, inside)
     return largest(context, items)

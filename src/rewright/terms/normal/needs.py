@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,10 +18,11 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
-from rewright.terms.normal.binders import inner_atoms
+from rewright.terms.normal.binders import inner_atoms, read_alike
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.equality import equal_leaves
 from rewright.terms.normal.guards import at_least, at_least_zero, below, is_zero
+from rewright.terms.normal.presence import counts_contradict, decide_count
 from rewright.terms.normal.signs import is_nonnegative, is_positive, power_sign
 from rewright.terms.normal.substitution import substitute, substitute_guard
 
@@ -45,6 +46,7 @@ class Need:
 
 def unmet(context: Context, wanted: list[Need], given: list[Need]) -> list[Need]:
     """The needs that neither hold for all that is known nor follow from given ones."""
+    given = _of_both_cases(given)
     missing: dict[tuple[str, bytes], Need] = {}
     for need in wanted:
         if (need.kind, need.value.key) not in missing and not _met(context, need, given):
@@ -53,7 +55,7 @@ def unmet(context: Context, wanted: list[Need], given: list[Need]) -> list[Need]
 
 
 def _met(context: Context, need: Need, given: list[Need]) -> bool:
-    if any(g.kind == need.kind and g.value == need.value and g.path == need.path for g in given):
+    if any(g.kind == need.kind and _says_the_same(context, g, need) for g in given):
         return True
     with context.scope():
         for name, low, high in need.variables:
@@ -62,8 +64,69 @@ def _met(context: Context, need: Need, given: list[Need]) -> bool:
             context.add(guard, polarity)
         if context.contradictory():
             return True
-        available = [found for g in given for found in _applicable(context, g, need)]
-        return _follows(context, need, available)
+        return _follows_by_cases(context, need, given, _MOST_CASES)
+
+
+_MOST_NEEDS = 1000
+_MOST_CASES = 3
+"""Conditions of given needs that are tried both ways."""
+
+
+def _follows_by_cases(context: Context, need: Need, given: list[Need], depth: int) -> bool:
+    """Whether a need follows from those that apply here, else where a condition of one holds and where it does not."""
+    available = [found for g in given for found in _applicable(context, g, need)]
+    with context.scope():
+        if _follows(context, need, available):
+            return True
+    guard = next(_undecided(context, need, given), None) if depth else None
+    if guard is None:
+        return False
+    for polarity in (True, False):
+        with context.under(guard, polarity):
+            if not (counts_contradict(context) or _follows_by_cases(context, need, given, depth - 1)):
+                return False
+    return True
+
+
+def _undecided(context: Context, need: Need, given: list[Need]) -> Iterator[Guard]:
+    """Conditions on values of the same kind that are about no variable of a fold, and open here."""
+    for other in given:
+        if other.kind != need.kind:
+            continue
+        for guard, _ in other.path:
+            is_plain = guard.kind != "true" and not any(name.startswith("~k") for name in guard.free)
+            if is_plain and decide_count(context, guard) is None:
+                yield guard
+
+
+def _of_both_cases(needs: list[Need]) -> list[Need]:
+    """The needs, with those that hold where a condition does and where it does not without the condition."""
+    found = {(n.kind, n.value.key, n.variables, frozenset(n.path)): n for n in needs}
+    waiting = list(found.values())
+    while waiting and len(found) <= _MOST_NEEDS:
+        need = waiting.pop()
+        for guard, polarity in need.path:
+            kept = tuple(fact for fact in need.path if fact[0] != guard)
+            key = (need.kind, need.value.key, need.variables, frozenset(kept))
+            if (*key[:3], key[3] | {(guard, not polarity)}) in found and key not in found:
+                found[key] = Need(need.kind, need.value, kept, need.variables, need.operation)
+                waiting.append(found[key])
+    return list(found.values())
+
+
+def _says_the_same(context: Context, given: Need, need: Need) -> bool:
+    """Whether two needs differ in the names of their variables alone."""
+    if len(given.variables) != len(need.variables) or len(given.path) != len(need.path):
+        return False
+    names = {mine[0]: symbol(other[0]) for mine, other in zip(given.variables, need.variables, strict=True)}
+    limits = [tuple(substitute(context, limit, names) for limit in limits) for _, *limits in given.variables]
+    if (
+        limits != [tuple(limits) for _, *limits in need.variables]
+        or substitute(context, given.value, names) != need.value
+    ):
+        return False
+    path = {(substitute_guard(context, guard, names), polarity) for guard, polarity in given.path}
+    return path == set(need.path)
 
 
 def _follows(context: Context, need: Need, available: list[tuple[Kind, Polynomial]]) -> bool:
@@ -146,11 +209,11 @@ def _applicable(context: Context, given: Need, need: Need) -> Iterator[tuple[Kin
     """A given need at this path: its variables matched with what the wanted value reads."""
     path = _own_path(given)
     names = [name for name, *_ in given.variables if name in given.value.free or any(name in g.free for g, _ in path)]
-    for values in _bindings(given, names, need.value):
+    for values in _bindings(names, (given.value, *_read(path)), (need.value, *_read(need.path))):
         if not all(_in_range(context, variable, values) for variable in given.variables):
             continue
         conditions = [(substitute_guard(context, guard, values), polarity) for guard, polarity in path]
-        if all(context.decide(guard) is polarity for guard, polarity in conditions):
+        if all(decide_count(context, guard) is polarity for guard, polarity in conditions):
             yield given.kind, substitute(context, given.value, values)
 
 
@@ -174,26 +237,20 @@ def _in_range(context: Context, variable: tuple[str, Polynomial, Polynomial], va
     return context.holds(at_least(values[name], low)) and context.holds(below(values[name], high))
 
 
-def _bindings(given: Need, names: list[str], value: Polynomial) -> Iterator[dict[str, Polynomial]]:
-    """Values for the variables of a given need at which it reads an element that the wanted value reads."""
+def _read(path: Iterable[Signed]) -> list[Polynomial]:
+    return [guard.value for guard, _ in path]
+
+
+def _bindings(
+    names: list[str], given: Iterable[Polynomial], wanted: Iterable[Polynomial]
+) -> Iterator[dict[str, Polynomial]]:
+    """Values for the variables of a given need at which it reads an element that the wanted one reads."""
     if not names:
         yield {}
         return
-    reads = [a for a in inner_atoms(value) if isinstance(a, Element)]
-    for mine in (a for a in inner_atoms(given.value) if isinstance(a, Element)):
+    reads = [a for value in wanted for a in inner_atoms(value) if isinstance(a, Element)]
+    for mine in (a for value in given for a in inner_atoms(value) if isinstance(a, Element)):
         for other in reads:
-            found = _unify(names, mine, other)
+            found = read_alike(names, mine, other)
             if found is not None:
                 yield found
-
-
-def _unify(names: list[str], mine: Element, other: Element) -> dict[str, Polynomial] | None:
-    if mine.tensor != other.tensor or len(mine.index) != len(other.index):
-        return None
-    found: dict[str, Polynomial] = {}
-    for place, target in zip(mine.index, other.index, strict=True):
-        for name in names:
-            split = place.linear(name)
-            if split is not None and split[0] in (1, -1) and not (split[1].free & set(names)):
-                found.setdefault(name, (target - split[1]) * split[0])
-    return found if len(found) == len(names) else None

@@ -5,19 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from rewright.terms.normal.atoms import (
-    Atom,
-    Base,
-    Exponential,
-    Indicator,
-    Largest,
-    Number,
-    Polynomial,
-    PrefixSum,
-    Symbol,
-)
+from rewright.terms.normal.atoms import Atom, Base, Exponential, Indicator, Number, Polynomial, Symbol
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.guards import at_least, at_least_zero
+from rewright.terms.normal.ranged import Largest, PrefixSum
 
 Sign = Literal["positive", "nonnegative", "unknown"]
 
@@ -111,8 +102,7 @@ def _atom(context: Context, atom: Atom) -> Sign:
     if isinstance(atom, PrefixSum):
         return _sum(context, atom)
     if isinstance(atom, Largest):
-        signs = [_sign(context, item.body) for item in atom.items]
-        return "positive" if "positive" in signs else "nonnegative" if "nonnegative" in signs else "unknown"
+        return _largest(context, atom)
     if context.decide_cheaply(at_least_zero(-Polynomial({((atom, 1),): 1}))) is False:
         return "positive"
     if context.decide_cheaply(at_least_zero(Polynomial({((atom, 1),): 1}))) is True:
@@ -126,3 +116,12 @@ def _sum(context: Context, atom: PrefixSum) -> Sign:
         return "unknown"
     full = all(context.holds(at_least(bound, 1)) for bound in atom.bounds)
     return "positive" if full and body == "positive" else "nonnegative"
+
+
+def _largest(context: Context, atom: Largest) -> Sign:
+    """The sign of a maximum, from the items that are always there or else from all."""
+    always = {_sign(context, item.body) for item in atom.items if item.always}
+    every = {_sign(context, item.body) for item in atom.items}
+    if "positive" in always or every == {"positive"}:
+        return "positive"
+    return "nonnegative" if "nonnegative" in always or "unknown" not in every else "unknown"

@@ -21,7 +21,6 @@ from rewright.terms.normal.atoms import (
     Monomial,
     Number,
     Polynomial,
-    PrefixSum,
     Symbol,
     TooHard,
     polynomial,
@@ -37,10 +36,11 @@ from rewright.terms.normal.binders import (
     split_digits,
     without,
 )
-from rewright.terms.normal.cases import branch, each, minus, only_where, plus
+from rewright.terms.normal.cases import branch, each, finite, minus, only_where, plus
 from rewright.terms.normal.context import Context, Signed, Values
 from rewright.terms.normal.division import floor_quotient
-from rewright.terms.normal.guards import Choice, Value, at_least, below
+from rewright.terms.normal.guards import NOT_A_NUMBER, Choice, Leaf, Value, at_least, below
+from rewright.terms.normal.ranged import PrefixSum
 from rewright.terms.normal.substitution import substitute, substitute_guard
 
 Guards = tuple[Signed, ...]
@@ -53,6 +53,8 @@ def sum_over(context: Context, name: str, size: Polynomial, value: Value) -> Val
 
 def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards: Guards) -> Value:
     if not isinstance(value, Choice):
+        if value == NOT_A_NUMBER:
+            return _of_no_number(context, name, size, guards)
         if not isinstance(value, Polynomial):
             raise TooHard(f"a sum with the term {value}")
         return _under_guards(context, name, ZERO, size, value, guards)
@@ -75,6 +77,15 @@ def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards
         part = _by_path(context, name, size, arm, (*guards, (guard, polarity)))
         total = add(context, total, part)
     return total
+
+
+def _of_no_number(context: Context, name: str, size: Polynomial, guards: Guards) -> Value:
+    """What is not a number, unless there are no terms."""
+
+    def leaf(number: Leaf) -> Value:
+        return branch(context, at_least(finite(number), 1), lambda: NOT_A_NUMBER, lambda: ZERO)
+
+    return each(context, leaf, _under_guards(context, name, ZERO, size, ONE, guards))
 
 
 def add(context: Context, left: Value, right: Value) -> Value:
