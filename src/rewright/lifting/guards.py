@@ -136,6 +136,22 @@ class Guards:
                 self._cases[term] = cases(self._algebra, term)
         return self._cases[term]
 
+    def _bounded_above(self, value: Operand, region: Region) -> tuple[Operand, Region]:
+        """A test ``i - j >= c`` of two indices as ``j - i <= -c``, so that it reads the same after a transposition."""
+        terms, box = self._terms, regions.single(region)
+        if box is None or box[0][0] is None or box[0][1] is not None or not isinstance(box[0][0], int):
+            return value, region
+        term, access = value
+        is_difference = (
+            terms.label(term)[0] == "add"
+            and terms.children(term) == (terms.index, terms.index)
+            and terms.coefficients(term) == (1, -1)
+            and terms.accesses(term) == (identity(2)[:1], identity(2)[1:])
+        )
+        if not is_difference:
+            return value, region
+        return (term, access[::-1]), regions.preimage(region, Fraction(-1), Fraction(0))
+
     def _open_guard(self, value: Operand, body: Addend) -> tuple[Region, Addend] | None:
         """For a body that is guarded by the same value: that guard's set and body."""
         found = self.guard_of(body)
@@ -164,6 +180,7 @@ class Guards:
         """``body`` where ``value`` lies in the region, else zero."""
         value, region = self.base(*self._seen_by_body(value, region, body))
         region = self.possible(value[0], region)
+        value, region = self._bounded_above(value, region)
         if self._algebra.quotients:
             holds = (
                 None if self._algebra.sequential else decided(self._terms, value, region, ranges_of(self._terms.window))

@@ -33,7 +33,9 @@ from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.equality import with_atom
 from rewright.terms.normal.guards import (
+    MINUS_INFINITY,
     MISSING,
+    PLUS_INFINITY,
     Choice,
     Guard,
     Infinite,
@@ -44,7 +46,6 @@ from rewright.terms.normal.guards import (
     below,
     is_zero,
 )
-from rewright.terms.normal.maxima import max_over
 from rewright.terms.normal.ranged import Fold as FoldAtom
 from rewright.terms.normal.sums import sum_over
 from rewright.terms.scalar import Fold
@@ -112,6 +113,9 @@ def splits(tensors: Iterable[Tensor]) -> dict[Dim, tuple[Dim, ...]]:
         found = {**inner, **{product(digits): digits for digits in several if len(digits) > 1}, **found}
     return found
 
+
+_EXTREMES: dict[str, Value] = {"maximum": MINUS_INFINITY, "minimum": PLUS_INFINITY, "or": ZERO, "and": ONE}
+"""What folds that take the largest or the smallest value give for no values."""
 
 BITWISE = "bitwise_"
 """Before the names of functions of the bits of integers, which have the names of functions of truth values."""
@@ -413,8 +417,9 @@ class Meaning:
             if kind == "sum":
                 value = self._scaled(value, count)
                 total = value if total is None else self._plus(total, value)
-            elif kind in ("maximum", "minimum") and count == 1:
-                total = value if total is None else self._denoter.apply(kind, (total, value), True)
+            elif kind in _EXTREMES and count == 1:
+                name = "maximum" if kind in ("maximum", "or") else "minimum"
+                total = value if total is None else self._denoter.apply(name, (total, value), True)
             else:
                 raise TooHard(f"a {kind} that counts a range {count} times")
         return ZERO if total is None else total
@@ -439,8 +444,8 @@ class Meaning:
                 inner = nest(number + 1, {**bound, axes[number]: symbol(name) + start})
             if kind == "sum":
                 return sum_over(self._context, name, count, inner)
-            if kind == "maximum":
-                return max_over(self._context, name, count, inner)
+            if kind in _EXTREMES:
+                return self._denoter.extreme(kind, _EXTREMES[kind], name, count, inner)
             raise TooHard(f"a fold of kind {kind}")
 
         return nest(0, {})

@@ -151,21 +151,24 @@ class Denoter:
         if kind == "sum" and not (is_float and self._grade == "move"):
             return sum_over(self.context, name, size, value)
         if kind in ("maximum", "minimum") or is_boolean:
-            return self._extreme(fold, name, size, value)
+            empty = fixed(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
+            return self.extreme(kind, empty, name, size, value)
         return self._as_written(kind, name, size, value)
 
-    def _extreme(self, fold: scalars.Fold, name: str, size: Polynomial, value: Value) -> Value:
-        """A maximum, or a minimum as minus the maximum of negatives; truth values are zero and one."""
-        lowest = fold.kind in ("minimum", "and")
-        boolean = fold.kind in ("and", "or")
+    def extreme(self, kind: str, empty: Value, name: str, size: Polynomial, value: Value) -> Value:
+        """A maximum, or a minimum as minus the maximum of negatives; truth values are zero and one.
+
+        ``empty`` is what it is of nothing.
+        """
+        lowest = kind in ("minimum", "and")
+        boolean = kind in ("and", "or")
         found = max_over(self.context, name, size, self._opposite(value, boolean) if lowest else value)
-        empty = fixed(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
 
         def leaf(one: Value) -> Value:
             if isinstance(one, Infinite) and one.sign < 0:
                 return empty
             if may_be_infinite(one) is not None and not isinstance(empty, Infinite):
-                raise TooHard(f"a {fold.kind} that may be of nothing, which is {empty}")
+                raise TooHard(f"a {kind} that may be of nothing, which is {empty}")
             return self._opposite(one, boolean) if lowest else one
 
         return each(self.context, leaf, found)
