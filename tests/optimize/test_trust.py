@@ -120,3 +120,9 @@ def test_no_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     found = rw.optimize(torch.exp, (normal(3),), target="cpu")
 
     assert found.status == "fallback" and "no C++ compiler" in found.reason
+
+
+@pytest.mark.parametrize("name", ["causal", "grouped", "decode", "alibi", "threshold"])
+def test_plans_of_masked_attention_have_a_certificate(name: str) -> None:
+    program, args = PROGRAMS[name]()
+    assert rw.optimize(program, args, target="torch").certificate is not None

@@ -17,7 +17,7 @@ def integer_part(graph: Graph) -> Graph:
     inputs: dict[str, int] = {}
     place: dict[int, int] = {}
     for position, node in enumerate(graph.nodes):
-        if isinstance(node.op, ops.Gather):
+        if type(node.op) is ops.Gather:
             data = graph.nodes[node.operands[0]].type
             indices = place.get(node.operands[1])
             if indices is not None and data.is_static():

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from rewright import ops
+from rewright.ir.dims import SizeExpr
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose
-from rewright.lifting.masks import decided, factors_of, outside, ranges_of
+from rewright.lifting.masks import affine, decided, factors_of, outside, ranges_of
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute
@@ -328,12 +329,30 @@ def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
         if number is not None:
             return view if number == absorbing else other
     left, right = _predicate(algebra, views[0]), _predicate(algebra, views[1])
-    if left is None or right is None or left[0] != right[0]:
+    right = None if left is None or right is None else _of_value(algebra, right, left[0])
+    if left is None or right is None:
         return function(algebra, op.name, views)
     if isinstance(op, ops.And):
         return _indicator(algebra, views[0], left[0], regions.intersect(left[1], right[1]))
     outside = regions.intersect(regions.complement(left[1]), regions.complement(right[1]))
     return _indicator(algebra, views[0], left[0], regions.complement(outside))
+
+
+def _of_value(algebra: Algebra, test: tuple[Operand, Region], value: Operand) -> tuple[Operand, Region] | None:
+    """A test as one of another value, which is a constant more, or minus the value and a constant."""
+    if test[0] == value:
+        return test
+    own, wanted = affine(algebra.terms, test[0]), affine(algebra.terms, value)
+    if own is None or wanted is None or not wanted[1] or any(isinstance(end, SizeExpr) for end in _ends(test[1])):
+        return None
+    for sign in (ONE, MINUS_ONE):
+        if own[1] == {variable: sign * slope for variable, slope in wanted[1].items()}:
+            return value, regions.preimage(test[1], sign, own[0] - sign * wanted[0])
+    return None
+
+
+def _ends(region: Region) -> Iterator[object]:
+    return (end for box, _ in region for pair in box for end in pair)
 
 
 def _exclusive(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:

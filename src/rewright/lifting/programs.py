@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -106,7 +107,9 @@ class Lifter:
         """
         journal, self.journal = self.journal, None
         contract, self.contract = self.contract, False
-        self._alone(integer_part(graph), given or {})
+        with self._walk():
+            integers = integer_part(graph)
+        self._alone(integers, given or {})
         self.journal, self.contract = journal, contract
         self._memo.clear()
         # What was tested on the way is lifted again, with all the facts.
@@ -123,14 +126,15 @@ class Lifter:
             for name, position in graph.inputs.items()
             if isinstance((node := graph.nodes[position]).op, ops.Input)
         }
-        steps: Schedule = [Step(0, position) for position in range(len(graph.nodes))]
-        return self._run([graph], [inputs], steps, [_anchored(graph)], SEQUENTIAL)[0]
+        with self._walk():
+            steps: Schedule = [Step(0, position) for position in range(len(graph.nodes))]
+            anchored = _anchored(graph)
+        return self._run([graph], [inputs], steps, [anchored], SEQUENTIAL)[0]
 
     def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
         """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
-        started = time.perf_counter()
-        steps = match_collectives(graphs)
-        self.walking += time.perf_counter() - started
+        with self._walk():
+            steps = match_collectives(graphs)
         return self._run(graphs, inputs, steps, [frozenset() for _ in graphs], 0)
 
     def _run(
@@ -147,14 +151,13 @@ class Lifter:
             for step in steps:
                 run.step(step)
             return lifted
-        started = time.perf_counter()
-        entries = stream(graphs, lockstep(steps, len(graphs)))
-        found = repeats(entries)
-        if found and self.journal is None:  # what is written down is a schedule, in the order of each program
-            entries = shared_first(entries, found)
+        with self._walk():
+            entries = stream(graphs, lockstep(steps, len(graphs)))
             found = repeats(entries)
-        shorter = self._shorter(entries, found, graphs, first) if self.contract else None
-        self.walking += time.perf_counter() - started
+            if found and self.journal is None:  # what is written down is a schedule, in the order of each program
+                entries = shared_first(entries, found)
+                found = repeats(entries)
+            shorter = self._shorter(entries, found, graphs, first) if self.contract else None
         if shorter is not None:
             self._contracted(entries, shorter, run)
             return lifted
@@ -167,6 +170,15 @@ class Lifter:
             position = repeat.stop
         run.stretch(entries, position, len(entries))
         return lifted
+
+    @contextmanager
+    def _walk(self) -> Generator[None]:
+        """Count the seconds of what visits every node of the programs."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.walking += time.perf_counter() - started
 
     def _shorter(
         self, entries: Stream, found: Sequence[Repeat], graphs: Sequence[Graph], first: int
@@ -438,9 +450,10 @@ def _anchored(graph: Graph) -> set[int]:
     plain: set[int] = set()
     for position in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[position]
-        if not isinstance(node.op, _ADDITIVE) and (not isinstance(node.op, _LAYOUT) or position in plain):
+        # Exact types: operators are abstract classes, for which isinstance is slow.
+        if type(node.op) not in _ADDITIVE and (type(node.op) not in _LAYOUT or position in plain):
             plain.update(node.operands)
-    return {p for p in plain if isinstance(graph.nodes[p].op, _ADDITIVE)}
+    return {p for p in plain if type(graph.nodes[p].op) in _ADDITIVE}
 
 
 __all__ = ["BudgetExceeded", "Lifted", "Lifter", "Pieces"]

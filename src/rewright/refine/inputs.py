@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
+from rewright.ir.types import TensorType
 from rewright.lifting.programs import Lifter
 from rewright.lifting.regions import whole
 from rewright.lifting.terms import ONE
@@ -39,6 +40,7 @@ def input_values(
     """
     found = InputValues(ranks=[{} for _ in program.graphs])
     _check_names(sequential, placements, equations)
+    windows: _Windows = {}
     for name, position in sequential.inputs.items():
         kind = sequential.nodes[position].type
         placement = placements.get(name)
@@ -48,7 +50,13 @@ def input_values(
         value = found.sequential[name] = lifter.input(name, kind)
         if placement is not None:
             for rank in range(len(program.graphs)):
-                _assign(program, found, rank, name, _window(lifter, value, placement, rank, name))
+                key = (placement, rank, kind)
+                known = windows.get(key)
+                window = None if known is None else _of_term(known, value)
+                if window is None:
+                    window = _window(lifter, value, placement, rank, name)
+                    windows[key] = value, window
+                _assign(program, found, rank, name, window)
     for (rank, name), value in solve(equations, found.sequential, program).items():
         _assign(program, found, rank, name, value)
     for rank, graph in enumerate(program.graphs):
@@ -59,6 +67,24 @@ def input_values(
                     f"give it a placement or an equation under [relations]{_similar(name, sequential.inputs)}"
                 )
     return found
+
+
+_Windows = dict[tuple[Placement, int, TensorType], tuple[Value, Value]]
+"""For placements of tensors of one type, a tensor of them and what a rank holds of it."""
+
+
+def _of_term(known: tuple[Value, Value], value: Value) -> Value | None:
+    """The window of a tensor as that of another one, with its own term; None for what is no plain view."""
+    (tensor, window), own = known, value
+    if not (isinstance(tensor, View) and isinstance(window, View) and isinstance(own, View)):
+        return None
+    if (
+        len(tensor.addends) != 1
+        or len(own.addends) != 1
+        or {a.term for a in window.addends} != {tensor.addends[0].term}
+    ):
+        return None
+    return View(window.dims, tuple(replace(a, term=own.addends[0].term) for a in window.addends))
 
 
 def _window(lifter: Lifter, value: Value, placement: Placement, rank: int, name: str) -> Value:
