@@ -16,8 +16,9 @@ import torch
 
 import rewright as rw
 from bench import attention
+from rewright.optimize.api import Optimized
 
-HEADER = ("module", "scale", "peer", "ms", "ratio to eager", "peak MB", "max error", "finite", "found in s")
+HEADER = ("module", "scale", "peer", "ms", "ratio to eager", "peak MB", "max error", "finite", "found in s", "proof")
 
 
 def main() -> None:
@@ -82,6 +83,7 @@ def _module(
             f"{error:.1e}",
             finite,
             f"{found:.1f}",
+            _proof(function),
         )
         print("| " + " | ".join(cells) + " |", flush=True)
         if options.json is not None:
@@ -108,6 +110,13 @@ def _peer(peer: str, name: str, given: attention.Tensors) -> Callable[..., Any] 
         print(f"{name}: {found.reason}")
         return None
     return found
+
+
+def _proof(function: Callable[..., Any]) -> str:
+    """How a plan of ours is known to be right."""
+    if not isinstance(function, Optimized):
+        return ""
+    return "certificate" if function.certificate is not None else function.trust.evidence
 
 
 def _time(function: Callable[..., Any], given: attention.Tensors, runs: int, device: str) -> float:
