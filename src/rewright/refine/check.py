@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,6 +49,9 @@ class Proof:
     out_of_time: bool = False
 
 
+Hopeless = Callable[[Collection[str]], bool]
+"""Whether it is known that some outputs differ, so that nothing that takes long is worth a try."""
+
 Law = Literal["quotients", "plain"]
 """Normal forms beside the usual one: of exponentials, and of indices of one value."""
 
@@ -61,20 +64,24 @@ def attempt(
     deadline: float | None = None,
     *,
     laws: bool = True,
+    hopeless: Hopeless = lambda failed: False,
 ) -> Proof:
     """Lift both programs and relate every output; raises RewrightError for relations that do not fit.
 
-    With ``laws``, other normal forms are tried where the usual one does not relate all.
+    With ``laws``, other normal forms are tried where the usual one does not relate all, unless it is ``hopeless``.
     """
     with uncollected():
         try:
-            proof = _lift(sequential, program, relations, expected, deadline, reuse=True, contract=True)
+            proof = _lift(
+                sequential, program, relations, expected, deadline, reuse=True, contract=True, hopeless=hopeless
+            )
         except NotContracted:
             proof = None
         if proof is None or (proof.failed and proof.lifter.contraction):
-            proof = _lift(sequential, program, relations, expected, deadline, reuse=True)
+            proof = _lift(sequential, program, relations, expected, deadline, reuse=True, hopeless=hopeless)
+        laws = laws and bool(proof.failed) and not hopeless(proof.failed)
         best: Law | None = None
-        for law in _laws(sequential, program) if laws and proof.failed else ():
+        for law in _laws(sequential, program) if laws else ():
             other = _lift(sequential, program, relations, expected, deadline, reuse=True, law=law)
             if other.out_of_time or other.mismatch:
                 continue
@@ -84,7 +91,7 @@ def attempt(
                 proof, best = other, law
         if proof.failed and proof.lifter.steps["reused"]:
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
-            return _lift(sequential, program, relations, expected, deadline, reuse=False, law=best)
+            return _lift(sequential, program, relations, expected, deadline, reuse=False, law=best, hopeless=hopeless)
     return proof
 
 
@@ -120,6 +127,7 @@ def _lift(
     contract: bool = False,
     journal: Journal | None = None,
     law: Law | None = None,
+    hopeless: Hopeless = lambda failed: False,
 ) -> Proof:
     """Raises NotContracted where layers were to be left out that what is left does not speak for."""
     started = time.perf_counter()
@@ -152,10 +160,17 @@ def _lift(
         if name in stands:
             continue
         if journal is None:
-            _relate(proof, name, program, expected.get(name))
+            _relate(proof, name, program, expected.get(name), expand=False)
         else:
             work = partial(_relate, proof, name, program, expected.get(name))
             proof.looked_into[name] = lifter.apart(work)
+    if journal is None and proof.failed:
+        asked = time.perf_counter()
+        worth_it = not hopeless(proof.failed)
+        started += time.perf_counter() - asked  # has a phase of its own
+        failed, proof.failed = (proof.failed, []) if worth_it else ([], proof.failed)
+        for name in failed:
+            _relate(proof, name, program, expected.get(name))
     if stands:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
@@ -205,8 +220,11 @@ def _timed(proof: Proof, phase: str) -> Generator[None]:
         proof.seconds[phase] = time.perf_counter() - started - walking
 
 
-def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement | None) -> None:
-    """Relate one output of the sequential program to the ranks' outputs of that name."""
+def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement | None, *, expand: bool = True) -> None:
+    """Relate one output of the sequential program to the ranks' outputs of that name.
+
+    With ``expand``, also where only products of sums that are multiplied out are equal, which takes long.
+    """
     lifter = proof.lifter
     known = proof.sequential.values[proof.sequential.graph.outputs[name]]
     if UNKNOWN in (known, *(r.values[r.graph.outputs[name]] for r in proof.ranks if name in r.graph.outputs)):
@@ -220,10 +238,10 @@ def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement |
     ranks = [proof.ranks[rank] for rank in owners.ranks]
     held = [lifter.values[rank.values[rank.graph.outputs[name]]] for rank in ranks]
     wanted = None if expected is None else owners.restrict(expected)
-    if wanted is not None and holds(lifter, value, held, wanted, owners.mesh, expand=True):
+    if wanted is not None and holds(lifter, value, held, wanted, owners.mesh, expand=expand):
         _found(proof, name, owners, wanted, expected, fine=True)
         return
-    found = infer(lifter, value, held, owners.mesh, expand=expected is None)
+    found = infer(lifter, value, held, owners.mesh, expand=expand and expected is None)
     if found is None:
         proof.failed.append(name)
         proof.relations[name] = OutputRelation(name, "", f"{name} is not related", _text(expected), False)

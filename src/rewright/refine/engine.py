@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
@@ -13,13 +13,13 @@ from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
-from rewright.refine.case import Case
+from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.numbered import aligned, told
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
 from rewright.refine.rounds import findings
-from rewright.refine.running import run_twin
+from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
 
@@ -95,10 +95,15 @@ def _answer(
     expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
     unknown = said(sequential, known.placements)
     known = replace(known, assumptions=(*known.assumptions, *question.assumptions, *unknown))
-    proof = attempt(sequential, program, known, expected, deadline)
+    case = Case(sequential, replace(program, inputs=known.placements), known, expected)
+    seconds: list[float] = []
+    ran = cache(partial(_timed, seconds, case))
+    proof = attempt(sequential, program, known, expected, deadline, hopeless=lambda failed: is_hopeless(ran(), failed))
     if proof.failed and proof.pairing is not None:
         sequential, program = aligned(sequential, program, proof.pairing)
         proof = attempt(sequential, program, known, expected, deadline)
+        case = Case(sequential, replace(program, inputs=known.placements), known, expected)
+        ran = cache(partial(_timed, seconds, case))
     stats = Stats(
         len(sequential),
         sum(len(graph) for graph in program.graphs),
@@ -122,8 +127,9 @@ def _answer(
             sequential, program = aligned(sequential, program, proof.pairing)
         verdict = _proved(sequential, program, known, expected, proof, stats, notes)
         return audited(verdict, sequential, program) if audit else verdict
-    case = Case(sequential, replace(program, inputs=known.placements), known, expected)
-    return _failed(case, proof, stats, notes, assumptions, deadline, suggest)
+    ran()
+    stats.seconds["numeric twin"] = sum(seconds)
+    return _failed(case, ran, proof, stats, notes, assumptions, deadline, suggest)
 
 
 def _proved(
@@ -158,6 +164,7 @@ def audited(verdict: Verdict, sequential: Graph, program: RankProgram, store: St
 
 def _failed(
     case: Case,
+    compared: Callable[[], Ran],
     proof: Proof,
     stats: Stats,
     notes: tuple[str, ...],
@@ -166,10 +173,8 @@ def _failed(
     suggest: bool,
 ) -> Verdict:
     """Refuted where the numeric twin finds values that differ, else unknown."""
-    started = time.perf_counter()
-    ran = run_twin(case, proof)
+    ran = concluded(case, compared(), proof)
     twin = ran.result
-    stats.seconds["numeric twin"] = time.perf_counter() - started
     started = time.perf_counter()
     found, more = findings(case, proof, ran, deadline, suggest)
     stats.seconds["explain"] = time.perf_counter() - started
@@ -184,6 +189,15 @@ def _failed(
     return Verdict(
         status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason, programs=programs
     )
+
+
+def _timed(seconds: list[float], case: Case) -> Ran:
+    """What values say, and how long that took."""
+    started = time.perf_counter()
+    try:
+        return compare(case)
+    finally:
+        seconds.append(time.perf_counter() - started)
 
 
 def _counted(names: Sequence[str], proof: Proof, what: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import islice
 
 from rewright.ir.errors import RewrightError, TypeMismatch
@@ -14,6 +15,7 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof, attempt
 from rewright.refine.editing import Site, edit_program
 from rewright.refine.repairs import Edit, Repair, candidates, confirmed
+from rewright.refine.running import compare, is_hopeless
 
 _MOST_REPAIRS = 20
 """Candidates that are tried at one place; each costs about as much as a run of the twin."""
@@ -44,8 +46,16 @@ def proved_repair(
 
 def proof_of(case: Case, program: RankProgram, deadline: float | None) -> Proof | None:
     """The proof for another distributed program; None where it does not run, or not in time."""
+    ran = cache(partial(compare, replace(case, program=program)))
     try:
-        again = attempt(case.sequential, program, case.relations, case.expected, deadline)
+        again = attempt(
+            case.sequential,
+            program,
+            case.relations,
+            case.expected,
+            deadline,
+            hopeless=lambda failed: is_hopeless(ran(), failed),
+        )
     except RewrightError:
         return None
     return None if again.mismatch or again.out_of_time else again

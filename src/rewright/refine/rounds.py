@@ -20,7 +20,7 @@ from rewright.refine.cutting import HERE, from_there, up_to, without
 from rewright.refine.explain import Spot, output_finding, spots_of
 from rewright.refine.mending import Mended, everywhere, nearby, proof_of, proved_repair
 from rewright.refine.repairs import Repair
-from rewright.refine.running import run_twin, smallest
+from rewright.refine.running import compare, concluded, smallest
 from rewright.refine.twin.divergence import search_trial
 from rewright.refine.verdict import Finding
 from rewright.refine.whynot import why_not
@@ -72,7 +72,7 @@ def findings(
         case, proof = step.case, step.proof
         if not proof.failed:
             return _merged(found, []), _notes(found)
-        ran = run_twin(case, proof)
+        ran = concluded(case, compare(case), proof)
     return _merged(found, []), (*_notes(found), f"the search ended after {_MOST_ROUNDS} failures; mend these first")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from rewright.ir.errors import RewrightError
@@ -20,8 +21,8 @@ _FEW = 64
 """Inputs with no more elements than this are as small as anyone needs them."""
 
 
-def run_twin(case: Case, proof: Proof) -> Ran:
-    """Run the programs where they can be run; a placement that was proved but not asked for decides by itself."""
+def compare(case: Case) -> Ran:
+    """Run the programs where they can be run, and compare their outputs as they are expected to be held."""
     try:
         solved = reads(case.relations.equations, case.sequential, case.program)
         twin = make_twin(case.sequential, case.program, solved=solved)
@@ -30,8 +31,19 @@ def run_twin(case: Case, proof: Proof) -> Ran:
     if isinstance(twin, Unsupported):
         return Ran(TwinResult(None, f"the numeric twin cannot run: {twin.why}"))
     expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
-    result = twin.compare(expect=expected)
-    if result.agrees is True:
+    return Ran(twin.compare(expect=expected), twin)
+
+
+def is_hopeless(ran: Ran, failed: Collection[str]) -> bool:
+    """Whether values show that nothing else would relate these outputs."""
+    return ran.result.agrees is False and set(failed) <= set(ran.result.wrong_outputs)
+
+
+def concluded(case: Case, ran: Ran, proof: Proof) -> Ran:
+    """What values say of a proof; a placement that was proved but not asked for decides by itself."""
+    result = ran.result
+    expected = {name: p for name, p in case.expected.items() if name in case.sequential.outputs}
+    if ran.twin is not None and result.agrees is True:
         partial = [n for n in proof.failed if "Partial" in proof.relations[n].placement and n not in expected]
         if partial:
             reason = f"{partial[0]} is a sum that is never reduced over the ranks"
@@ -39,7 +51,7 @@ def run_twin(case: Case, proof: Proof) -> Ran:
         else:
             reason = f"values agree on {result.trials} random inputs, so no proof is not a bug"
             result = replace(result, reason=reason)
-    return Ran(result, twin)
+    return Ran(result, ran.twin)
 
 
 def smallest(case: Case, ran: Ran) -> Counterexample | None:
