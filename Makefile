@@ -28,7 +28,7 @@ help:
 	@echo "make check         ruff, pyright strict, import floors"
 	@echo "make unit          pytest with coverage"
 	@echo "make slow          the tests that take long"
-	@echo "make ray           the tests of many claims on a local Ray"
+	@echo "make ray           the tests of many claims and of rollouts on a local Ray"
 	@echo "make browser       the tests of the HTML report in a Chromium, which must be installed"
 	@echo "make figures       time, scaling and uses of laws, as SVG and PDF in build/figures; CAPTURES=folder"
 	@echo "make docs          the documentation, into docs/_build/html"
@@ -89,11 +89,11 @@ slow: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) -m slow
 
 $(VENV)/.ray: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,dev,docs,ray]'
+	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,ray]'
 	@touch $@
 
 ray: $(VENV)/.ray
-	$(BIN)/pytest tests/cli/matrix/test_ray.py
+	$(BIN)/pytest tests/test_ray.py
 
 $(VENV)/.browser: $(VENV)/.dev
 	$(PIP) --editable '.[torch,zoo,dev,docs,browser]'

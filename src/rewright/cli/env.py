@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
+from rewright.cli.env_bench import DEFAULT, bench
 from rewright.env.agents import AGENTS
 from rewright.env.certificate import Refused, certify, save
 from rewright.env.certificate import audit as check
@@ -18,11 +18,10 @@ from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, describe, evidence_for
 from rewright.env.page import trajectory_page
 from rewright.env.repairs import runnable
-from rewright.env.rewards import measure
-from rewright.env.session import REST, Session
+from rewright.env.rollouts import Task, roll_out
+from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
 
-DEFAULT = "algsimp,cse,reshape-mover,constant_folding"
 _HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, c FILE: certificate, h FILE: page, q: quit"
 
 Passes = Annotated[
@@ -37,6 +36,7 @@ def build_env_app() -> typer.Typer:
     app.command("passes")(passes)
     app.command("play")(play)
     app.command("compare")(compare)
+    app.command("bench")(bench)
     app.command("audit")(audit)
     return app
 
@@ -163,14 +163,13 @@ def compare(
     """
     with Session() as session:
         module = runnable(session, session.load(path))
+        task = Task(module.name, module.proto, _split(names), tuple(AGENTS), rounds=rounds)
         print("agent         cost  equal  speed-up over XLA's decisions (95%)")
-        for name, agent in AGENTS.items():
-            episode = Episode(session, module, Settings(_split(names)))
-            first = episode.run.module
-            end = agent(episode, np.random.default_rng(seed))
-            found = measure(session, first, end.current, rounds, REST + ",".join(_split(names)), "default")
-            share = end.cost.seconds / max(first.cost.seconds, 1e-12)
+        for name in AGENTS:
+            own = roll_out(session, module, task, name, seed)
+            found = own.measured
+            assert found is not None
             interval = f"{found.speedup:.2f} ({found.low:.2f} to {found.high:.2f})"
-            equal = "yes" if end.validate(seed).agrees else "NO"
-            print(f"{name:12} {share:5.2f}  {equal:5}  {interval}, noise floor {found.noise:.1%}")
+            equal = {True: "yes", False: "NO", None: "?"}[own.equal]
+            print(f"{name:12} {own.cost:5.2f}  {equal:5}  {interval}, noise floor {found.noise:.1%}")
     return 0

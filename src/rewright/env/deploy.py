@@ -20,8 +20,7 @@ from typing import Any, cast
 from rewright.env.certificate import audit, certify
 from rewright.env.episode import Episode
 from rewright.env.module import HloModule
-from rewright.env.passes import XlaPass
-from rewright.env.proposers import is_proposer
+from rewright.env.rollouts import hand_decided
 from rewright.env.session import Session
 from rewright.env.testing import compare_modules
 from rewright.env.xla.adapter import fingerprint, transforming
@@ -103,7 +102,7 @@ def deploy(session: Session, episode: Episode, decided: Sequence[str] = (), unpr
         raise RewrightError(
             f"{len(own.open)} steps were only tested, the first {own.open[0]:.160}; allow it, or undo it"
         )
-    names = [XlaPass(name).name for name in decided or episode.settings.passes if not is_proposer(name)]
+    names = hand_decided(decided or episode.settings.passes)
     original, chosen = episode.original, HloModule(episode.current.program)
     before, after = session.optimised(original), session.optimised(chosen, *names)
     if [str(s) for s in before.result_shapes()] != [str(s) for s in after.result_shapes()]:
