@@ -41,12 +41,20 @@ def build_env_app() -> typer.Typer:
     return app
 
 
-def passes(path: File) -> int:
-    """List what each pass of XLA:CPU's pipeline does to a module."""
+def passes(
+    path: File,
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="GPU", help="XLA:GPU instead, for a100, h100, h200, b200 or a .txtpb file; no GPU needed."
+        ),
+    ] = "",
+) -> int:
+    """List what each pass of XLA:CPU's pipeline does to a module, or of XLA:GPU's for a named device."""
     with Session() as session:
         module = runnable(session, session.load(path))
         print(f"{module.name}: {module.instruction_count} instructions")
-        for change in session.changes(module):
+        for change in session.gpu_changes(module, target) if target else session.changes(module):
             before, after = change.before.instruction_count, change.after.instruction_count
             where = f"{change.pipeline}, iteration {change.iteration}"
             print(f"{change.name:32} {before:5} -> {after:5} instructions  [{where}]")

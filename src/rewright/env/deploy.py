@@ -20,7 +20,7 @@ from typing import Any, cast
 from rewright.env.certificate import audit, certify
 from rewright.env.episode import Episode
 from rewright.env.module import HloModule
-from rewright.env.rollouts import hand_decided
+from rewright.env.proposers import hand_decided
 from rewright.env.session import Session
 from rewright.env.testing import compare_modules
 from rewright.env.xla.adapter import fingerprint, transforming

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.fusions import fusion_alternatives
 from rewright.env.module import HloModule
-from rewright.env.passes import XlaPass
+from rewright.env.passes import XlaPass, gpu_pass
 from rewright.env.rules import rule_alternatives, rules_named
 from rewright.env.session import Session
 from rewright.rules.library import library
@@ -18,12 +20,17 @@ def is_proposer(name: str) -> bool:
     return name in (RULES, FUSION) or name.startswith(RULE)
 
 
+def hand_decided(names: Sequence[str]) -> tuple[str, ...]:
+    """Those of some names that are passes of XLA:CPU: what is decided by hand, and not to run again."""
+    return tuple(XlaPass(name).name for name in names if not is_proposer(name) and gpu_pass(name) is None)
+
+
 def checked_name(name: str) -> str:
     """A name of a pass of XLA or of a proposer; raises RewrightError for any other."""
     if name.startswith(RULE):
         rules_named([name.removeprefix(RULE)])
         return name
-    return name if is_proposer(name) else XlaPass(name).name
+    return name if is_proposer(name) or gpu_pass(name) is not None else XlaPass(name).name
 
 
 def proposals(session: Session, module: HloModule, name: str) -> AlternativeGraph:

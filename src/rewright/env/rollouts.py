@@ -15,8 +15,7 @@ import numpy as np
 from rewright.env.agents import AGENTS
 from rewright.env.episode import Episode, Settings, replay
 from rewright.env.module import HloModule
-from rewright.env.passes import XlaPass
-from rewright.env.proposers import checked_name, is_proposer
+from rewright.env.proposers import checked_name, hand_decided
 from rewright.env.rewards import Measurement, measure
 from rewright.env.session import REST, Session
 from rewright.ir.errors import RewrightError
@@ -116,11 +115,6 @@ def roll_out(session: Session, module: HloModule, task: Task, agent: str, seed: 
         measured,
         _replayable(session, end, task.seconds),
     )
-
-
-def hand_decided(passes: Sequence[str]) -> tuple[str, ...]:
-    """Those of some names that are passes of XLA: what is decided by hand, and not to run again."""
-    return tuple(XlaPass(name).name for name in passes if not is_proposer(name))
 
 
 def gain(session: Session, episode: Episode) -> float:
