@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,15 @@ from rewright.cli.env_bench import DEFAULT, bench
 from rewright.env.agents import AGENTS
 from rewright.env.certificate import Refused, certify, save
 from rewright.env.certificate import audit as check
+from rewright.env.dryrun import dry_run
+from rewright.env.enzyme import patterns as enzyme_patterns
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, describe, evidence_for
 from rewright.env.page import trajectory_page
 from rewright.env.repairs import runnable
 from rewright.env.rollouts import Task, roll_out
 from rewright.env.session import Session
+from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
 _HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, c FILE: certificate, h FILE: page, q: quit"
@@ -34,6 +38,7 @@ def build_env_app() -> typer.Typer:
     """The commands below ``rewright env``."""
     app = typer.Typer(help="Rewrites of an HLO module as alternatives to choose.", rich_markup_mode=None)
     app.command("passes")(passes)
+    app.command("patterns")(patterns)
     app.command("play")(play)
     app.command("compare")(compare)
     app.command("bench")(bench)
@@ -58,6 +63,27 @@ def passes(
             before, after = change.before.instruction_count, change.after.instruction_count
             where = f"{change.pipeline}, iteration {change.iteration}"
             print(f"{change.name:32} {before:5} -> {after:5} instructions  [{where}]")
+    return 0
+
+
+def patterns(path: File) -> int:
+    """List which of Enzyme-JAX's patterns match a module, each alone, and what is known of their sites."""
+    with Session() as session:
+        base = session.canonical(runnable(session, session.load(path)))
+        known = enzyme_patterns(session)
+        fired = 0
+        for pattern in known:
+            try:
+                run = dry_run(session, base, [f"enzyme:{pattern.name}"])
+            except XlaError as error:
+                print(f"{pattern.name:40} {error}")
+                continue
+            own = [n for n, a in enumerate(run.graph.alternatives) if a.provenance.name == pattern.name]
+            if own:
+                fired += 1
+                found = Counter(evidence_for(run.graph, n, run.tests[n]).status for n in own)
+                print(f"{pattern.name:40} {', '.join(f'{count} {status}' for status, count in found.items())}")
+        print(f"{fired} of {len(known)} patterns match")
     return 0
 
 

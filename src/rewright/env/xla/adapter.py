@@ -30,6 +30,8 @@ from rewright.ir.errors import RewrightError
 
 SUPPORTED = ((0, 10), (0, 11))
 """First version of jaxlib that is known to work, and the first that is not."""
+ENZYME = ((0, 0, 16), (0, 0, 17))
+"""The same of Enzyme-JAX."""
 _DUMP_NAME = re.compile(
     r"module_\d+\.(?P<module>.*?)\.(?P<number>\d{4})\.(?P<pipeline>.+)\.after_(?P<after>.+?)\.before_.+\.hlo\.pb$"
 )
@@ -81,6 +83,16 @@ def cuda_plugin() -> str:
     raise RewrightError(
         "no CUDA plugin of XLA is installed; run pip install 'rewright[gpu-passes]', which needs no GPU"
     )
+
+
+def _check_enzyme() -> None:
+    """Raise RewrightError where Enzyme-JAX is missing or of a version that this adapter does not know."""
+    try:
+        found = version("enzyme-ad")
+    except PackageNotFoundError:
+        raise RewrightError("Enzyme-JAX is not installed; run pip install 'rewright[enzyme]'") from None
+    if not ENZYME[0] <= tuple(int(part) for part in re.findall(r"\d+", found)[:3]) < ENZYME[1]:
+        raise RewrightError(f"enzyme-ad {found} is not supported, its names may differ; install enzyme-ad==0.0.16")
 
 
 def fingerprint(proto: bytes) -> str:
@@ -270,6 +282,25 @@ class Adapter:
             else:
                 steps.append(Step(found["pipeline"], found["after"], module))
         return start + steps
+
+    # --- Enzyme-JAX
+
+    def enzyme_patterns(self) -> list[str]:
+        """The patterns of the installed Enzyme-JAX, as a pipeline spells them."""
+        _check_enzyme()
+        found = importlib.import_module("enzyme_ad.jax").optimization_passes()
+        named = re.search(r"patterns=([^}]*)\}", found)
+        return [own for own in named[1].split(";") if own] if named else []
+
+    def enzyme(self, proto: bytes, patterns: str) -> bytes:
+        """A module after patterns of Enzyme-JAX, separated by semicolons, to a fixpoint."""
+        _check_enzyme()
+        call: Any = importlib.import_module("enzyme_ad.jax.enzyme_call")
+        pipeline = f"enzyme-hlo-generate-td{{patterns={patterns}}},transform-interpreter,enzyme-hlo-remove-transform"
+        name, text = call.run_pass_pipeline(["main"], self.to_stablehlo(proto), pipeline)
+        # What the patterns found out about values on the way, in a dialect that XLA does not have.
+        plain = re.sub(r"(, )?enzymexla\.\w+ = \[[^\]]*\]", "", text).replace("{, ", "{")
+        return self.from_stablehlo(plain.replace(f"func.func private @{name}(", "func.func public @main("))
 
     # --- execution
 
