@@ -192,6 +192,14 @@ class Session:
         trace = lambda: self.worker.call("gpu_trace", module.proto, text, disabled, _wanted(names))[0]  # noqa: E731
         return self.remembered(key, lambda: _by_step(trace()))
 
+    def all_changes(self, module: HloModule, *disabled: str) -> list[Change]:
+        """Each run of each pass, but for some, that changed the module on its way to :meth:`optimised`."""
+        if module.late:
+            raise RewrightError("XLA's passes are behind this module; start from the module before them")
+        key = ("all changes", module.digest, disabled)
+        trace = lambda: self.worker.call("trace", module.proto, ",".join(disabled), ".*")[0]  # noqa: E731
+        return self.remembered(key, lambda: _by_step(trace()))
+
     def optimised(self, module: HloModule, *disabled: str) -> HloModule:
         """The module after XLA:CPU's whole pipeline, but for some passes; it is late."""
         key = ("optimised", module.digest, disabled)
