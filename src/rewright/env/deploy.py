@@ -112,8 +112,8 @@ def load(path: str | os.PathLike[str]) -> Deployment:
         raise RewrightError(f"{name} is no deployment of version 2; save it again")
     try:
         parts = (table["certificate"], table["made"], table["met"])
-        modules = (base64.b64decode(table[what], validate=True) for what in ("replaced", "module"))
-        found = Deployment(*modules, *parts)
+        replaced, module = (base64.b64decode(table[what], validate=True) for what in ("replaced", "module"))
+        found = Deployment(replaced, module, *parts)
     except (KeyError, TypeError, ValueError) as error:
         raise RewrightError(f"{name} is incomplete or malformed ({error!r:.80}); save it again") from None
     _check(found)
