@@ -17,6 +17,7 @@ from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction,
 from rewright.env.hlo.shapes import array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field, text, write_fields
 from rewright.env.inlining import Inlined
+from rewright.env.loops import check_notes
 from rewright.env.module import HloModule
 from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
@@ -149,6 +150,7 @@ class Neighbourhood:
         inside = self._inside(left, right, depth)
         if len(inside) > _MOST_TERMS:
             raise RewrightError(f"its neighbourhood has {len(inside)} terms, and at most {_MOST_TERMS} are read")
+        check_notes(self.inlined, inside)
         cut = _retyped(self._cut(inside, (left, right)))
         sides = [_side(self.program, self.computations, cut, _name(root)) for root in (left, right)]
         return sides[0].graph(), sides[1].graph()
