@@ -189,6 +189,13 @@ class Adapter:
         """XLA's static cost analysis: flops, transcendentals, bytes accessed and so on."""
         return dict(self._private.hlo_module_cost_analysis(self._client, self._module(proto)))
 
+    def debug_options(self) -> dict[str, str | int | float | bool]:
+        """The flags of XLA that jaxlib shows, with their values where nothing sets them."""
+        options = self._xc.CompileOptions()  # what it holds is gone with it
+        found = options.executable_build_options.debug_options
+        values = {name: getattr(found, name) for name in dir(found) if name.startswith("xla_")}
+        return {name: value for name, value in values.items() if isinstance(value, (str, int, float, bool))}
+
     def dot_graph(self, proto: bytes) -> str:
         """The module as a graph in the DOT language."""
         return self._hlo.hlo_module_to_dot_graph(self._module(proto))
