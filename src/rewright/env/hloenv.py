@@ -61,7 +61,9 @@ class _PassTable:
     def __getattr__(self, name: str) -> Any:
         known = {**PASS_NAMES, "GeneralFusion": FUSION}
         if name not in known:
-            raise RewrightError(f"XLA:CPU has no pass for HloEnv's {name}; rewright.env.passes lists those it has")
+            raise RewrightError(
+                f"XLA:CPU has no pass for HloEnv's {name}; rewright.env.xla.names.CPU_PASSES lists those it has"
+            )
 
         def construct(*_: object, **__: object) -> XlaPass:
             return XlaPass(known[name], CPU_PASSES | {FUSION})

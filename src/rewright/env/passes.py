@@ -24,7 +24,7 @@ class XlaPass:
     def __post_init__(self) -> None:
         if self.name not in self.known:
             close = ", ".join(sorted(n for n in self.known if self.name.lower()[:4] in n)[:4])
-            hint = f"; did you mean {close}" if close else "; rewright.env.passes.CPU_PASSES lists them"
+            hint = f"; did you mean {close}" if close else "; rewright.env.listing.passes lists them"
             raise RewrightError(f"XLA:CPU has no pass {self.name!r:.60}{hint}")
 
 

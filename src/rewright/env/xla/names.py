@@ -1,7 +1,7 @@
 """Names of XLA's CPU passes, which of them legalise, and what each is for.
 
 jaxlib has no call that lists its passes. The names are those that XLA:CPU of jaxlib 0.10 reports when it runs; a
-compilation with dumps adds any that are missing (:func:`rewright.env.passes.passes`).
+compilation with dumps adds any that are missing (:func:`rewright.env.listing.passes`).
 """
 
 from __future__ import annotations
