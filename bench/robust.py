@@ -111,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, nargs="?", default=Path("../shared/data/hlo"))
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--untested", action="store_true", help="run nothing: read, propose, choose")
     parser.add_argument("--seconds", type=float, default=20.0, help="for one call of XLA")
     given = parser.parse_args(arguments)
     texts = [path.read_text() for path in sorted(given.folder.rglob("*.txt"))]
@@ -121,10 +122,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Session(Worker(given.seconds)) as session:
         whole = session.fingerprint(session.parse(sources[0]))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        found = survive(session, sources, given.count, given.seed)
+        found = survive(session, sources, given.count, given.seed, not given.untested)
         there = session.fingerprint(session.parse(sources[0])) == whole
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
-    ends = ("equal", "not run", "one line", "process replaced", *_BAD)
+    ends = ("equal", "played", "not run", "one line", "process replaced", *_BAD)
     rows = [[kind, *(t.ends[end] for end in ends), f"{t.slowest:.0f}"] for kind, t in found.items()]
     print_table(["damage", *ends, "slowest, s"], rows)
     end = f"{session.worker.started} processes of XLA; {grown} MiB more here; at the end XLA is"
