@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from rewright.cli.main import run
 from rewright.env.certificate import audit
 from rewright.env.deploy import deploy, load
 from rewright.env.episode import Episode, Settings
@@ -136,3 +137,16 @@ def test_what_was_only_tested_is_not_deployed_unasked(xla: Session) -> None:
     with pytest.raises(RewrightError, match="only tested"):
         deploy(xla, episode)
     assert deploy(xla, episode, unproved=True).key
+
+
+def test_the_command_audits_a_deployment(
+    xla: Session, chosen: Episode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "deployment.json"
+    deployment = deploy(xla, chosen)
+    deployment.save(path)
+    assert run(["env", "audit", str(path)]) == 0
+    assert "proved" in capsys.readouterr().out
+    replace(deployment, module=_with(deployment.module, "tanh", "cosine")).save(path)
+    assert run(["env", "audit", str(path)]) == 1
+    assert "refused" in capsys.readouterr().out

@@ -7,7 +7,7 @@ import json
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -15,6 +15,8 @@ from rewright.cli.env_bench import DEFAULT, bench
 from rewright.env.agents import AGENTS
 from rewright.env.certificate import Refused, certify, save
 from rewright.env.certificate import audit as check
+from rewright.env.deploy import FORMAT as DEPLOYMENT
+from rewright.env.deploy import load as load_deployment
 from rewright.env.dryrun import dry_run
 from rewright.env.enzyme import patterns as enzyme_patterns
 from rewright.env.episode import Episode, Settings
@@ -160,8 +162,10 @@ def _certify(episode: Episode, path: str) -> None:
         print(f"only tested: {line}")
 
 
-def audit(path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrote while playing.")]) -> int:
-    """Check the certificate of a trajectory again: 0 where all of it is proved, 1 where it is refused, 2 else."""
+def audit(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrote while playing, or a saved deployment.")],
+) -> int:
+    """Check the certificates of a trajectory or a deployment: 0 where all is proved, 1 where it is refused, 2 else."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -169,6 +173,8 @@ def audit(path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrot
     except ValueError as error:
         raise RewrightError(f"{path} is no JSON ({error!s:.60}); write the certificate again") from None
     try:
+        if isinstance(document, dict) and cast("dict[str, object]", document).get("format") == DEPLOYMENT:
+            return _deployment(path)
         found = check(document)
     except Refused as error:
         print(f"refused: {error}")
@@ -177,6 +183,15 @@ def audit(path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrot
     print(f"module {modules[0]} -> {modules[1]}: {found.steps} steps, {found.lemmas} lemmas, {found.grade}")
     for line in found.open:
         print(f"only tested: {line}")
+    return 2 if found.open else 0
+
+
+def _deployment(path: Path) -> int:
+    """The same of a deployment: what was chosen, what XLA made of it, and what is met."""
+    found = load_deployment(path)
+    print(f"deployment in the place of {found.key[:16]}: {'proved' if not found.open else 'proved in part'}")
+    for line in found.open:
+        print(f"not proved: {line}")
     return 2 if found.open else 0
 
 
