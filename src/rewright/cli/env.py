@@ -167,7 +167,7 @@ def audit(
 ) -> int:
     """Check the certificates of a trajectory or a deployment: 0 where all is proved, 1 where it is refused, 2 else."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: object = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RewrightError(f"cannot read {path}: {error.strerror}; check the path") from None
     except ValueError as error:
