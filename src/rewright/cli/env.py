@@ -173,7 +173,8 @@ def audit(
     except ValueError as error:
         raise RewrightError(f"{path} is no JSON ({error!s:.60}); write the certificate again") from None
     try:
-        if isinstance(document, dict) and cast("dict[str, object]", document).get("format") == DEPLOYMENT:
+        kind = cast("dict[str, object]", document).get("format") if isinstance(document, dict) else ""
+        if kind == DEPLOYMENT:
             return _deployment(path)
         found = check(document)
     except Refused as error:
