@@ -173,8 +173,7 @@ def audit(
     except ValueError as error:
         raise RewrightError(f"{path} is no JSON ({error!s:.60}); write the certificate again") from None
     try:
-        kind = cast("dict[str, object]", document).get("format") if isinstance(document, dict) else ""
-        if kind == DEPLOYMENT:
+        if _format(document) == DEPLOYMENT:
             return _deployment(path)
         found = check(document)
     except Refused as error:
@@ -185,6 +184,10 @@ def audit(
     for line in found.open:
         print(f"only tested: {line}")
     return 2 if found.open else 0
+
+
+def _format(document: object) -> object:
+    return cast("dict[str, object]", document).get("format") if isinstance(document, dict) else None
 
 
 def _deployment(path: Path) -> int:
