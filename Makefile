@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-optimize bench-rules bench-ir clean bench-env ray browser figures
+.PHONY: help demo test check lint types floors unit slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-optimize bench-rules bench-ir clean bench-env ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -28,7 +28,9 @@ help:
 	@echo "make check         ruff, pyright strict, import floors"
 	@echo "make unit          pytest with coverage"
 	@echo "make slow          the tests that take long"
-	@echo "make ray           the tests of many claims on a local Ray"
+	@echo "make ray           the tests of many claims and of rollouts on a local Ray"
+	@echo "make gpu-passes    the tests of XLA's GPU passes, which need its CUDA plugin and no GPU"
+	@echo "make enzyme        the tests of Enzyme-JAX's patterns"
 	@echo "make browser       the tests of the HTML report in a Chromium, which must be installed"
 	@echo "make figures       time, scaling and uses of laws, as SVG and PDF in build/figures; CAPTURES=folder"
 	@echo "make docs          the documentation, into docs/_build/html"
@@ -89,11 +91,25 @@ slow: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) -m slow
 
 $(VENV)/.ray: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,dev,docs,ray]'
+	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,ray]'
 	@touch $@
 
 ray: $(VENV)/.ray
-	$(BIN)/pytest tests/cli/matrix/test_ray.py
+	$(BIN)/pytest tests/test_ray.py
+
+$(VENV)/.gpu-passes: $(VENV)/.dev
+	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,gpu-passes]'
+	@touch $@
+
+gpu-passes: $(VENV)/.gpu-passes
+	$(BIN)/pytest tests/env/test_gpu.py
+
+$(VENV)/.enzyme: $(VENV)/.dev
+	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,enzyme]'
+	@touch $@
+
+enzyme: $(VENV)/.enzyme
+	$(BIN)/pytest tests/env/test_enzyme.py
 
 $(VENV)/.browser: $(VENV)/.dev
 	$(PIP) --editable '.[torch,zoo,dev,docs,browser]'

@@ -99,12 +99,15 @@ def modules(session: Session, folder: Path, most: int) -> list[tuple[str, HloMod
     return sorted(found, key=lambda entry: entry[1].instruction_count)
 
 
-def coverage(session: Session, entries: Sequence[tuple[str, HloModule]], seconds: float, tested: bool) -> Coverage:
+def coverage(
+    session: Session, entries: Sequence[tuple[str, HloModule]], seconds: float, tested: bool, target: str = ""
+) -> Coverage:
     """The coverage of all runs of all passes."""
     found, started = Coverage(tested=tested), time.perf_counter()
     for title, module in entries:
         try:
-            for number, change in enumerate(session.changes(module)):
+            changes = session.gpu_changes(module, target) if target else session.changes(module)
+            for number, change in enumerate(changes):
                 found.add(session, title, change, number, seconds)
             if tested:
                 _subsets(session, found, title, module)
@@ -167,6 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.3, help="for one proof")
     parser.add_argument("--only", choices=("coverage", "speed"))
     parser.add_argument("--untested", action="store_true", help="run no site: each is proved, or unknown")
+    parser.add_argument("--target", default="", help="a GPU that need not be there: proofs of XLA:GPU's passes alone")
     parser.add_argument("--part", default="1/1", help="k/n: every n-th module from the k-th on")
     given = parser.parse_args(arguments)
     status = 0
@@ -177,7 +181,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 3
         if given.only != "speed":
             first, step = map(int, given.part.split("/"))
-            status = _print_coverage(coverage(session, entries[first - 1 :: step], given.seconds, not given.untested))
+            tested = not given.untested and not given.target
+            found = coverage(session, entries[first - 1 :: step], given.seconds, tested, given.target)
+            status = _print_coverage(found)
         if given.only != "coverage":
             header = (
                 "module",

@@ -24,6 +24,7 @@ from rewright.env.datasets import FOLDER, FUNCTIONS, Entry, dataset
 from rewright.env.environment import DEFAULT_PASSES, HloRewrite
 from rewright.env.episode import Episode, Settings
 from rewright.env.module import HloModule
+from rewright.env.rollouts import gain, geometric_mean
 from rewright.env.session import Session
 
 HELD_OUT = ("block", "rotary", "cross-entropy", "recurrent", "layer-norm")
@@ -101,19 +102,10 @@ def play(session: Session, model: Any, module: HloModule) -> Episode:
     return best
 
 
-def outcome(session: Session, episode: Episode) -> float:
-    """XLA's own cost over that of the choice, both after all other passes; more than one is better than XLA."""
-    default = session.optimised(episode.original).cost.seconds
-    chosen = session.optimised(HloModule(episode.current.program), *DEFAULT_PASSES).cost.seconds
-    return default / max(chosen, 1e-12)
-
-
-def interval(ratios: Sequence[float], seed: int = 0) -> str:
+def interval(ratios: Sequence[float]) -> str:
     """The geometric mean with the middle 95% of resampled modules."""
-    logs = np.log(np.array(ratios))
-    drawn = np.random.default_rng(seed).choice(logs, (2000, len(logs))).mean(1)
-    low, high = np.exp(np.quantile(drawn, [0.025, 0.975]))
-    return f"{np.exp(logs.mean()):.3f} ({low:.3f} to {high:.3f})"
+    mean, low, high = geometric_mean(ratios)
+    return f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,8 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for entry in held:
             for name in names:
                 start = Episode(session, entry.module, Settings(PASSES, tested=False))
-                table[name].append(outcome(session, AGENTS[name](start, np.random.default_rng(given.seed))))
-            table["learned"].append(outcome(session, play(session, model, entry.module)))
+                table[name].append(gain(session, AGENTS[name](start, np.random.default_rng(given.seed))))
+            table["learned"].append(gain(session, play(session, model, entry.module)))
             rows.append([entry.title, *(f"{ratios[-1]:.3f}" for ratios in table.values())])
         rows.append(["geometric mean (95%)", *(interval(ratios) for ratios in table.values())])
         print_table(["held out", *table], rows)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from rewright.cli.main import run
+from rewright.env.certificate import audit
 from rewright.env.deploy import deploy, load
 from rewright.env.episode import Episode, Settings
+from rewright.env.hlo.program import read, write
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
 
@@ -61,6 +65,71 @@ def test_a_deployment_is_a_file_with_its_certificate(xla: Session, chosen: Episo
         load(path)
 
 
+def softmax(x, y, z):
+    return jax.nn.softmax(x * y + x * z, axis=-1)
+
+
+def donating(x, y, z):
+    return jax.numpy.tanh(x * y + x * z), x
+
+
+@pytest.mark.parametrize("function", [combined, softmax, jax.jit(donating, donate_argnums=(0,))])
+def test_what_xla_makes_of_the_choice_is_proved_too(xla: Session, function) -> None:
+    episode = Episode(xla, xla.from_function(function, INPUTS), Settings(("rule:distribute",), tested=False))
+    assert episode.choose(0)
+    deployment = deploy(xla, episode)
+    assert deployment.open == ()
+    parts = [audit(own) for own in (deployment.certificate, deployment.made, deployment.met)]
+    assert parts[0].steps == 1
+    assert all(own.steps >= 1 for own in parts[1:])
+    assert parts[0].final == parts[1].original
+
+
+def _with(program: bytes, old: str, new: str) -> bytes:
+    """A module with one operator for another, wherever it stands."""
+    whole = read(program)
+    computations = {
+        name: replace(
+            c, instructions={n: replace(i, opcode=new) if i.opcode == old else i for n, i in c.instructions.items()}
+        )
+        for name, c in whole.computations.items()
+    }
+    return write(replace(whole, computations=computations))
+
+
+FORGED = {
+    "another module is compiled": lambda d, other: replace(d, module=_with(d.module, "tanh", "cosine")),
+    "another module is met": lambda d, other: replace(d, replaced=_with(d.replaced, "tanh", "cosine")),
+    "the chosen module of another": lambda d, other: replace(d, certificate=other.certificate),
+    "made of another": lambda d, other: replace(d, made=other.made),
+    "met by another": lambda d, other: replace(d, met=other.met),
+    "compiled for another": lambda d, other: replace(d, module=other.module, made=other.made),
+    "a certificate that is none": lambda d, other: replace(d, made={}),
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
+def test_a_deployment_that_was_put_together_is_refused(xla: Session, chosen: Episode, tmp_path: Path, forge) -> None:
+    second = Episode(xla, xla.from_function(softmax, INPUTS), Settings(("rule:distribute",), tested=False))
+    assert second.choose(0)
+    path = tmp_path / "deployment.json"
+    forge(deploy(xla, chosen), deploy(xla, second)).save(path)
+    with pytest.raises(RewrightError):
+        load(path)
+
+
+def test_other_buffers_are_refused(xla: Session, chosen: Episode, tmp_path: Path) -> None:
+    path = tmp_path / "deployment.json"
+    deployment = deploy(xla, chosen)
+    program = read(deployment.module)
+    shared = (8, 2, b"\n\x05\n\x01\x00 \x01")
+    fields = (*(entry for entry in program.fields if entry[0] != 8), shared)
+    forged = replace(deployment, module=write(replace(program, fields=fields)))
+    forged.save(path)
+    with pytest.raises(RewrightError):
+        load(path)
+
+
 def test_what_was_only_tested_is_not_deployed_unasked(xla: Session) -> None:
     module = xla.from_function(lambda x: jax.numpy.cos(x / 3), INPUTS[:1])
     episode = Episode(xla, module, Settings(("algsimp",)))
@@ -68,3 +137,16 @@ def test_what_was_only_tested_is_not_deployed_unasked(xla: Session) -> None:
     with pytest.raises(RewrightError, match="only tested"):
         deploy(xla, episode)
     assert deploy(xla, episode, unproved=True).key
+
+
+def test_the_command_audits_a_deployment(
+    xla: Session, chosen: Episode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "deployment.json"
+    deployment = deploy(xla, chosen)
+    deployment.save(path)
+    assert run(["env", "audit", str(path)]) == 0
+    assert "proved" in capsys.readouterr().out
+    replace(deployment, module=_with(deployment.module, "tanh", "cosine")).save(path)
+    assert run(["env", "audit", str(path)]) == 1
+    assert "refused" in capsys.readouterr().out

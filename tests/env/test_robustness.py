@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
+from bench.robust import survive
 from rewright.env.dryrun import dry_run
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
 from tests.env.modules import DTYPES, LOOP, RATES
 
 
-def _mutated(text: str, chooser: random.Random) -> str:
-    kind = chooser.randrange(4)
-    place = chooser.randrange(len(text))
-    if kind == 0:
-        return text[:place]
-    if kind == 1:
-        return text[:place] + chooser.choice("{}()[],=%0123456789 \n") + text[place + 1 :]
-    if kind == 2:
-        other = chooser.randrange(len(text))
-        low, high = sorted((place, other))
-        return text[:low] + text[high:]
-    words = text.split(" ")
-    a, b = chooser.randrange(len(words)), chooser.randrange(len(words))
-    words[a], words[b] = words[b], words[a]
-    return " ".join(words)
-
-
 def _survives(xla: Session, count: int, seed: int) -> None:
-    chooser = random.Random(seed)
-    said: list[str] = []
-    for _ in range(count):
-        text = _mutated(chooser.choice([RATES, LOOP, DTYPES]), chooser)
-        try:
-            dry_run(xla, xla.parse(text), ["algsimp"], tested=False)
-        except RewrightError as error:
-            said.append(str(error))
-    assert not any("\n" in line for line in said)
+    found = survive(xla, [RATES, LOOP, DTYPES], count, seed, tested=False)
+    assert sum(sum(tally.ends.values()) for tally in found.values()) == count
+    assert all(tally.ends["one line"] and not tally.ends["SEVERAL LINES"] for tally in found.values())
     assert xla.fingerprint(xla.parse(RATES))
 
 

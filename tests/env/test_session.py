@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from rewright.env.inputs import draw_inputs
+from rewright.env.listing import passes
 from rewright.env.module import HloModule
 from rewright.env.passes import Pipeline, XlaPass
 from rewright.env.repairs import runnable
 from rewright.env.session import Session
+from rewright.env.xla.names import CPU_PASSES
 from rewright.env.xla.worker import XlaCrash, XlaError
 from rewright.ir.errors import RewrightError
 from tests.env.modules import DTYPES, LOOP, RATES, THREEFRY
@@ -39,6 +41,14 @@ def test_all_of_the_pipeline_by_step(xla: Session) -> None:
     names = [change.name for change in xla.changes(xla.parse(RATES))]
     assert "algsimp" in names
     assert "fusion" in names
+
+
+def test_every_pass_is_listed_with_what_it_did(xla: Session) -> None:
+    found = passes(xla, xla.parse(RATES))
+    assert found.keys() >= CPU_PASSES
+    assert [change.name for change in found["algsimp"]] == ["algsimp"] * len(found["algsimp"])
+    assert found["algsimp"]
+    assert not found["topk-rewriter"]
 
 
 def test_the_chosen_module_is_what_is_compiled(xla: Session) -> None:

@@ -5,24 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
-import numpy as np
 import typer
 
+from rewright.cli.env_bench import DEFAULT, bench
 from rewright.env.agents import AGENTS
 from rewright.env.certificate import Refused, certify, save
 from rewright.env.certificate import audit as check
+from rewright.env.deploy import FORMAT as DEPLOYMENT
+from rewright.env.deploy import load as load_deployment
+from rewright.env.dryrun import dry_run
+from rewright.env.enzyme import patterns as enzyme_patterns
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, describe, evidence_for
 from rewright.env.page import trajectory_page
 from rewright.env.repairs import runnable
-from rewright.env.rewards import measure
-from rewright.env.session import REST, Session
+from rewright.env.rollouts import Task, roll_out
+from rewright.env.session import Session
+from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
-DEFAULT = "algsimp,cse,reshape-mover,constant_folding"
 _HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, c FILE: certificate, h FILE: page, q: quit"
 
 Passes = Annotated[
@@ -35,21 +40,52 @@ def build_env_app() -> typer.Typer:
     """The commands below ``rewright env``."""
     app = typer.Typer(help="Rewrites of an HLO module as alternatives to choose.", rich_markup_mode=None)
     app.command("passes")(passes)
+    app.command("patterns")(patterns)
     app.command("play")(play)
     app.command("compare")(compare)
+    app.command("bench")(bench)
     app.command("audit")(audit)
     return app
 
 
-def passes(path: File) -> int:
-    """List what each pass of XLA:CPU's pipeline does to a module."""
+def passes(
+    path: File,
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="GPU", help="XLA:GPU instead, for a100, h100, h200, b200 or a .txtpb file; no GPU needed."
+        ),
+    ] = "",
+) -> int:
+    """List what each pass of XLA:CPU's pipeline does to a module, or of XLA:GPU's for a named device."""
     with Session() as session:
         module = runnable(session, session.load(path))
         print(f"{module.name}: {module.instruction_count} instructions")
-        for change in session.changes(module):
+        for change in session.gpu_changes(module, target) if target else session.changes(module):
             before, after = change.before.instruction_count, change.after.instruction_count
             where = f"{change.pipeline}, iteration {change.iteration}"
             print(f"{change.name:32} {before:5} -> {after:5} instructions  [{where}]")
+    return 0
+
+
+def patterns(path: File) -> int:
+    """List which of Enzyme-JAX's patterns match a module, each alone, and what is known of their sites."""
+    with Session() as session:
+        base = session.canonical(runnable(session, session.load(path)))
+        known = enzyme_patterns(session)
+        fired = 0
+        for pattern in known:
+            try:
+                run = dry_run(session, base, [f"enzyme:{pattern.name}"])
+            except XlaError as error:
+                print(f"{pattern.name:40} {error}")
+                continue
+            own = [n for n, a in enumerate(run.graph.alternatives) if a.provenance.name == pattern.name]
+            if own:
+                fired += 1
+                found = Counter(evidence_for(run.graph, n, run.tests[n]).status for n in own)
+                print(f"{pattern.name:40} {', '.join(f'{count} {status}' for status, count in found.items())}")
+        print(f"{fired} of {len(known)} patterns match")
     return 0
 
 
@@ -126,15 +162,19 @@ def _certify(episode: Episode, path: str) -> None:
         print(f"only tested: {line}")
 
 
-def audit(path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrote while playing.")]) -> int:
-    """Check the certificate of a trajectory again: 0 where all of it is proved, 1 where it is refused, 2 else."""
+def audit(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrote while playing, or a saved deployment.")],
+) -> int:
+    """Check the certificates of a trajectory or a deployment: 0 where all is proved, 1 where it is refused, 2 else."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: object = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RewrightError(f"cannot read {path}: {error.strerror}; check the path") from None
     except ValueError as error:
         raise RewrightError(f"{path} is no JSON ({error!s:.60}); write the certificate again") from None
     try:
+        if _format(document) == DEPLOYMENT:
+            return _deployment(path)
         found = check(document)
     except Refused as error:
         print(f"refused: {error}")
@@ -143,6 +183,19 @@ def audit(path: Annotated[Path, typer.Argument(metavar="FILE", help="What c wrot
     print(f"module {modules[0]} -> {modules[1]}: {found.steps} steps, {found.lemmas} lemmas, {found.grade}")
     for line in found.open:
         print(f"only tested: {line}")
+    return 2 if found.open else 0
+
+
+def _format(document: object) -> object:
+    return cast("dict[str, object]", document).get("format") if isinstance(document, dict) else None
+
+
+def _deployment(path: Path) -> int:
+    """The same of a deployment: what was chosen, what XLA made of it, and what is met."""
+    found = load_deployment(path)
+    print(f"deployment in the place of {found.key[:16]}: {'proved' if not found.open else 'proved in part'}")
+    for line in found.open:
+        print(f"not proved: {line}")
     return 2 if found.open else 0
 
 
@@ -163,14 +216,13 @@ def compare(
     """
     with Session() as session:
         module = runnable(session, session.load(path))
+        task = Task(module.name, module.proto, _split(names), tuple(AGENTS), rounds=rounds)
         print("agent         cost  equal  speed-up over XLA's decisions (95%)")
-        for name, agent in AGENTS.items():
-            episode = Episode(session, module, Settings(_split(names)))
-            first = episode.run.module
-            end = agent(episode, np.random.default_rng(seed))
-            found = measure(session, first, end.current, rounds, REST + ",".join(_split(names)), "default")
-            share = end.cost.seconds / max(first.cost.seconds, 1e-12)
+        for name in AGENTS:
+            own = roll_out(session, module, task, name, seed)
+            found = own.measured
+            assert found is not None
             interval = f"{found.speedup:.2f} ({found.low:.2f} to {found.high:.2f})"
-            equal = "yes" if end.validate(seed).agrees else "NO"
-            print(f"{name:12} {share:5.2f}  {equal:5}  {interval}, noise floor {found.noise:.1%}")
+            equal = {True: "yes", False: "NO", None: "?"}[own.equal]
+            print(f"{name:12} {own.cost:5.2f}  {equal:5}  {interval}, noise floor {found.noise:.1%}")
     return 0

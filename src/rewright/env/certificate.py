@@ -23,6 +23,7 @@ from rewright.env.episode import Episode
 from rewright.env.hlo.program import Program, imported, pruned, read, write
 from rewright.env.hlo.shapes import read_shape
 from rewright.env.inlining import Inlined
+from rewright.env.values import Test
 from rewright.ir.errors import RewrightError
 
 FORMAT, VERSION = "rewright.env.certificate", 1
@@ -63,28 +64,43 @@ class Audit:
     open: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Stage:
+    """A program, alternatives for it, those that were chosen, and what testing each has shown (none: not tested)."""
+
+    base: Program
+    graph: AlternativeGraph
+    chosen: tuple[int, ...]
+    tests: tuple[Test, ...] = ()
+
+
 def certify(episode: Episode, seconds: float = 5.0) -> Certified:
     """The certificate of what an episode has done so far; ``seconds`` for each step."""
+    rounds = [Stage(own.run.module.program, own.run.graph, own.chosen, own.run.tests) for own in episode.rounds]
+    return certify_stages(episode.original.program, rounds, seconds)
+
+
+def certify_stages(original: Program, stages: Sequence[Stage], seconds: float = 5.0) -> Certified:
+    """The certificate that the last of some stages, as chosen, computes what the original does."""
     open_claims: list[str] = []
-    original = episode.original.program
     rounds: list[dict[str, Any]] = []
     before = original
-    for number, entry in enumerate(episode.rounds):
-        base, graph = entry.run.module.program, entry.run.graph
+    for number, stage in enumerate(stages):
+        base, graph = stage.base, stage.graph
         link = _proved(seconds, _import_of(before, base))
         if not link.proved:
             open_claims.append(f"what XLA imports in round {number} is the module: {link.why}")
         steps: list[dict[str, Any]] = []
-        for choice in entry.chosen:
+        for choice in stage.chosen:
             own = _proved(seconds, _claim(graph, choice))
             steps.append(_step(graph, choice, own))
             if not own.proved:
-                test = entry.run.tests[choice].what if entry.run.tests else "not tested"
+                test = stage.tests[choice].what if stage.tests else "not tested"
                 open_claims.append(f"%{graph.alternatives[choice].value} in round {number}: {test}; {own.why}")
         extended = _extended(graph)
         rounds.append({"base": _text(base), "extended": _text(extended), "import": _found(link), "steps": steps})
         # Layouts and aliases of the result are no values, and left as they were.
-        before = replace(graph, settings=None).apply(entry.chosen) if entry.chosen else base
+        before = replace(graph, settings=None).apply(stage.chosen) if stage.chosen else base
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "original": _text(original), "rounds": rounds}
     document |= {"final": _text(before), "open": open_claims}
     return Certified({**document, "digest": _digest(document)}, tuple(open_claims))

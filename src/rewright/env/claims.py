@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rewright.env.alternatives import AlternativeGraph
-from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction, Program, ordered, pruned, write
+from rewright.env.excerpts import assembled
+from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction, Program
 from rewright.env.hlo.shapes import array, read_shape
-from rewright.env.hlo.wire import BYTES, VARINT, Field, text, write_fields
+from rewright.env.hlo.wire import BYTES, VARINT, Field
 from rewright.env.inlining import Inlined
-from rewright.env.module import HloModule
+from rewright.env.loops import check_notes
 from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
 from rewright.ir.errors import RewrightError
@@ -149,8 +150,9 @@ class Neighbourhood:
         inside = self._inside(left, right, depth)
         if len(inside) > _MOST_TERMS:
             raise RewrightError(f"its neighbourhood has {len(inside)} terms, and at most {_MOST_TERMS} are read")
+        check_notes(self.inlined, inside)
         cut = _retyped(self._cut(inside, (left, right)))
-        sides = [_side(self.program, self.computations, cut, _name(root)) for root in (left, right)]
+        sides = [assembled(self.computations, cut, _name(root), "claim") for root in (left, right)]
         return sides[0].graph(), sides[1].graph()
 
     def _inside(self, left: int, right: int, depth: int) -> set[int]:
@@ -236,16 +238,3 @@ def _retyped(cut: dict[str, Instruction]) -> dict[str, Instruction]:
     if len(elements) > 1 or elements <= DTYPES.keys():
         return cut
     return {name: i.with_field(SHAPE, BYTES, array("f32", shapes[name].sizes)) for name, i in cut.items()}
-
-
-def _side(program: Program, everything: Mapping[str, Computation], cut: dict[str, Instruction], root: str) -> HloModule:
-    parameters = sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)
-    names = [i.name for i in parameters]
-    order = ordered(cut, [*names, root])
-    signature: list[Field] = [(1, BYTES, i.shape) for i in parameters]
-    signature.append((2, BYTES, cut[root].shape))
-    signature += [text(3, name) for name in names]
-    shape = write_fields(signature)
-    main = Computation("claim", {name: cut[name] for name in order}, root, ((4, BYTES, shape),))
-    whole = Program("claim", {**everything, "claim": main}, "claim", ((4, BYTES, shape),))
-    return HloModule(write(pruned(whole)))

@@ -4,7 +4,9 @@ A deployment is keyed by what XLA makes of the original with all of its passes, 
 every program that JAX compiles is compared with that, and the one that is it is compiled as chosen: the passes that
 were decided by hand do not run on it, all others have run. A program that is any other is left alone.
 
-The certificate is about the chosen module. What XLA's other passes then make of it is run against the original.
+Three certificates belong together: the chosen module computes what the original does, what XLA's other passes make of
+it computes what it does, and so does what XLA makes of the original, which is what is met. What of that is not proved
+is listed, and the module that is compiled is run against the original in any case.
 """
 
 from __future__ import annotations
@@ -15,31 +17,54 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
-from rewright.env.certificate import audit, certify
+from rewright.env.alternatives import AlternativeGraph, Provenance
+from rewright.env.certificate import Certified, Refused, Stage, audit, certify, certify_stages
 from rewright.env.episode import Episode
+from rewright.env.hlo.program import Program, pruned, read, write
+from rewright.env.hlo.wire import Field
 from rewright.env.module import HloModule
-from rewright.env.passes import XlaPass
-from rewright.env.proposers import is_proposer
-from rewright.env.session import Session
+from rewright.env.proposers import hand_decided
+from rewright.env.session import Change, Session
+from rewright.env.sites import split
 from rewright.env.testing import compare_modules
 from rewright.env.xla.adapter import fingerprint, transforming
 from rewright.ir.errors import RewrightError
 
-FORMAT, VERSION = "rewright.deployment", 1
+FORMAT, VERSION = "rewright.deployment", 2
+_INTERFACE = (4, 8, 18)
+"""Fields of HloModuleProto: the shape of the program, buffers of inputs that outputs take, buffers that are given."""
 
 
 @dataclass
 class Deployment:
     """The module to compile in the place of another, with the certificate that they compute the same."""
 
-    key: str
-    """Fingerprint of the original after XLA's own passes."""
+    replaced: bytes
+    """What XLA's own passes make of the original, which is met."""
     module: bytes
+    """What is compiled in its place."""
     certificate: dict[str, Any]
+    """That the chosen module computes what the original does."""
+    made: dict[str, Any]
+    """That the module computes what the chosen one does, from which XLA's other passes made it."""
+    met: dict[str, Any]
+    """That what is met computes what the original does, from which XLA's passes made it."""
     used: int = field(default=0, compare=False)
     """How many programs were compiled as chosen."""
+
+    @cached_property
+    def key(self) -> str:
+        """The fingerprint of what is met: names aside, it is all that HLO says."""
+        return fingerprint(self.replaced)
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """What of all this was not proved; XLA's own work, where every choice is proved."""
+        parts = {"chosen": self.certificate, "made by XLA": self.made, "met": self.met}
+        return tuple(f"{what}: {line}" for what, document in parts.items() for line in document["open"])
 
     @contextmanager
     def active(self) -> Generator[Deployment]:
@@ -62,9 +87,11 @@ class Deployment:
         document = {
             "format": FORMAT,
             "version": VERSION,
-            "key": self.key,
+            "replaced": base64.b64encode(self.replaced).decode(),
             "module": base64.b64encode(self.module).decode(),
             "certificate": self.certificate,
+            "made": self.made,
+            "met": self.met,
         }
         with open(path, "w", encoding="utf-8") as file:
             json.dump(document, file)
@@ -82,16 +109,35 @@ def load(path: str | os.PathLike[str]) -> Deployment:
         raise RewrightError(f"{name} is no JSON ({error!s:.60}); save the deployment again") from None
     table = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if table.get("format") != FORMAT or table.get("version") != VERSION:
-        raise RewrightError(f"{name} is no deployment of version 1; save it again")
+        raise RewrightError(f"{name} is no deployment of version 2; save it again")
     try:
-        found = Deployment(str(table["key"]), base64.b64decode(table["module"], validate=True), table["certificate"])
+        parts = (table["certificate"], table["made"], table["met"])
+        replaced, module = (base64.b64decode(table[what], validate=True) for what in ("replaced", "module"))
+        found = Deployment(replaced, module, *parts)
     except (KeyError, TypeError, ValueError) as error:
         raise RewrightError(f"{name} is incomplete or malformed ({error!r:.80}); save it again") from None
-    audit(found.certificate)
+    _check(found)
     return found
 
 
-def deploy(session: Session, episode: Episode, decided: Sequence[str] = (), unproved: bool = False) -> Deployment:
+def _check(deployment: Deployment) -> None:
+    """Raise Refused where a certificate does not hold, or the three are not about what is met and compiled."""
+    chosen, made, met = (audit(own) for own in (deployment.certificate, deployment.made, deployment.met))
+    for one, other, what in (
+        (chosen.final, made.original, "what XLA's other passes started from is not what was chosen"),
+        (chosen.original, met.original, "what is met was made of another original"),
+        (made.final, deployment.module, "the module is not the one that the certificate ends with"),
+        (met.final, deployment.replaced, "what is met is not what the certificate ends with"),
+    ):
+        if write(pruned(read(one))) != write(pruned(read(other))):
+            raise Refused(what)
+    if _interface(read(deployment.module)) != _interface(read(deployment.replaced)):
+        raise Refused("the module takes, gives or shares other buffers than what it stands for")
+
+
+def deploy(
+    session: Session, episode: Episode, decided: Sequence[str] = (), unproved: bool = False, seconds: float = 1.0
+) -> Deployment:
     """What an episode has chosen, to be compiled in the place of its original.
 
     ``decided`` are the passes of XLA that are not to run again on what was chosen: those of the episode where none is
@@ -103,12 +149,35 @@ def deploy(session: Session, episode: Episode, decided: Sequence[str] = (), unpr
         raise RewrightError(
             f"{len(own.open)} steps were only tested, the first {own.open[0]:.160}; allow it, or undo it"
         )
-    names = [XlaPass(name).name for name in decided or episode.settings.passes if not is_proposer(name)]
-    original, chosen = episode.original, HloModule(episode.current.program)
+    names = hand_decided(decided or episode.settings.passes)
+    original, chosen = episode.original, HloModule(_program(own.document["final"]))
     before, after = session.optimised(original), session.optimised(chosen, *names)
     if [str(s) for s in before.result_shapes()] != [str(s) for s in after.result_shapes()]:
         raise RewrightError("what was chosen gives other results; choose again")
     test = compare_modules(session, session.canonical(original), HloModule(after.proto, True, original.proto))
     if test.agrees is False:
         raise RewrightError(f"what was chosen gives other values: {test.what:.160}")
-    return Deployment(session.fingerprint(before), after.proto, own.document)
+    if _interface(before.program) != _interface(after.program):
+        raise RewrightError("XLA gives what was chosen other layouts, or shares other buffers; choose again")
+    made = _by_xla(chosen.program, session.all_changes(chosen, *names), after.program, seconds)
+    met = _by_xla(original.program, session.all_changes(original), before.program, seconds)
+    return Deployment(before.proto, after.proto, own.document, made.document, met.document)
+
+
+def _program(text: str) -> Program:
+    return read(base64.b64decode(text))
+
+
+def _interface(program: Program) -> list[Field]:
+    """What the caller of a module relies on besides values: shapes with layouts, and which buffers may be shared."""
+    return sorted((entry for entry in program.fields if entry[0] in _INTERFACE), key=lambda entry: entry[0])
+
+
+def _by_xla(original: Program, changes: Sequence[Change], end: Program, seconds: float) -> Certified:
+    """The certificate of what XLA's passes did, one run of one pass after the other."""
+    stages: list[Stage] = []
+    for change in changes:
+        graph = split(change.before.program, change.after.program, Provenance("xla", change.name, change.pipeline))
+        if len(graph):
+            stages.append(Stage(change.before.program, graph, tuple(range(len(graph)))))
+    return certify_stages(original, [*stages, Stage(end, AlternativeGraph(end), ())], seconds)

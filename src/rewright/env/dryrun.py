@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merged
 from rewright.env.custom import Pattern, pattern_alternatives, pattern_key
 from rewright.env.module import HloModule
+from rewright.env.passes import gpu_pass
 from rewright.env.proposers import is_proposer, proposals
 from rewright.env.session import Change, Session
 from rewright.env.sites import Granularity, split
@@ -50,7 +51,8 @@ def dry_run(
     """The alternatives of the first iteration in which each of some passes changes a module, and of what is no pass.
 
     Beside XLA's passes there are ``rules`` (every match of every rule of the library), ``rule:NAME``,
-    ``general-fusion`` and the user's patterns. ``tested`` runs every alternative on random inputs; names that XLA gave
+    ``general-fusion``, the user's patterns, and with the extra ``gpu-passes`` passes of XLA:GPU for a device that need
+    not be there (``h100:priority-fusion``). ``tested`` runs every alternative on random inputs; names that XLA gave
     to another value are found so and told apart. A module that differs from an earlier one in names alone gives the dry
     run of that one. Raises XlaError where XLA refuses the module.
     """
@@ -69,7 +71,7 @@ def _dry_run(
     patterns: Sequence[Pattern],
 ) -> DryRun:
     names = [name for name in passes if not is_proposer(name)]
-    firsts = [changes[0] for name in names if (changes := session.early_changes(module, name))]
+    firsts = [changes[0] for name in names if (changes := _changes(session, module, name))]
     # Every import gives the same names; a pass that has no name itself could still have changed something before.
     firsts = [
         change for change in firsts if change.before.program.computations == firsts[0].before.program.computations
@@ -83,6 +85,15 @@ def _dry_run(
     graph, origins = merged(base.program, [run.graph for run in runs])
     tests = tuple(runs[tag].tests[number] for tag, number in origins) if tested else ()
     return DryRun(base, graph, tests)
+
+
+def _changes(session: Session, module: HloModule, name: str) -> list[Change]:
+    """What a pass by its name changes, run alone: one of XLA:CPU, or one of XLA:GPU with its target."""
+    own = gpu_pass(name)
+    if own is None:
+        return session.early_changes(module, name)
+    found = session.gpu_changes(session.canonical(module), own.target, own.name)
+    return [replace(change, name=name) for change in found]
 
 
 def dry_change(

@@ -15,8 +15,13 @@ import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.dryrun import DryRun, dry_run
+from rewright.env.excerpts import extract_fusions_as_module as extract_fusions_as_module
+from rewright.env.excerpts import extract_instructions_as_module as extract_instructions_as_module
+from rewright.env.excerpts import extract_random_submodule as extract_random_submodule
 from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, OPCODES, GraphFeatures, graph_features
 from rewright.env.hlo.program import Cycle
+from rewright.env.hloenv_config import GpuBackend as GpuBackend
+from rewright.env.hloenv_config import HloModuleConfig, module_config
 from rewright.env.inputs import draw_inputs
 from rewright.env.module import HloModule as Module
 from rewright.env.passes import MOST_LOOPS, XlaPass
@@ -56,7 +61,9 @@ class _PassTable:
     def __getattr__(self, name: str) -> Any:
         known = {**PASS_NAMES, "GeneralFusion": FUSION}
         if name not in known:
-            raise RewrightError(f"XLA:CPU has no pass for HloEnv's {name}; rewright.env.passes lists those it has")
+            raise RewrightError(
+                f"XLA:CPU has no pass for HloEnv's {name}; rewright.env.xla.names.CPU_PASSES lists those it has"
+            )
 
         def construct(*_: object, **__: object) -> XlaPass:
             return XlaPass(known[name], CPU_PASSES | {FUSION})
@@ -305,6 +312,11 @@ class HloEnv:
         return self.session.text(self._module)
 
     save_hlo = clone_hlo
+
+    @property
+    def config(self) -> HloModuleConfig:
+        """How modules are compiled; HloEnv has this at the module."""
+        return module_config(self.session)
 
     def get_hlo_module_hash(self) -> str:
         """A fingerprint of all but names."""

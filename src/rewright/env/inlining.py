@@ -25,6 +25,7 @@ from rewright.env.hlo.program import (
 )
 from rewright.env.hlo.shapes import Shape, array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field, integer, packed, read_fields, write_fields
+from rewright.env.loops import note_holds
 from rewright.env.words import ordered_words, words
 from rewright.frontends.hlo.layouts import major_first
 from rewright.ir.errors import RewrightError
@@ -115,7 +116,7 @@ class Inlined:
     # --- making terms
 
     def _number(self, term: Term, *more: object) -> int:
-        bodies = tuple(self._body(name) for name in term.called)
+        bodies = tuple(self.body(name) for name in term.called)
         key = (term.opcode, term.shape, term.fields, bodies, term.operands, *more)
         if key not in self._numbers:
             if len(self.terms) >= _MOST_TERMS:
@@ -124,7 +125,7 @@ class Inlined:
             self.terms.append(term)
         return self._numbers[key]
 
-    def _body(self, name: str) -> int:
+    def body(self, name: str) -> int:
         """The value of a computation as a term over its own parameters."""
         if name not in self._bodies:
             body = self._computations[name]
@@ -156,7 +157,10 @@ class Inlined:
                 return moved
         if i.opcode == "reshape" and self.terms[operands[0]].shape == _plain(i.shape):
             return operands[0]
-        term = Term(i.opcode, _plain(i.shape), _said(i), i.called, operands)
+        said = _said(i)
+        if i.opcode == "while" and note_holds(self, i, operands[0]):
+            said = tuple(entry for entry in said if entry[0] != _BACKEND_CONFIG)
+        term = Term(i.opcode, _plain(i.shape), said, i.called, operands)
         if self._is_apart(i):
             return self._number(term, place, i.name)
         # What a bitcast to another dtype reads is decided by the layouts.

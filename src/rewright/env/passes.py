@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rewright.env.xla.names import CPU_PASSES
+from rewright.env.xla.names import CPU_PASSES, GPU_PASSES
+from rewright.env.xla.targets import is_target
 from rewright.ir.errors import RewrightError
 
 FIXPOINT = -1
@@ -23,8 +24,30 @@ class XlaPass:
     def __post_init__(self) -> None:
         if self.name not in self.known:
             close = ", ".join(sorted(n for n in self.known if self.name.lower()[:4] in n)[:4])
-            hint = f"; did you mean {close}" if close else "; rewright.env.passes.CPU_PASSES lists them"
+            hint = f"; did you mean {close}" if close else "; rewright.env.listing.passes lists them"
             raise RewrightError(f"XLA:CPU has no pass {self.name!r:.60}{hint}")
+
+
+@dataclass(frozen=True)
+class GpuPass:
+    """One pass of XLA:GPU for a device that need not be there."""
+
+    target: str
+    name: str
+
+
+def gpu_pass(name: str) -> GpuPass | None:
+    """The pass that ``h100:priority-fusion`` or ``FILE.txtpb:priority-fusion`` names; None for a name of another form.
+
+    Raises RewrightError for a pass that XLA:GPU does not have.
+    """
+    target, colon, own = name.rpartition(":")
+    if not colon or not is_target(target):
+        return None
+    if own not in GPU_PASSES:
+        close = ", ".join(sorted(n for n in GPU_PASSES if own.lower()[:4] in n)[:4])
+        raise RewrightError(f"XLA:GPU has no pass {own!r:.60}" + (f"; did you mean {close}" if close else ""))
+    return GpuPass(target, own)
 
 
 @dataclass(frozen=True)

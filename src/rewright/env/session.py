@@ -17,7 +17,8 @@ from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
 from rewright.env.values import KnownValues
 from rewright.env.xla.adapter import Step
-from rewright.env.xla.names import LEGALISING
+from rewright.env.xla.names import GPU_PASSES, LEGALISING
+from rewright.env.xla.targets import target_text
 from rewright.env.xla.worker import Worker, XlaError
 from rewright.ir.errors import RewrightError
 
@@ -174,19 +175,30 @@ class Session:
         return self.remembered(key, lambda: self._changes(module, names))
 
     def _changes(self, module: HloModule, names: tuple[str, ...]) -> list[Change]:
-        steps: list[Step]
-        wanted = f"^({'|'.join(names)})$" if names else ".*"
-        steps, _ = self.worker.call("trace", module.proto, all_but(*names) if names else "", wanted)
-        found: list[Change] = []
-        counts: dict[str, int] = {}
-        nested = {step.pipeline for step in steps}
-        modules = [HloModule(step.proto) for step in steps]
-        for place, after in enumerate(steps[1:], 1):
-            if after.name == "pipeline-start" or after.name in nested or steps[place - 1].proto == after.proto:
-                continue
-            iteration = counts[after.name] = counts.get(after.name, -1) + 1
-            found.append(Change(modules[place - 1], modules[place], after.name, after.pipeline, iteration))
-        return found
+        steps, _ = self.worker.call("trace", module.proto, all_but(*names) if names else "", _wanted(names))
+        return _by_step(steps)
+
+    def gpu_changes(self, module: HloModule, target: str, *names: str) -> list[Change]:
+        """:meth:`changes` of XLA:GPU for a device that need not be there: ``h100``, or the path of its description.
+
+        It needs the extra ``gpu-passes``. With names all other passes are off, and no code is generated, as it needs
+        some of them. Raises RewrightError where there is no such device, and where the plugin is missing.
+        """
+        text = target_text(target)
+        if module.late:
+            raise RewrightError("XLA's passes are behind this module; start from the module before them")
+        disabled = all_but(*names, known=GPU_PASSES) if names else ""
+        key = ("gpu changes", module.digest, text, names)
+        trace = lambda: self.worker.call("gpu_trace", module.proto, text, disabled, _wanted(names))[0]  # noqa: E731
+        return self.remembered(key, lambda: _by_step(trace()))
+
+    def all_changes(self, module: HloModule, *disabled: str) -> list[Change]:
+        """Each run of each pass, but for some, that changed the module on its way to :meth:`optimised`."""
+        if module.late:
+            raise RewrightError("XLA's passes are behind this module; start from the module before them")
+        key = ("all changes", module.digest, disabled)
+        trace = lambda: self.worker.call("trace", module.proto, ",".join(disabled), ".*")[0]  # noqa: E731
+        return self.remembered(key, lambda: _by_step(trace()))
 
     def optimised(self, module: HloModule, *disabled: str) -> HloModule:
         """The module after XLA:CPU's whole pipeline, but for some passes; it is late."""
@@ -251,3 +263,22 @@ class Session:
         """Seconds of each of (module, mode), measured in turns."""
         keys = [self.compiled(module, mode) for module, mode in modules]
         return self.worker.call("measure", keys, list(inputs), rounds, warm)
+
+
+def _wanted(names: Sequence[str]) -> str:
+    """Which passes are dumped, as a regular expression."""
+    return f"^({'|'.join(names)})$" if names else ".*"
+
+
+def _by_step(steps: Sequence[Step]) -> list[Change]:
+    """What each step of a trace changed; the steps that pipelines make around their passes are none."""
+    found: list[Change] = []
+    counts: dict[str, int] = {}
+    nested = {step.pipeline for step in steps}
+    modules = [HloModule(step.proto) for step in steps]
+    for place, after in enumerate(steps[1:], 1):
+        if after.name == "pipeline-start" or after.name in nested or steps[place - 1].proto == after.proto:
+            continue
+        iteration = counts[after.name] = counts.get(after.name, -1) + 1
+        found.append(Change(modules[place - 1], modules[place], after.name, after.pipeline, iteration))
+    return found

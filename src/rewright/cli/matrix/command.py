@@ -14,18 +14,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from rewright.cli.matrix.table import Task, read_tasks
-from rewright.cli.matrix.work import Outcome
-from rewright.cli.matrix.workers import LocalWorkers, RayWorkers, Workers, run_all
+from rewright.cli.matrix.work import Outcome, run_task
 from rewright.cli.outputs import Outputs
 from rewright.ir.errors import RewrightError
 from rewright.refine.verdict import Evidence, Verdict
 from rewright.report import Claim, print_verdict, read_verdict
 from rewright.report.terminal import headline
+from rewright.workers import Failure, run_all, workers_named
 
 _STATUS = {"proved": 0, "refuted": 1, "unknown": 2, "error": 3}
 _SEVERITY = ("error", "refuted", "unknown", "proved")
 _COLOURS = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "error": "bold red"}
-EXECUTORS = ("local", "ray")
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,10 @@ class Options:
 
 def run_matrix(path: Path, options: Options, outputs: Outputs) -> int:
     """Work on all claims of a file; the exit status is that of the worst of them. Raises RewrightError."""
-    if options.executor not in EXECUTORS:
-        raise RewrightError(f"--executor {options.executor} is none; write {' or '.join(EXECUTORS)}")
     tasks = [_with(task, options) for task in read_tasks(path)]
+    workers = workers_named(options.executor, options.jobs, run_task)
     found: dict[str, tuple[Claim, Outcome]] = {}
-    for outcome in _shown(tasks, run_all(tasks, _workers(options))):
+    for outcome in _shown(tasks, run_all(tasks, workers)):
         claim = claim_of(outcome)
         found[outcome.name] = claim, outcome
         if not options.as_json:
@@ -80,19 +78,15 @@ def _with(task: Task, options: Options) -> Task:
     return replace(task, cache=cache, budget=budget, audit=options.audit)
 
 
-def _workers(options: Options) -> Workers:
-    return RayWorkers(options.jobs) if options.executor == "ray" else LocalWorkers(options.jobs)
-
-
-def _shown(tasks: list[Task], outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+def _shown(tasks: list[Task], outcomes: Iterable[tuple[Task, Outcome | Failure]]) -> Iterator[Outcome]:
     """The outcomes, with a bar on stderr where that is a terminal."""
     columns = SpinnerColumn(), TextColumn("claims"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     shown = Console(stderr=True)
     with Progress(*columns, console=shown, transient=True, disable=not sys.stderr.isatty()) as bar:
         number = bar.add_task("claims", total=len(tasks))
-        for outcome in outcomes:
+        for task, outcome in outcomes:
             bar.advance(number)
-            yield outcome
+            yield Outcome(task.name, error=outcome.why) if isinstance(outcome, Failure) else outcome
 
 
 def _tell(claim: Claim, outcome: Outcome) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import os
 import re
 import shutil
@@ -24,13 +25,17 @@ from typing import Any
 
 import numpy as np
 
+from rewright.env.xla.pjrt import CompileError, Plugin
 from rewright.ir.errors import RewrightError
 
 SUPPORTED = ((0, 10), (0, 11))
 """First version of jaxlib that is known to work, and the first that is not."""
+ENZYME = ((0, 0, 16), (0, 0, 17))
+"""The same of Enzyme-JAX."""
 _DUMP_NAME = re.compile(
     r"module_\d+\.(?P<module>.*?)\.(?P<number>\d{4})\.(?P<pipeline>.+)\.after_(?P<after>.+?)\.before_.+\.hlo\.pb$"
 )
+_PLUGINS = ("jax-cuda12-pjrt", "jax-cuda13-pjrt")
 _START = ".before_optimizations.hlo.pb"
 
 
@@ -59,6 +64,35 @@ def check_version() -> None:
         raise RewrightError(
             f"jaxlib {found} is not supported, its private names may differ; install jaxlib >=0.10,<0.11"
         )
+
+
+def cuda_plugin() -> str:
+    """The path of the CUDA plugin, which compiles without a GPU; raises RewrightError where there is none that fits."""
+    for name in _PLUGINS:
+        try:
+            found, own = version(name), version("jaxlib")
+            spec = importlib.util.find_spec(f"jax_plugins.xla_{name.split('-')[1]}")
+        except (PackageNotFoundError, ModuleNotFoundError):
+            continue
+        if found != own:
+            raise RewrightError(f"{name} {found} is not of jaxlib {own}; install {name}=={own}")
+        for folder in spec.submodule_search_locations or () if spec is not None else ():
+            path = os.path.join(folder, "xla_cuda_plugin.so")
+            if os.path.exists(path):
+                return path
+    raise RewrightError(
+        "no CUDA plugin of XLA is installed; run pip install 'rewright[gpu-passes]', which needs no GPU"
+    )
+
+
+def _check_enzyme() -> None:
+    """Raise RewrightError where Enzyme-JAX is missing or of a version that this adapter does not know."""
+    try:
+        found = version("enzyme-ad")
+    except PackageNotFoundError:
+        raise RewrightError("Enzyme-JAX is not installed; run pip install 'rewright[enzyme]'") from None
+    if not ENZYME[0] <= tuple(int(part) for part in re.findall(r"\d+", found)[:3]) < ENZYME[1]:
+        raise RewrightError(f"enzyme-ad {found} is not supported, its names may differ; install enzyme-ad==0.0.16")
 
 
 def fingerprint(proto: bytes) -> str:
@@ -105,6 +139,7 @@ class Adapter:
         self._captured: bytes | None = None
         self._swap: bytes | None = None
         self._executables: dict[str, Any] = {}
+        self._plugin: Plugin | None = None
         transforms.register_hlo_module_transformation(self._hook, name="rewright", platforms="cpu")
 
     def _hook(self, proto: bytes) -> bytes | None:
@@ -154,6 +189,13 @@ class Adapter:
         """XLA's static cost analysis: flops, transcendentals, bytes accessed and so on."""
         return dict(self._private.hlo_module_cost_analysis(self._client, self._module(proto)))
 
+    def debug_options(self) -> dict[str, str | int | float | bool]:
+        """The flags of XLA that jaxlib shows, with their values where nothing sets them."""
+        options = self._xc.CompileOptions()  # what it holds is gone with it
+        found = options.executable_build_options.debug_options
+        values = {name: getattr(found, name) for name in dir(found) if name.startswith("xla_")}
+        return {name: value for name, value in values.items() if isinstance(value, (str, int, float, bool))}
+
     def dot_graph(self, proto: bytes) -> str:
         """The module as a graph in the DOT language."""
         return self._hlo.hlo_module_to_dot_graph(self._module(proto))
@@ -183,22 +225,55 @@ class Adapter:
 
     def trace(self, proto: bytes, disabled: str, only: str = ".*") -> tuple[list[Step], bytes]:
         """The module before all passes and after every pass that changed it, and the module at the end."""
-        folder = tempfile.mkdtemp(prefix="rewright-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-        flags: dict[str, Any] = {
-            "xla_dump_to": folder,
-            "xla_dump_hlo_as_proto": True,
-            "xla_dump_hlo_pass_re": only,
-            "xla_enable_dumping": True,
-            "xla_disable_hlo_passes": disabled,
-        }
-        try:
-            self._compile(self._entrance(proto), "capture", **flags)
-            steps = self._read_dump(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        steps = self._dumped(lambda flags: self._compile(self._entrance(proto), "capture", **flags), disabled, only)
         if self._captured is None or not steps:
             raise RewrightError("XLA ended its passes without a module; the hook was not called")
         return steps, self._captured
+
+    def _dumped(self, compile: Callable[[dict[str, Any]], Any], disabled: str, only: str) -> list[Step]:
+        """What a compilation dumps, given the flags to dump it."""
+        folder = tempfile.mkdtemp(prefix="rewright-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+        try:
+            compile(
+                {
+                    "xla_dump_to": folder,
+                    "xla_dump_hlo_as_proto": True,
+                    "xla_dump_hlo_pass_re": only,
+                    "xla_enable_dumping": True,
+                    "xla_disable_hlo_passes": disabled,
+                }
+            )
+            return self._read_dump(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def gpu_trace(self, proto: bytes, target: str, disabled: str, only: str = ".*") -> tuple[list[Step], str]:
+        """The same of XLA:GPU for a device that need not be there, and what stopped code generation, if anything did.
+
+        ``target`` is a GpuTargetConfigProto in text form.
+        """
+        stopped: list[str] = []
+
+        def compile(flags: dict[str, Any]) -> None:
+            del flags["xla_enable_dumping"]
+            options = self._xc.CompileOptions()
+            # Nothing can be tried out on a device that is not there.
+            overrides = {"xla_gpu_autotune_level": "0", **flags}
+            options.env_option_overrides = list(overrides.items())
+            try:
+                self._gpu().compile(target, proto, options.SerializeAsString())
+            except CompileError as error:
+                stopped.append(str(error))
+
+        steps = self._dumped(compile, disabled, only)
+        if not steps:
+            raise RewrightError(stopped[0] if stopped else "XLA:GPU dumped no module")
+        return steps, "".join(stopped)
+
+    def _gpu(self) -> Plugin:
+        if self._plugin is None:
+            self._plugin = Plugin(cuda_plugin())
+        return self._plugin
 
     def _read_dump(self, folder: str) -> list[Step]:
         start: list[Step] = []
@@ -214,6 +289,25 @@ class Adapter:
             else:
                 steps.append(Step(found["pipeline"], found["after"], module))
         return start + steps
+
+    # --- Enzyme-JAX
+
+    def enzyme_patterns(self) -> list[str]:
+        """The patterns of the installed Enzyme-JAX, as a pipeline spells them."""
+        _check_enzyme()
+        found = importlib.import_module("enzyme_ad.jax").optimization_passes()
+        named = re.search(r"patterns=([^}]*)\}", found)
+        return [own for own in named[1].split(";") if own] if named else []
+
+    def enzyme(self, proto: bytes, patterns: str) -> bytes:
+        """A module after patterns of Enzyme-JAX, separated by semicolons, to a fixpoint."""
+        _check_enzyme()
+        call: Any = importlib.import_module("enzyme_ad.jax.enzyme_call")
+        pipeline = f"enzyme-hlo-generate-td{{patterns={patterns}}},transform-interpreter,enzyme-hlo-remove-transform"
+        name, text = call.run_pass_pipeline(["main"], self.to_stablehlo(proto), pipeline)
+        # What the patterns found out about values on the way, in a dialect that XLA does not have.
+        plain = re.sub(r"(, )?enzymexla\.\w+ = \[[^\]]*\]", "", text).replace("{, ", "{")
+        return self.from_stablehlo(plain.replace(f"func.func private @{name}(", "func.func public @main("))
 
     # --- execution
 

@@ -1,0 +1,129 @@
+"""Parts of a module as modules of their own: one instruction many times, one fusion many times, some random part."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from rewright.env.hlo.program import (
+    PARAMETER,
+    SHAPE,
+    Computation,
+    Instruction,
+    Program,
+    ordered,
+    pruned,
+    write,
+)
+from rewright.env.hlo.shapes import read_shape, tuple_of
+from rewright.env.hlo.wire import BYTES, VARINT, Field, read_fields, text, write_fields
+from rewright.env.module import HloModule
+from rewright.env.words import words
+from rewright.ir.errors import RewrightError
+
+_NOTHING = words("parameter constant tuple get-tuple-element bitcast after-all iota partition-id replica-id")
+"""Operators that are no work of their own."""
+
+
+def assembled(
+    everything: Mapping[str, Computation], cut: Mapping[str, Instruction], root: str, title: str
+) -> HloModule:
+    """The module of some instructions, parameters among them; ``everything`` holds the computations that they call."""
+    parameters = sorted((i for i in cut.values() if i.opcode == "parameter"), key=lambda i: i.parameter)
+    names = [i.name for i in parameters]
+    order = ordered(cut, [*names, root])
+    signature: list[Field] = [(1, BYTES, i.shape) for i in parameters]
+    signature.append((2, BYTES, cut[root].shape))
+    signature += [text(3, name) for name in names]
+    shape = write_fields(signature)
+    main = Computation(title, {name: cut[name] for name in order}, root, ((4, BYTES, shape),))
+    whole = Program(title, {**everything, title: main}, title, ((4, BYTES, shape),))
+    return HloModule(write(pruned(whole)))
+
+
+def excerpt(module: HloModule, inside: Collection[str], repeat: int = 1, title: str = "excerpt") -> HloModule:
+    """Some instructions of the entry as a module, ``repeat`` times over; what they read from outside is a parameter.
+
+    The results are those that nothing inside reads. Raises RewrightError for a name that is not there.
+    """
+    main = module.program.main
+    for name in inside:
+        if name not in main.instructions:
+            raise RewrightError(f"the entry has no instruction {name!r:.60}")
+    own = [i for i in main.instructions.values() if i.name in set(inside)]
+    read = {operand for i in own for operand in i.operands}
+    cut: dict[str, Instruction] = {}
+    for name in dict.fromkeys(operand for i in own for operand in i.operands if operand not in inside):
+        _enter(cut, name, main.instructions[name].shape)
+    results: list[str] = []
+    for turn in range(repeat):
+        names = {i.name: f"{i.name}.{turn}" for i in own}
+        for i in own:
+            operands = tuple(names.get(o, o) for o in i.operands)
+            cut[names[i.name]] = Instruction(names[i.name], i.opcode, operands, i.fields, i.called)
+        results += [names[i.name] for i in own if i.name not in read]
+    root = results[0]
+    if len(results) > 1:
+        root = "results"
+        shape = tuple_of([cut[name].shape for name in results])
+        cut[root] = Instruction(root, "tuple", tuple(results), ((SHAPE, BYTES, shape),))
+    return assembled(module.program.computations, cut, root, title)
+
+
+def _enter(cut: dict[str, Instruction], name: str, shape: bytes) -> None:
+    """A parameter for a value; parameters for the parts of a tuple."""
+    if read_shape(shape).element != "tuple":
+        place = sum(i.opcode == "parameter" for i in cut.values())
+        cut[name] = Instruction(name, "parameter", (), ((SHAPE, BYTES, shape), (PARAMETER, VARINT, place)))
+        return
+    parts = [v for n, _, v in read_fields(shape) if n == 4 and isinstance(v, bytes)]
+    for index, part in enumerate(parts):
+        _enter(cut, f"{name}.part{index}", part)
+    operands = tuple(f"{name}.part{index}" for index in range(len(parts)))
+    cut[name] = Instruction(name, "tuple", operands, ((SHAPE, BYTES, shape),))
+
+
+def extract_instructions_as_module(module: HloModule, repeat: int = 1000) -> list[tuple[str, HloModule]]:
+    """Each instruction of the entry that does some work, in words, and as a module that does it ``repeat`` times."""
+    found: list[tuple[str, HloModule]] = []
+    for i in module.program.main.instructions.values():
+        if i.opcode not in _NOTHING and not i.has_effect:
+            what = f"{i.name} = {read_shape(i.shape)} {i.opcode}({', '.join(i.operands)})"
+            found.append((what, excerpt(module, [i.name], repeat, "instruction")))
+    return found
+
+
+def extract_fusions_as_module(module: HloModule, repeat: int = 1000) -> list[HloModule]:
+    """Each fusion of the entry as a module that does it ``repeat`` times."""
+    fusions = [i.name for i in module.program.main.instructions.values() if i.opcode == "fusion"]
+    return [excerpt(module, [name], repeat, "fusion") for name in fusions]
+
+
+def extract_random_submodule(
+    module: HloModule, instruction_count_threshold: int, height: int, seed: int = 0
+) -> HloModule | None:
+    """A random instruction with all that it needs, ``height`` operands deep; None where that is too little.
+
+    ``instruction_count_threshold`` is how many instructions it must have at least.
+    """
+    main = module.program.main
+    starts = [i.name for i in main.instructions.values() if i.opcode not in _NOTHING and not i.has_effect]
+    for place in np.random.default_rng(seed).permutation(len(starts)):
+        inside = _below(main, starts[int(place)], height)
+        if len(inside) >= instruction_count_threshold:
+            return excerpt(module, inside, 1, "submodule")
+    return None
+
+
+def _below(main: Computation, start: str, height: int) -> Sequence[str]:
+    found, layer = {start: None}, [start]
+    for _ in range(height):
+        layer = [
+            operand
+            for name in layer
+            for operand in main.instructions[name].operands
+            if main.instructions[operand].opcode != "parameter" and not main.instructions[operand].has_effect
+        ]
+        found.update(dict.fromkeys(layer))
+    return list(found)

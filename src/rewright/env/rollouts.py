@@ -1,0 +1,143 @@
+"""Agents over many modules: one task for each module, which any process of any machine can work on.
+
+A task and what came of it are plain values. Give :func:`run_rollouts` to the workers of :mod:`rewright.workers`:
+processes of this machine, or a Ray cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from rewright.env.agents import AGENTS
+from rewright.env.episode import Episode, Settings, replay
+from rewright.env.module import HloModule
+from rewright.env.proposers import checked_name, hand_decided
+from rewright.env.rewards import Measurement, measure
+from rewright.env.session import REST, Session
+from rewright.ir.errors import RewrightError
+
+
+@dataclass(frozen=True)
+class Task:
+    """A module and who plays on it."""
+
+    name: str
+    proto: bytes
+    passes: tuple[str, ...]
+    agents: tuple[str, ...]
+    seeds: int = 1
+    """How often each agent plays; those that draw nothing end alike."""
+    rounds: int = 0
+    """Runs of each module to be measured; 0 measures nothing."""
+    tested: bool = True
+    seconds: float = 0.5
+    """For the proof of one step."""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What an agent made of a module."""
+
+    agent: str
+    seed: int
+    steps: int
+    proved: int
+    cost: float
+    """The estimated cost of what was chosen, over that of the module at the start."""
+    gain: float
+    """The cost of what XLA's own decisions lead to over that of the choice, after all other passes."""
+    equal: bool | None
+    """Whether the outputs are those of the original; None where the module cannot be run."""
+    measured: Measurement | None
+    trajectory: dict[str, Any] | None
+    """To be run again by :func:`rewright.env.episode.replay`; None for an agent whose end is no list of choices."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a task, or why nothing did."""
+
+    name: str
+    instructions: int = 0
+    rollouts: tuple[Rollout, ...] = ()
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, trajectories aside: those have files of their own."""
+        document = asdict(self)
+        for entry in document["rollouts"]:
+            entry["replays"] = entry.pop("trajectory") is not None
+        return document
+
+
+def checked(passes: Sequence[str], agents: Sequence[str]) -> None:
+    """Raise RewrightError for a pass or an agent that does not exist, before any worker starts."""
+    for name in passes:
+        checked_name(name)
+    for name in agents:
+        if name not in AGENTS:
+            raise RewrightError(f"there is no agent {name!r:.40}; choose from {', '.join(AGENTS)}")
+
+
+def run_rollouts(task: Task) -> Outcome:
+    """Let every agent of a task play; a module that cannot be used, and what XLA refuses, is told as an error."""
+    try:
+        with Session() as session:
+            module = HloModule(task.proto)
+            found = [roll_out(session, module, task, name, seed) for name in task.agents for seed in range(task.seeds)]
+        return Outcome(task.name, module.instruction_count, tuple(found))
+    except RewrightError as error:
+        return Outcome(task.name, error=" ".join(str(error).split()))
+
+
+def roll_out(session: Session, module: HloModule, task: Task, agent: str, seed: int) -> Rollout:
+    """One agent plays on one module; raises RewrightError where XLA refuses the module."""
+    episode = Episode(session, module, Settings(task.passes, tested=task.tested))
+    start = episode.run.module
+    end = AGENTS[agent](episode, np.random.default_rng(seed))
+    evidence = [own for _, own in end.evidence(task.seconds)]
+    names = hand_decided(task.passes)
+    measured = (
+        measure(session, start, end.current, task.rounds, REST + ",".join(names), "default") if task.rounds else None
+    )
+    return Rollout(
+        agent,
+        seed,
+        len(evidence),
+        sum(own.status == "proved" for own in evidence),
+        end.cost.seconds / max(start.cost.seconds, 1e-12),
+        gain(session, end),
+        end.validate(seed).agrees,
+        measured,
+        _replayable(session, end, task.seconds),
+    )
+
+
+def gain(session: Session, episode: Episode) -> float:
+    """XLA's own cost over that of a choice, both after all other passes; more than one is better than XLA."""
+    default = session.optimised(episode.original).cost.seconds
+    names = hand_decided(episode.settings.passes)
+    chosen = session.optimised(HloModule(episode.current.program), *names).cost.seconds
+    return default / max(chosen, 1e-12)
+
+
+def _replayable(session: Session, episode: Episode, seconds: float) -> dict[str, Any] | None:
+    """The trajectory, after it was run again to the same end."""
+    document = episode.to_json(seconds)
+    try:
+        replay(session, document, episode.settings.patterns)
+    except RewrightError:
+        return None
+    return document
+
+
+def geometric_mean(ratios: Sequence[float], seed: int = 0) -> tuple[float, float, float]:
+    """The geometric mean of ratios, with the middle 95% of resampled ones."""
+    logs = np.log(np.array(ratios))
+    drawn = np.random.default_rng(seed).choice(logs, (2000, len(logs))).mean(1)
+    low, high = np.exp(np.quantile(drawn, [0.025, 0.975]))
+    return float(np.exp(logs.mean())), float(low), float(high)
