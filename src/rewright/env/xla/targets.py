@@ -1,5 +1,8 @@
-"""GPUs to compile for that need not be there: what XLA's passes ask of a device, from NVIDIA's data sheets and the
-tables of compute capabilities in the CUDA programming guide."""
+"""GPUs to compile for that need not be there: what XLA's passes ask of a device.
+
+The A100's and the H100's figures are those of the target files of XLA's sources; the H200 is an H100 with NVIDIA's
+published memory. For any other device give a file.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +69,7 @@ _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 TARGETS: Mapping[str, Target] = {
     "a100": Target("NVIDIA A100 80GB", 8, 108, 64, 164 * _KIB, 163 * _KIB, 40 * _MIB, 80 * _GIB, 2039 * 10**9, 1.41),
     "h100": Target("NVIDIA H100 80GB", 9, 132, 128, 228 * _KIB, 227 * _KIB, 50 * _MIB, 80 * _GIB, 3352 * 10**9, 1.98),
-    "h200": Target("NVIDIA H200", 9, 132, 128, 228 * _KIB, 227 * _KIB, 50 * _MIB, 141 * _GIB, 4800 * 10**9, 1.98),
-    "b200": Target("NVIDIA B200", 10, 148, 128, 228 * _KIB, 227 * _KIB, 126 * _MIB, 180 * _GIB, 8000 * 10**9, 1.96),
+    "h200": Target("NVIDIA H200", 9, 132, 128, 228 * _KIB, 227 * _KIB, 50 * _MIB, 141 * 10**9, 4800 * 10**9, 1.98),
 }
 """Devices by name."""
 
