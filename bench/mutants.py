@@ -1,80 +1,78 @@
 """Injected bugs, and how many of them are refuted, near the place where they were injected: ``make mutants``.
 
-A mutant that is proved must be a true equivalence; the numeric twin decides that with several seeds, and with integer
-inputs that hit every boundary value. Repairs are left out: they do not change what is scored.
+A mutant that is proved must be a true equivalence, and one that is refuted must be none; the numeric twin decides that
+with several seeds, and with integer inputs that hit every boundary value. Repairs are left out: they do not change
+what is scored.
+
+``--record FILE`` keeps what was judged, one line of JSON for each mutant, and a later run judges only what the file
+does not have; with ``--seconds`` a run stops there, and the table is about all of the file.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
-from bench.programs import captured
+from bench.distributed import Claim, claims
 from bench.tables import print_table
+from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.placement import place
 from rewright.refine import Verdict
 from rewright.refine.engine import answer
 from rewright.refine.mutants import Mutant, generate, is_equivalent
 
-PROGRAMS = (
-    ("llama", "dtensor", True),
-    ("llama", "dtensor_sp_loss", True),
-    ("qwen3", "dtensor_sp", True),
-    ("decoder", "megatron", True),
-    ("decoder", "megatron_sp", True),
-    ("gpt2", "dtensor", False),
-    ("mixer", "all_to_all", True),
-)
-DEGREE = 2
 NEAR = 2
 """Operators between the injected bug and the finding that still count as near."""
 FAR = 1000
-COLUMNS = ("mutants", "refuted", "near", "equivalent", "unknown", "wrongly proved")
-HITS = ({"mutants", "refuted", "near"}, {"mutants", "equivalent"})
-"""What a mutant should count as."""
-
-
-@dataclass
-class Score:
-    """Counts over the mutants of one program or kind."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-
-    def row(self, name: str) -> list[object]:
-        """One row of the table."""
-        return [name, *(self.counts[key] for key in COLUMNS)]
+COLUMNS = ("mutants", "refuted", "near", "equivalent", "unknown", "wrongly proved", "wrongly refuted")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The columns that a mutant counts in, and what was said about it."""
+    """A mutant, the columns that it counts in beside ``mutants``, and what was said about it."""
 
+    program: str
+    number: int
+    kind: str
+    bug: str
+    status: str
     columns: tuple[str, ...]
     said: str
 
+    @property
+    def is_hit(self) -> bool:
+        """Whether there is nothing to look at: refuted nearby, or a proof of what is right."""
+        return self.columns == ("refuted", "near") or (self.columns == ("equivalent",) and self.status == "proved")
 
-def judge(sequential: Graph, mutant: Mutant) -> Judged:
-    """Refine a mutant, and ask the numeric twin about one that is not refuted."""
+
+def judge(sequential: Graph, mutant: Mutant) -> tuple[str, tuple[str, ...], str]:
+    """Refine a mutant: the status, the columns that it counts in, and what was said; the numeric twin has its say."""
     try:
         verdict = answer(sequential, mutant.program, suggest=False)
     except RewrightError as error:
         # A parameter cut wrongly does not fit its placement any more: refused by name, before anything is proved.
-        return Judged(("mutants", "refuted", "near"), str(error))
+        return "refuted", ("refuted", "near"), str(error)
     if verdict.status == "refuted":
-        steps = distance(verdict, mutant)
-        near = ("near",) if steps <= NEAR else ()
+        near = ("near",) if distance(verdict, mutant) <= NEAR else ()
         first = next(iter(verdict.findings), None)
         place = f"{first.kind} at {first.distributed}: {first.message}" if first else verdict.reason
-        return Judged(("mutants", "refuted", *near), place)
-    same = is_equivalent(sequential, mutant)
-    if same is True:
-        return Judged(("mutants", "equivalent"), verdict.reason)
-    return Judged(("mutants", "wrongly proved" if verdict.status == "proved" else "unknown"), verdict.reason)
+        runs = first is None or first.kind != "collective_mismatch"
+        if runs and is_equivalent(sequential, mutant, seeds=(3, 4, 5, 0, 1, 2)) is True:
+            return "refuted", ("wrongly refuted",), f"{place}; {verdict.reason}"
+        return "refuted", ("refuted", *near), place
+    if is_equivalent(sequential, mutant) is True:
+        return verdict.status, ("equivalent",), verdict.reason
+    return verdict.status, ("wrongly proved" if verdict.status == "proved" else "unknown",), verdict.reason
 
 
 def distance(verdict: Verdict, mutant: Mutant) -> int:
@@ -101,40 +99,124 @@ def _steps(graph: Graph, start: int, goals: set[int]) -> int:
     return NEAR + 1
 
 
-def scored(names: Sequence[str], per_kind: int, seed: int, by_kind: dict[str, Score]) -> Iterator[list[object]]:
-    """One row for each program, as it is done; the scores by kind of bug grow on the way."""
-    for name, plan, backward in PROGRAMS:
-        if names and name not in names:
+def judged(name: str, made: Claim, per_kind: int, seed: int, known: set[int]) -> Iterator[Judged]:
+    """The mutants of a program one after the other, without those whose numbers are known."""
+    for number, mutant in enumerate(generate(made.program, seed, per_kind)):
+        if number not in known:
+            bug = f"{mutant.description} at {mutant.site}"
+            yield Judged(name, number, mutant.kind, bug, *judge(made.sequential, mutant))
+
+
+class Record:
+    """What was judged, kept in a file where one is named."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.entries: list[Judged] = []
+        self.finished: set[str] = set()
+        for line in path.read_text().splitlines() if path and path.exists() else []:
+            value: dict[str, Any] = json.loads(line)
+            if "finished" in value:
+                self.finished.add(value["finished"])
+            else:
+                entry = Judged(**value)
+                self.entries.append(replace(entry, columns=tuple(entry.columns)))
+
+    def add(self, entry: Judged) -> None:
+        """Keep a mutant, and say on stderr what has to be looked at."""
+        self.entries.append(entry)
+        self._write(asdict(entry))
+        if not entry.is_hit:
+            said = f"{entry.bug}: {', '.join(entry.columns)} ({entry.status}): {entry.said}"
+            print(f"miss: {entry.program} {entry.number}: {entry.kind} ({said})", file=sys.stderr, flush=True)
+
+    def finish(self, name: str) -> None:
+        """Keep that all mutants of a program were judged."""
+        self.finished.add(name)
+        self._write({"finished": name})
+
+    def known(self, name: str) -> set[int]:
+        """Numbers of the mutants of a program that were judged."""
+        return {entry.number for entry in self.entries if entry.program == name}
+
+    def _write(self, value: object) -> None:
+        if self.path:
+            with self.path.open("a") as file:
+                print(json.dumps(value), file=file)
+
+
+def fill(record: Record, names: Sequence[str], per_kind: int, seed: int, seconds: float | None) -> bool:
+    """Judge what the record does not have; whether everything was judged before the time ran out."""
+    stop = None if seconds is None else time.monotonic() + seconds
+    for name, capture in claims():
+        if name in record.finished or (names and not any(fnmatchcase(name, pattern) for pattern in names)):
             continue
-        pair = captured(name, plan, "tiny", DEGREE, backward)
-        score = Score()
-        for mutant in generate(pair.distributed, seed, per_kind):
-            judged = judge(pair.sequential, mutant)
-            score.counts.update(judged.columns)
-            by_kind.setdefault(mutant.kind, Score()).counts.update(judged.columns)
-            if set(judged.columns) not in HITS:
-                outcome = ", ".join(judged.columns[1:])
-                where = f"{mutant.kind} ({mutant.description}) at {mutant.site}"
-                print(f"miss: {name} {plan}: {where}: {outcome}: {judged.said}", file=sys.stderr, flush=True)
-        yield score.row(f"{name} {plan}")
+        made = capture()
+        made = settled(name, made)
+        for entry in judged(name, made, per_kind, seed, record.known(name)):
+            record.add(entry)
+            if stop is not None and time.monotonic() > stop:
+                return False
+        record.finish(name)
+    return True
 
 
-def main(names: Sequence[str], per_kind: int, seed: int) -> int:
-    """Score programs and print a table by program and one by kind of bug; 1 where a wrong program was proved."""
-    started = time.perf_counter()
-    by_kind: dict[str, Score] = {}
-    print_table(["program", *COLUMNS], scored(names, per_kind, seed, by_kind))
+def settled(name: str, made: Claim) -> Claim:
+    """The claim with the placement of every output that the program without a bug is proved to have.
+
+    Raises RewrightError where that program is not proved.
+    """
+    right = answer(made.sequential, made.program, suggest=False)
+    if right.status != "proved":
+        raise RewrightError(f"{name}: the program without a bug is {right.status}: {right.reason}; leave it out")
+    program = made.program
+    outputs = {
+        output: place(shape_of(made.sequential, output), program.mesh, relation.placement.strip("[]").split(", "))
+        for output, relation in right.relation.items()
+        if relation.placement and all(output in graph.outputs for graph in program.graphs)
+    }
+    return Claim(made.sequential, replace(program, outputs={**outputs, **program.outputs}))
+
+
+def shape_of(graph: Graph, output: str) -> Shape:
+    """The shape of an output."""
+    return graph.nodes[graph.outputs[output]].type.shape
+
+
+def counted(entries: Sequence[Judged], *, by_kind: bool) -> dict[str, Counter[str]]:
+    """How many mutants of each program, or of each kind, count in each column."""
+    found: dict[str, Counter[str]] = {}
+    for entry in entries:
+        key = entry.kind if by_kind else entry.program
+        found.setdefault(key, Counter()).update(("mutants", *entry.columns))
+    return found
+
+
+def rows(scores: dict[str, Counter[str]]) -> Iterator[list[object]]:
+    """The rows of a table."""
+    for name, counts in scores.items():
+        yield [name, *(counts[column] for column in COLUMNS)]
+
+
+def main(record: Record) -> int:
+    """Print a table by program and one by kind of bug; 1 where a verdict is wrong."""
+    programs, kinds = (counted(record.entries, by_kind=by_kind) for by_kind in (False, True))
+    total = sum(programs.values(), Counter[str]())
+    print_table(["program", *COLUMNS], rows(programs))
     print()
-    total = Score(sum((score.counts for score in by_kind.values()), Counter()))
-    print_table(["bug", *COLUMNS], [*(by_kind[kind].row(kind) for kind in sorted(by_kind)), total.row("total")])
-    print(f"\n{time.perf_counter() - started:.0f} s")
-    return 1 if total.counts["wrongly proved"] else 0
+    print_table(["bug", *COLUMNS], rows({kind: kinds[kind] for kind in sorted(kinds)} | {"total": total}))
+    return 1 if total["wrongly proved"] or total["wrongly refuted"] else 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="programs to score; all of them by default")
+    parser.add_argument("names", nargs="*", help="patterns of the programs to score; all of them by default")
     parser.add_argument("--per-kind", default=5, type=int, help="mutants of each kind for each program")
     parser.add_argument("--seed", default=0, type=int, help="which mutants are drawn")
+    parser.add_argument("--record", type=Path, help="file to keep what was judged in, and to go on from")
+    parser.add_argument("--seconds", type=float, help="stop after so many, with what was judged by then")
     options = parser.parse_args()
-    sys.exit(main(options.names, options.per_kind, options.seed))
+    kept = Record(options.record)
+    if not fill(kept, options.names, options.per_kind, options.seed, options.seconds):
+        print("the time ran out; run again with the same --record", file=sys.stderr)
+    sys.exit(main(kept))

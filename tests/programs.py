@@ -116,27 +116,35 @@ def attention(world: int, tokens: int = 4, heads: int = 4, head_size: int = 3, h
     )
 
 
-def vocabulary_embedding(world: int, tokens: int = 5, vocabulary: int = 12, hidden: int = 3) -> Pair:
-    """A table of token embeddings whose rows are split over the ranks, as Megatron does it."""
-    rows = vocabulary // world
+def vocabulary_embedding(world: int, tokens: int = 5, vocabulary: int = 12, hidden: int = 3, batches: int = 1) -> Pair:
+    """A table of token embeddings whose rows are split over the ranks, as Megatron does it, batch by batch."""
+    rows, length = vocabulary // world, tokens // batches
+    names = ["output", *(f"output.{batch}" for batch in range(1, batches))]
+
+    def parts(build: Builder, ids: int) -> list[int]:
+        cuts = ((start, start + length) for start in range(0, tokens, length))
+        return [build.add(ops.Slice((a,), (b,), (1,)), ids) for a, b in cuts] if batches > 1 else [ids]
 
     def sequential(build: Builder) -> None:
         ids = build.tensor("input_ids", (tokens,), I64)
-        build.output("output", build.take_rows(build.tensor("embedding.weight", (vocabulary, hidden)), ids))
+        table = build.tensor("embedding.weight", (vocabulary, hidden))
+        for name, part in zip(names, parts(build, ids), strict=True):
+            build.output(name, build.take_rows(table, part))
 
     def of_rank(build: Builder, rank: int) -> None:
         ids = build.tensor("input_ids", (tokens,), I64)
         table = build.tensor("embedding.weight", (rows, hidden))
-        foreign, own = _own_rows(build, ids, rank * rows, rows)
-        taken = build.take_rows(table, own)
-        taken = build.add(ops.Select(), build.spread(foreign, taken, 0), build.full(0.0, taken), taken)
-        build.output("output", build.all_reduce(taken, world))
+        for name, part in zip(names, parts(build, ids), strict=True):
+            foreign, own = _own_rows(build, part, rank * rows, rows)
+            taken = build.take_rows(table, own)
+            taken = build.add(ops.Select(), build.spread(foreign, taken, 0), build.full(0.0, taken), taken)
+            build.output(name, build.all_reduce(taken, world))
 
     shapes = {
         "input_ids": ((tokens,), "Replicate()"),
         "embedding.weight": ((vocabulary, hidden), "Shard(0)"),
     }
-    return _pair(sequential, of_rank, world, shapes, {"output": ((tokens, hidden), "Replicate()")})
+    return _pair(sequential, of_rank, world, shapes, dict.fromkeys(names, ((length, hidden), "Replicate()")))
 
 
 def cross_entropy(world: int, tokens: int = 5, vocabulary: int = 12, hidden: int = 3) -> Pair:

@@ -112,6 +112,16 @@ def test_facts_are_told_as_assumptions() -> None:
     assert len(certificate.assumptions) == 3
 
 
+def test_an_input_that_is_looked_up_in_parts_has_a_fact_for_each_part() -> None:
+    pair = vocabulary_embedding(2, tokens=6, batches=2)
+    certificate = certified(pair)
+    assert [fact.window for fact in certificate.facts] == [((0, 3),), ((3, 3),)]
+    audit(certificate, *pair)
+    for fact in certificate.facts:  # what is needed of one part does not follow from what is known of the other
+        with pytest.raises(Refused, match="does not follow"):
+            audit(replace(certificate, facts=(fact,)), *pair)
+
+
 def test_a_file_that_was_changed_is_refused_at_the_end(tmp_path: Path) -> None:
     pair = mlp(2)
     path = tmp_path / "certificate.json"

@@ -275,3 +275,19 @@ def test_a_look_up_out_of_range_before_the_mask_is_not_proved() -> None:
     verdict = refine(sequential, replace(program, graphs=tuple(graphs)))
     assert verdict.status == "refuted"
     assert "out of range" in verdict.reason or "fails" in verdict.reason
+
+
+def test_a_bug_that_few_inputs_show_is_refuted() -> None:
+    """The largest element of all ranks, of which one takes its smallest: that counts where it has the largest."""
+    world = 6
+
+    def program(rows: int, kind: str) -> Graph:
+        build = Builder("sequential" if rows > 1 else "parallel")
+        largest = build.reduce(build.reduce(build.tensor("x", (rows, 8)), 1, kind=kind), 0, kind="maximum")
+        build.output("output", largest if rows > 1 else build.all_reduce(largest, world, "maximum"))
+        return build.build()
+
+    mesh = Mesh.of({"dp": world})
+    graphs = tuple(program(1, "minimum" if rank == 2 else "maximum") for rank in range(world))
+    held = {"x": place((world, 8), mesh, ["Shard(0)"])}
+    assert refine(program(world, "maximum"), RankProgram(graphs, mesh, held, {})).status == "refuted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from rewright import ops
@@ -12,6 +13,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.refine import refine
+from rewright.refine.solving import Read, cuts
 from tests.programs import Builder, Pair, mlp
 
 WORLD, HIDDEN, WIDTH = 2, 6, 4
@@ -146,3 +148,15 @@ def test_a_part_that_no_equation_mentions() -> None:
     texts["v"] = "concat([qkv@0[:, 0:2], qkv@0[:, 2:4]], axis=1)"
     with pytest.raises(RewrightError, match="given two meanings"):
         refine(*fused_attention_weights(), relations=texts)
+
+
+def test_inputs_that_equations_give_are_told_as_right() -> None:
+    """Rows of a grid are runs along every axis; anything else is no grid, and is left to the equation."""
+    positions = np.arange(12).reshape(3, 4)
+    grid = [Read("w", ((0, 2), (0, 1)), positions[1:, :1]), Read("w", ((0, 2), (1, 3)), positions[1:, 2:])]
+    found = cuts({(0, "w"): grid}, {"w": (3, 4)}, 1)
+    assert found["w"].runs == ((((1, 2),), ((0, 1), (2, 2))),)
+    assert (
+        cuts({(0, "w"): [Read("w", ((0, 2), (0, 1)), positions[[0, 1], [0, 1]].reshape(2, 1))]}, {"w": (3, 4)}, 1) == {}
+    )
+    assert cuts({(0, "w"): grid}, {"w": (3, 4)}, 2) == {}

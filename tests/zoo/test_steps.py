@@ -70,6 +70,27 @@ def test_parameters_that_their_owner_does_not_send() -> None:
     assert not found.relation["updated:up.weight"].holds
 
 
+def averaged(mesh: Any) -> Any:
+    """Gradients that FSDP2 averages although the loss is divided by the tokens of all ranks."""
+    model: Any = steps.all_both_ways(mesh)
+    for part in (model.embedding, model.up, model.down, model):
+        part.set_gradient_divide_factor(2.0)
+    return model
+
+
+@pytest.mark.unaudited("a rounded constant is taken for the root that it stands for")
+def test_a_trainer_on_two_axes() -> None:
+    mesh = {"dp": 2, "tp": 2}
+    right = steps.trained(mesh)
+    found = verdict(right)
+    assert found.status == "proved", found.reason
+    assert found.relation["norm"].placement == "[Replicate(), Replicate()]"
+    assert found.relation["updated:down.weight"].placement == "[Shard(0), Shard(1)]"
+    assert verdict(steps.trained(mesh, averaged)).status == "refuted"
+    counted = steps.pair(mesh, steps.all_both_ways, steps.trainer, steps.trainer, optimizer=steps.adamw)
+    assert verdict(counted).status == "refuted"  # tokens are counted once for each rank of the other axis
+
+
 def doubled(model: Any, optimizer: Any, tokens: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
     """Every rank scales by the number of ranks what is averaged already."""
     loss = steps.mean_loss(model, tokens, labels) * steps.world_size()

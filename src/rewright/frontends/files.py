@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -43,8 +44,9 @@ def load(path: Path, devices: int | None = None) -> Graph | RankProgram:
     """Read a program: what :func:`save` wrote, or what others captured.
 
     ``.rwt`` is text, ``.json`` and ``.json.gz`` are our JSON or ``graph-json/1``; a folder holds one ``graph-json/1``
-    file a rank. ``.pb`` is an HloModuleProto, ``.hlo`` and ``.txt`` are HLO text, ``.mlir`` and ``.stablehlo`` are
-    StableHLO as text or bytecode, which needs jaxlib; ``devices`` says for how many devices a module is that does not.
+    file or one HLO module a rank. ``.pb`` is an HloModuleProto, ``.hlo`` and ``.txt`` are HLO text, ``.mlir`` and
+    ``.stablehlo`` are StableHLO as text or bytecode, which needs jaxlib; ``devices`` says for how many devices a module
+    is that does not.
     Raises RewrightError for an unknown extension, a file that cannot be read, and contents that are no program,
     UnsupportedOperator for an operator that has no lowering.
     """
@@ -61,6 +63,8 @@ def load(path: Path, devices: int | None = None) -> Graph | RankProgram:
 def load_ranks(paths: Sequence[Path], mesh: Mapping[str, int] | None = None) -> RankProgram:
     """The program whose ranks are one graph file each; a ``graph-json/1`` file knows its own rank.
 
+    A module of HLO is what the device at its place among the files runs.
+
     Raises RewrightError where a file is no graph, holds the programs of all ranks, or does not fit the others.
     """
     if all(_is_json(path) for path in paths):
@@ -68,6 +72,9 @@ def load_ranks(paths: Sequence[Path], mesh: Mapping[str, int] | None = None) -> 
         if all(map(is_document, data)):
             program = graph_json.read_ranks(data)
             return program if mesh is None else ranks(program.graphs, mesh)
+    if len(paths) > 1 and all(_is_hlo(path) for path in paths):
+        modules = [_hlo_device(path, len(paths), device) for device, path in enumerate(paths)]
+        return ranks(modules, mesh or {"rank": len(modules)})
     graphs: list[Graph] = []
     for path in paths:
         program = load(path)
@@ -84,13 +91,25 @@ def _is_hlo(path: Path) -> bool:
 
 
 def _hlo(path: Path, devices: int | None) -> Graph | RankProgram:
+    contents = _module(path)
+    if isinstance(contents, str):
+        return explained(path, lambda: hlo.read_text(contents, devices))
+    return explained(path, lambda: hlo.read_proto(contents, devices))
+
+
+def _hlo_device(path: Path, devices: int, device: int) -> Graph:
+    contents = _module(path)
+    return explained(path, lambda: hlo.read_device(contents, devices, device))
+
+
+def _module(path: Path) -> str | bytes:
+    """The contents of a file as HLO text, or as a serialised HloModuleProto."""
     contents = read_bytes(path)
     if os.fspath(path).endswith(".pb"):
-        return explained(path, lambda: hlo.read_proto(contents, devices))
+        return contents
     if os.fspath(path).endswith(STABLEHLO_EXTENSIONS):
-        return explained(path, lambda: hlo.read_proto(to_proto(contents), devices))
-    text = explained(path, lambda: decode_text(contents))
-    return explained(path, lambda: hlo.read_text(text, devices))
+        return explained(path, lambda: to_proto(contents))
+    return explained(path, lambda: decode_text(contents))
 
 
 def _json(path: Path) -> object:
@@ -103,14 +122,23 @@ def _is_json(path: Path) -> bool:
 
 
 def _files_in(folder: Path) -> list[str]:
-    """The JSON files of a folder, in order of their names."""
+    """The JSON files of a folder, of one without them its modules, in order of their names."""
     try:
-        found = sorted(entry.path for entry in os.scandir(folder) if entry.name.endswith((".json", ".json.gz")))
+        found = sorted((entry.path for entry in os.scandir(folder)), key=_by_numbers)
     except OSError as error:
         raise RewrightError(f"cannot read {os.fspath(folder)}: {error.strerror}; check the path") from None
-    if not found:
-        raise RewrightError(f"{os.fspath(folder)} holds no .json and no .json.gz file; name a folder with one a rank")
-    return found
+    chosen = [path for path in found if path.endswith((".json", ".json.gz"))] or [p for p in found if _is_hlo(p)]
+    if not chosen:
+        raise RewrightError(
+            f"{os.fspath(folder)} holds no .json, no .json.gz file and no module; name a folder with one a rank"
+        )
+    return chosen
+
+
+def _by_numbers(path: str) -> list[tuple[int, str]]:
+    """A name in parts, numbers by their value: ``r10`` comes after ``r2``."""
+    parts = re.split(r"([0-9]+)", os.path.basename(path))
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def _from_files(paths: Sequence[str]) -> Graph | RankProgram:

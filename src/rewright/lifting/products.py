@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 from rewright.ir.dims import Dim
 from rewright.lifting.algebra import MOST_OPEN, Algebra
@@ -41,34 +41,58 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
         _identified(algebra, left.dims, sources, factor)
         or _distributed(algebra, left.dims, sources, factor)
         or _generalised(algebra, left.dims, sources, factor)
+        or _placed(algebra, left.dims, sources, factor)
         or result
     )
 
 
 def _generalised(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
-    """A product at one index of some axis as the sequential program's product over all of that axis, read there."""
+    """A product at one index of some axes as the sequential program's product over all of these axes, read there."""
     fresh = sum(len(digits) for digits in dims)
     places = [[k for k, (_, strides) in enumerate(a.access) if not strides] for a in (*sources, factor)]
     if len(sources) != 1 or not all(0 < len(own) <= _MOST_PLACES for own in places):
         return None
     (source,) = sources
-    for one, other in product(*places):
-        (here, _), (there, _) = source.access[one], factor.access[other]
-        if here != there:
+    alike = [(k, j) for k, j in product(*places) if source.access[k] == factor.access[j]]
+    for pairs in (*((pair,) for pair in alike), *combinations(alike, 2)):
+        ours, theirs = (
+            dict(zip(own, range(fresh, fresh + len(pairs)), strict=True)) for own in zip(*pairs, strict=True)
+        )
+        if len(ours) != len(pairs) or len(theirs) != len(pairs):
             continue
-        with algebra.over(None):  # with a variable that no view has
-            found = _product(algebra, _spread(source, one, fresh), _spread(factor, other, fresh))
-        if found.term < algebra.horizon and fresh in used(found.access):
+        with algebra.over(None):  # with variables that no view has
+            found = _product(algebra, _spread(source, ours), _spread(factor, theirs))
+        if found.term < algebra.horizon and used(found.access) >= set(ours.values()):
             at: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(found.access)}
-            view = View(dims, (replace(found, access=compose(found.access, at | {fresh: (here, ())})),))
-            return view if algebra.is_familiar(view) else None
+            at |= {v: (source.access[place][0], ()) for place, v in ours.items()}
+            view = View(dims, (replace(found, access=compose(found.access, at)),))
+            if algebra.is_familiar(view):
+                return view
     return None
 
 
-def _spread(addend: Addend, place: int, variable: int) -> Addend:
-    """An addend with a variable in place of one of its indices."""
-    index: Index = (0, ((variable, 1),))
-    return replace(addend, access=(*addend.access[:place], index, *addend.access[place + 1 :]))
+def _placed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+    """The same with every index of one value read at that value.
+
+    A rank that holds one expert has such indices where the sequential program has an axis, or nothing at all.
+    """
+    single = {v for v, n in enumerate(n for digits in dims for n in digits) if n == 1}
+    if not any(single & used(a.access) for a in (*sources, factor)):
+        return None
+    many = [_at_zero(source, single) for source in sources]
+    return _generalised(algebra, dims, many, _at_zero(factor, single))
+
+
+def _at_zero(addend: Addend, variables: Set[int]) -> Addend:
+    """An addend where these variables, whose only value is zero, have it."""
+    access = tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in addend.access)
+    return replace(addend, access=access)
+
+
+def _spread(addend: Addend, variables: Mapping[int, int]) -> Addend:
+    """An addend with variables in place of some of its indices."""
+    access = tuple((0, ((variables[k], 1),)) if k in variables else index for k, index in enumerate(addend.access))
+    return replace(addend, access=access)
 
 
 def _identified(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:

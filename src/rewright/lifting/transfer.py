@@ -120,7 +120,11 @@ def unknown(
     """The operator as an opaque function of its whole operands, apart from the axes it treats one by one."""
     # Equal numbers of different dtypes are one value, but an operator may treat them differently.
     key = (op, tuple("float" if t.dtype.is_float else t.dtype.value for t in types))
-    return coalesce(opaque(algebra, key, views, result, _roles(op, views)))
+    try:
+        return coalesce(opaque(algebra, key, views, result, _roles(op, views)))
+    except NotAView:  # operands that share an axis are cut there in ways that do not nest
+        nothing: Mapping[int, int] = {}
+        return coalesce(opaque(algebra, key, views, result, [nothing] * len(views)))
 
 
 def as_view(algebra: Algebra, value: Value) -> View:
@@ -153,6 +157,10 @@ def _roles(op: Operator, views: Sequence[View]) -> list[Mapping[int, int]]:
     if isinstance(op, ops.ReduceWindow):
         still = [a for a in range(rank) if op.window[a] == 1 and op.strides[a] == 1 and op.padding[a] == (0, 0)]
         return [{a: a for a in still}]
+    if isinstance(op, ops.DynamicUpdateSlice):
+        # Along an axis that the update covers its start is moved to zero, whatever it is.
+        covered = {a: a for a in range(rank) if views[0].shape[a] == views[1].shape[a]}
+        return [covered, covered, *({} for _ in views[2:])]
     if isinstance(op, ops.Convolution):
         return [{0: 0}, {0: 1} if op.feature_groups == 1 else {}]
     return [{} for _ in views]

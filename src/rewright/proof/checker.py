@@ -101,7 +101,8 @@ class _Checker:
             if why is not None:
                 raise Refused(f"fact {number} does not follow: {why}")
             everywhere = holds_everywhere(ledger.graphs[0], fact, self._certificate.terms)
-            ledger.theory.facts[fact.term] = Fact(fact.allowed, None if everywhere else fact.window)
+            known = ledger.theory.facts.get(fact.term, ())
+            ledger.theory.facts[fact.term] = (*known, Fact(fact.allowed, None if everywhere else fact.window))
 
     def _assumptions(self) -> None:
         """Verify that the certificate states what its proof rests on, all of it and nothing else."""

@@ -132,7 +132,7 @@ class _Proof:
         self._denoter = Reading(context, graph, size_of, readers, digits)
         self._meaning = Meaning(self._denoter, dict(statement.definitions), statement.integers)
         for term, fact in statement.facts:
-            context.universal[f"t{term}"] = [self._fact(fact)]
+            context.universal.setdefault(f"t{term}", []).append(self._fact(fact))
 
     def _operand(self, operand: Tensor, place: Place) -> Value:
         return self._meaning.element(operand, place)

@@ -32,7 +32,7 @@ class Theory:
 
     def __init__(self, definitions: Sequence[Definition], inputs: frozenset[str]) -> None:
         self.definitions = definitions
-        self.facts: dict[int, Fact] = {}
+        self.facts: dict[int, tuple[Fact, ...]] = {}
         self.holes: list[frozenset[int]] = []
         for term in range(len(definitions)):
             check_definition(term, definitions)
@@ -96,7 +96,7 @@ class Theory:
             claimed,
             tuple(sorted(definitions, key=itemgetter(0))),
             frozenset(number for term, number in numbers.items() if term in self._integers),
-            tuple((number, self.facts[term]) for term, number in numbers.items() if term in self.facts),
+            tuple((number, fact) for term, number in numbers.items() for fact in self.facts.get(term, ())),
         )
 
     def outermost(self, tensors: Sequence[Tensor]) -> tuple[int, ...]:

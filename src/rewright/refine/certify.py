@@ -155,15 +155,15 @@ class _Writer:
             position = graph.inputs.get(str(terms[number].data[0])) if terms[number].kind == "input" else None
             windows = [tuple((low, high - low) for low, high in w) for w in facts.looked_up[term]]
             shapes = [] if position is None else [graph.nodes[position].type.shape]
-            tried = (
-                RangeFact(number, region, lookup, window, place)
-                for window in dict.fromkeys(windows)
-                for lookup in lookups
-                for place in _places(window, shapes, graph.nodes[lookup].type.shape)
-            )
-            fact = next((f for f in tried if why_not(graph, f, terms, _SECONDS) is None), None)
-            if fact is not None:
-                found.append(fact)
+            for window in dict.fromkeys(windows):
+                tried = (
+                    RangeFact(number, region, lookup, window, place)
+                    for lookup in lookups
+                    for place in _places(window, shapes, graph.nodes[lookup].type.shape)
+                )
+                fact = next((f for f in tried if why_not(graph, f, terms, _SECONDS) is None), None)
+                if fact is not None:
+                    found.append(fact)
         return tuple(found)
 
     def _definition(self, term: int) -> Definition:

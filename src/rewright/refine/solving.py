@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewright.ir.graph import Graph
-from rewright.ir.placement import RankProgram
+from rewright.ir.placement import AxisRuns, Placement, RankProgram
 from rewright.ops.base import Array
 from rewright.refine.equations import Block, Box, Equation, Joined, Layout, layout_of
 
@@ -64,3 +64,41 @@ def filled(shape: Sequence[int], parts: Sequence[Read], inputs: Mapping[str, Arr
         where = tuple(slice(start, stop) for start, stop in part.box)
         result[where] = inputs[part.source].reshape(-1)[part.positions]
     return result
+
+
+def cuts(solved: Solved, shapes: Mapping[str, Sequence[int]], ranks: int) -> dict[str, Placement]:
+    """For inputs that equations give: the rows of every axis that the ranks hold, where they hold a grid of rows."""
+    found: dict[str, Placement] = {}
+    for name in {name for _, name in solved} & shapes.keys():
+        runs = [_rows(solved.get((rank, name), ()), name, shapes[name]) for rank in range(ranks)]
+        known = tuple(own for own in runs if own is not None)
+        if len(known) == ranks:
+            found[name] = Placement(known, ("its equation",))
+    return found
+
+
+def _rows(parts: Sequence[Read], source: str, shape: Sequence[int]) -> tuple[AxisRuns, ...] | None:
+    if not parts or any(part.source != source or len(part.box) != len(shape) for part in parts):
+        return None
+    held = np.zeros([max(part.box[axis][1] for part in parts) for axis in range(len(shape))], np.intp)
+    for part in parts:
+        held[tuple(slice(start, stop) for start, stop in part.box)] = part.positions
+    rows = [np.unravel_index(_line(held, axis), shape)[axis] for axis in range(len(shape))]
+    grid = np.ravel_multi_index(np.ix_(*rows), tuple(shape)) if rows else held
+    return tuple(_runs(own.tolist()) for own in rows) if np.array_equal(grid, held) else None
+
+
+def _line(held: NDArray[np.intp], axis: int) -> NDArray[np.intp]:
+    """The elements along one axis, at the start of all others."""
+    return held[tuple(slice(None) if own == axis else 0 for own in range(held.ndim))]
+
+
+def _runs(rows: Sequence[int]) -> AxisRuns:
+    """Numbers as runs of neighbours: the start of each and its length."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        if found and row == sum(found[-1]):
+            found[-1] = found[-1][0], found[-1][1] + 1
+        else:
+            found.append((row, 1))
+    return tuple(found)

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from rewright.zoo.zero import State, fresh_state, own_rows_step
@@ -66,10 +66,10 @@ def world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def summed(x: Any) -> torch.Tensor:
-    """The sum over all ranks, in place."""
+def summed(x: Any, group: Any = None) -> torch.Tensor:
+    """The sum over all ranks, or those of a group, in place."""
     if dist.is_initialized():
-        dist.all_reduce(x)
+        dist.all_reduce(x, group=group)
     return x
 
 
@@ -130,6 +130,25 @@ def by_tokens(model: Any, optimizer: Any, tokens: torch.Tensor, labels: torch.Te
     )
     (loss * world_size()).backward()
     return finish(model, optimizer, summed(loss.detach().clone()))
+
+
+def trainer(
+    model: Any, optimizer: Any, tokens: torch.Tensor, labels: torch.Tensor, *, group: Any = None
+) -> dict[str, torch.Tensor]:
+    """The step of torchtitan's trainer: micro-batches, the mean over the tokens of all of them, clipping, an update.
+
+    Gradients are sums over ranks here, which FSDP2 is told; ``group`` has the ranks with other tokens.
+    """
+    count = summed((labels != -100).sum(), group)
+    total = torch.zeros(())
+    batches = list(zip(tokens.chunk(2), labels.chunk(2), strict=True))
+    for number, (part, wanted) in enumerate(batches):
+        with only_last(model, number == len(batches) - 1):
+            scores = model(part).flatten(0, 1)
+            loss: Any = F.cross_entropy(scores, wanted.flatten(), ignore_index=-100, reduction="sum") / count
+            loss.backward()
+        total = total + loss.detach()
+    return finish(model, optimizer, summed(total, group), 2.0)
 
 
 def sgd(model: nn.Module) -> torch.optim.Optimizer:
@@ -195,6 +214,20 @@ def both_ways(mesh: DeviceMesh) -> nn.Module:
     return model
 
 
+def all_both_ways(mesh: DeviceMesh) -> nn.Module:
+    """The same with every layer on both axes, and with gradients that FSDP2 adds up and does not average."""
+    plan: dict[str, ParallelStyle] = {
+        "embedding": RowwiseParallel(input_layouts=Replicate()),
+        "up": ColwiseParallel(),
+        "down": RowwiseParallel(),
+    }
+    model: Any = parallelize_module(Classifier(mesh.size()), mesh["tp"], plan)
+    for part in (model.embedding, model.up, model.down, model):
+        fully_shard(part, mesh=mesh["dp"])
+        part.set_gradient_divide_factor(1.0)
+    return model
+
+
 def zero_one(model: nn.Module, made: type[torch.optim.Optimizer] = torch.optim.SGD) -> Any:
     """``ZeroRedundancyOptimizer``: each rank updates some of the parameters and sends them to the others.
 
@@ -254,6 +287,21 @@ def own_rows() -> Step:
     return Step({"dp": 2}, lambda: program(1), lambda mesh: program(mesh.size()), relations)
 
 
+def trained(mesh: Mapping[str, int], model: Callable[[DeviceMesh], nn.Module] = all_both_ways) -> Step:
+    """The step of a trainer on FSDP2 and tensor parallelism.
+
+    The norm of a gradient that all ranks of ``tp`` have is divided by the root of their number, which is a number where
+    that is a square.
+    """
+    made = pair(mesh, model, trainer, trainer, optimizer=adamw)
+
+    def parallel(device_mesh: DeviceMesh) -> Program:
+        step, args = made.parallel(device_mesh)
+        return partial(step, group=device_mesh["dp"].get_group()), args
+
+    return Step(mesh, made.sequential, parallel, made.relations)
+
+
 _DP: Mapping[str, int] = {"dp": 2}
 STEPS: dict[str, Step] = {
     "ddp": pair(_DP, replicated),
@@ -274,6 +322,7 @@ STEPS: dict[str, Step] = {
     ),
     "hsdp": pair({"replica": 2, "shard": 2}, sharded, accumulate, optimizer=adamw),
     "tp and fsdp": pair({"dp": 2, "tp": 2}, both_ways, optimizer=adamw),
+    "tp and fsdp trainer": trained({"dp": 2, "tp": 4}),
     "fsdp nesterov": pair(_DP, sharded, optimizer=nesterov),
     "fsdp nesterov, foreach": pair(_DP, sharded, optimizer=partial(nesterov, foreach=True)),
     "fsdp adam": pair(_DP, sharded, optimizer=adam),

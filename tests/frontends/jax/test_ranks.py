@@ -13,6 +13,9 @@ from jax.sharding import PartitionSpec as P
 import rewright as rw
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+from rewright.refine.engine import answer
+from rewright.refine.mutants import generate, is_equivalent
 from tests.frontends.jax import programs
 from tests.frontends.jax.programs import LANGUAGE, PARAMS, TOKENS, X, array, placed, sharded_step, specs
 
@@ -230,6 +233,42 @@ def test_a_mesh_without_ranks_is_refused() -> None:
 def test_experts_over_ranks_also_one_on_each(count: int, degree: int) -> None:
     sequential = rw.capture(programs.mixture, programs.mixture_args(count))
     assert proved(sequential, programs.parallel_mixture(count), {"ep": degree}) == {"output": "Shard(0)"}
+
+
+def squared(mixture: Any) -> Any:
+    return lambda params, x: jnp.sum(mixture(params, x) ** 2)
+
+
+@pytest.mark.parametrize(("count", "degree"), [(4, 2), (2, 2), (3, 3)])
+def test_gradients_of_experts_also_one_on_each(count: int, degree: int) -> None:
+    sequential = rw.capture(squared(programs.mixture), programs.mixture_args(count), backward=True)
+    verdict = rw.refine(sequential, parallel_gradients(count, degree))
+    assert verdict.status == "proved", verdict.reason
+    assert {name: relation.placement for name, relation in verdict.relation.items()} == {
+        "output": "Replicate()",
+        "grad:params.gate": "Replicate()",
+        "grad:params.up": "Shard(0)",
+        "grad:params.down": "Shard(0)",
+    }
+
+
+def parallel_gradients(count: int, degree: int, **options: bool) -> RankProgram:
+    def build(mesh: Any) -> Any:
+        mapped, args = programs.parallel_mixture(count, **options)(mesh)
+        return squared(mapped), args
+
+    return rw.capture_ranks(build, {"ep": degree}, backward=True)
+
+
+def test_gradients_of_one_expert_on_each_rank_that_read_other_tokens() -> None:
+    """Rows that come back in another order, and every bug that can be put into the exchanges of the right program."""
+    sequential = rw.capture(squared(programs.mixture), programs.mixture_args(2), backward=True)
+    assert rw.refine(sequential, parallel_gradients(2, 2, back=False)).status == "refuted"
+    wrong = [m for m in generate(parallel_gradients(2, 2)) if m.kind in ("wrong_exchange", "dropped_collective")]
+    assert len(wrong) >= 4
+    for mutant in wrong:
+        status = answer(sequential, mutant.program, suggest=False).status
+        assert status == ("proved" if is_equivalent(sequential, mutant) else "refuted"), mutant.description
 
 
 def test_results_of_experts_in_another_order() -> None:

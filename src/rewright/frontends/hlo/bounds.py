@@ -17,11 +17,26 @@ from rewright.ops.reference import building as rb
 
 def clamped(c: Context, low: int, x: int, high: int) -> int:
     """An integer tensor moved between two others, as choices: where it is known to be between them, nothing is left."""
-    bounds = c.b.uniform(low), c.b.uniform(high)
-    if bounds[0] is None or bounds[1] is None or bounds[0] > bounds[1]:
+    least, most = c.b.uniform(low), c.b.uniform(high)
+    if least is None or most is None or least > most:
         return c.b.add(ops.Clamp(), low, x, high)
+    if _is_between(c, x, least, most):
+        return x
     below = rb.select(c.b, rb.compare(c.b, "GT", x, high), high, x)
-    return rb.select(c.b, rb.compare(c.b, "LT", x, low), low, below)
+    found = rb.select(c.b, rb.compare(c.b, "LT", x, low), low, below)
+    c.between[found] = least, most
+    return found
+
+
+def _is_between(c: Context, x: int, low: float, high: float) -> bool:
+    """Whether a tensor is made of one that was moved between such numbers already."""
+    while x not in c.between and isinstance(c.b.node(x).op, _REARRANGES):
+        (x,) = c.b.node(x).operands
+    least, most = c.between.get(x, (low - 1, high + 1))
+    return low <= least and most <= high
+
+
+_REARRANGES = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice)
 
 
 def counts_from_end(c: Context, condition: int, on_true: int, on_false: int) -> bool:

@@ -43,6 +43,8 @@ class Context:
     count: int = 0
     no_numbers: dict[int, None] = field(default_factory=dict[int, None])
     """Stand-ins for constants that are not numbers."""
+    between: dict[int, tuple[float, float]] = field(default_factory=dict[int, "tuple[float, float]"])
+    """Integers that were moved between two numbers, and these."""
 
     def no_number(self, kind: TensorType) -> int:
         """A stand-in for a constant that is not a number; whoever reads it in the end has no meaning."""

@@ -49,6 +49,12 @@ def read_proto(data: bytes, devices: int | None = None) -> Graph | RankProgram:
     return lower(proto.parse(data), devices)
 
 
+def read_device(data: str | bytes, devices: int, device: int) -> Graph:
+    """The program of one device, in an HLO text or a serialised module of its own; see :func:`lower_device`."""
+    module = text.parse(data) if isinstance(data, str) else proto.parse(data)
+    return lower_device(module, devices, device)
+
+
 def lower(module: Module, devices: int | None = None, interface: Interface | None = None) -> Graph | RankProgram:
     """The graph of a module for one device, or the programs of all its devices.
 
@@ -71,6 +77,25 @@ def lower(module: Module, devices: int | None = None, interface: Interface | Non
             f"the module is for {len(graphs)} devices and the mesh has {mesh.size}; use every axis of the mesh"
         )
     return RankProgram(graphs, mesh, *_placements(module, mesh, graphs[0], face) if replicas == 1 else ({}, {}))
+
+
+def lower_device(module: Module, devices: int, device: int) -> Graph:
+    """The graph of one device, of a module that was compiled for this device of so many.
+
+    Raises RewrightError for a module that is malformed, and for one of another number of devices.
+    """
+    try:
+        replicas, partitions = _counts(module, devices)
+        if replicas * partitions == 1:
+            replicas, partitions = _numbered(module, devices)
+        if replicas * partitions != devices:
+            raise RewrightError(
+                f"the module is for {replicas * partitions} devices, as one of {devices} files; "
+                "give one file for each device, or the module of all devices alone"
+            )
+        return _lowered(module, replicas, partitions, device, Interface())
+    except RecursionError:
+        raise RewrightError("the module is nested too deeply; print it again") from None
 
 
 def _mesh(module: Module, replicas: int, partitions: int) -> Mesh:
@@ -127,12 +152,16 @@ def _counts(module: Module, devices: int | None) -> tuple[int, int]:
         return 1, _within(sharded.pop())
     if replicas is None and partitions is None:
         named = [n for entry in _instructions(module) for n in _named_devices(entry)]
-        channel = any(entry.attributes.get("channel_id") is not None for entry in _instructions(module))
-        count = devices or max(named, default=0) + 1
-        replicas, partitions = (1, count) if channel else (count, 1)
+        replicas, partitions = _numbered(module, devices or max(named, default=0) + 1)
     replicas, partitions = replicas or 1, partitions or 1
     _within(replicas * partitions)
     return replicas, partitions
+
+
+def _numbered(module: Module, count: int) -> tuple[int, int]:
+    """Replicas and partitions of so many devices: collectives with channels are among partitions."""
+    channel = any(entry.attributes.get("channel_id") is not None for entry in _instructions(module))
+    return (1, count) if channel else (count, 1)
 
 
 def _within(count: int) -> int:

@@ -8,7 +8,7 @@ from rewright import ops
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Node
 from rewright.refine.editing import Editor, Replacement
-from rewright.refine.mutants.model import Bug, Place, only_operand, with_attributes, with_operands
+from rewright.refine.mutants.model import Bug, Place, in_reverse, only_operand, with_attributes
 
 STRICTER = {"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
 
@@ -18,11 +18,11 @@ def reversed_operands(place: Place) -> Iterator[Bug]:
     node = place.node
     swaps = isinstance(node.op, ops.Subtract | ops.Divide | ops.Power) and node.type.dtype.is_float
     if swaps or (isinstance(node.op, ops.Concatenate) and len(node.operands) > 1):
-        yield "reversed_operands", f"{node.op.name} reversed", with_operands(tuple(reversed(range(len(node.operands)))))
+        yield "reversed_operands", f"{node.op.name} reversed", in_reverse
     if isinstance(node.op, ops.DotGeneral):
         op = node.op
         if place.operand(0).type == place.operand(1).type:
-            yield "reversed_operands", "dot_general reversed", with_operands((1, 0))
+            yield "reversed_operands", "dot_general reversed", in_reverse
         elif len(set(place.operand(1).type.shape)) < place.operand(1).type.rank:
             for axis in range(place.operand(1).type.rank):
                 if axis not in op.rhs_contracting + op.rhs_batch and len(op.rhs_contracting) == 1:

@@ -91,9 +91,9 @@ def with_attributes(**changes: object) -> Replacement:
     return build
 
 
-def with_operands(order: tuple[int, ...]) -> Replacement:
-    """Builds the same operator on its operands in another order."""
-    return lambda editor, node: editor.add(node.op, *(node.operands[i] for i in order))
+def in_reverse(editor: Editor, node: Node) -> int:
+    """Builds the same operator on its operands in reverse, of which ranks may have different numbers."""
+    return editor.add(node.op, *reversed(node.operands))
 
 
 def only_operand(index: int) -> Replacement:

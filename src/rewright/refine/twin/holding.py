@@ -8,6 +8,7 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Placement, place
 from rewright.ops.base import Array
+from rewright.refine.solving import cuts
 from rewright.refine.twin.index import TensorIndex
 from rewright.refine.twin.places import Place, Places
 from rewright.refine.twin.placing import are_copies, compare
@@ -20,6 +21,9 @@ class Holding:
     def __init__(self, twin: Twin, trial: Trial, places: Places) -> None:
         self.twin, self.trial, self.places = twin, trial, places
         self.mesh = twin.program.mesh
+        shapes = {name: self.value(position).shape for name, position in twin.sequential.inputs.items()}
+        self.inputs = {**cuts(twin.solved, shapes, self.mesh.size), **twin.program.inputs}
+        """How the ranks hold inputs, as placements or as equations say it."""
         self._index: TensorIndex | None = None
         self._known: dict[tuple[int, Place], Placement | None] = {}
         self._holders: dict[int, Place | None] = {}
@@ -101,7 +105,7 @@ class Holding:
 
     def _as_placed(self, name: str) -> Placement | None:
         """The placement of an input, None where its runs are not what its printed form says."""
-        found = self.twin.program.inputs.get(name)
+        found = self.inputs.get(name)
         regular = None if found is None else self._regular(name, found)
         return None if regular is not None and found is not None and regular.runs != found.runs else found
 
@@ -115,7 +119,7 @@ class Holding:
     def _irregular_runs(self) -> list[tuple[int, tuple[AxisRuns, ...]]]:
         """How inputs are cut for which DTensor has no plain name: what is computed from them may be cut so too."""
         found: dict[tuple[int, tuple[AxisRuns, ...]], None] = {}
-        for name, placement in self.twin.program.inputs.items():
+        for name, placement in self.inputs.items():
             if name in self.twin.sequential.inputs and self._regular(name, placement) is None:
                 shape = self.value(self.twin.sequential.inputs[name]).shape
                 for axis, size in enumerate(shape):

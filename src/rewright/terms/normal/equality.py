@@ -169,7 +169,8 @@ class _Unifier:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.known: dict[bytes, Polynomial] = {}
-        self.seen: list[Atom] = []
+        self.seen: dict[_Form, dict[tuple[Number, ...], Element | PrefixSum]] = {}
+        """By form, and by the constants of the indices or bounds: those of one form that differ there are apart."""
 
     def polynomial(self, value: Polynomial) -> Polynomial:
         total = ZERO
@@ -205,11 +206,30 @@ class _Unifier:
         if isinstance(atom, PrefixSum) and any(self.context.holds(is_zero(bound)) for bound in atom.bounds):
             return ZERO
         if isinstance(atom, (Element, PrefixSum)):
-            for other in self.seen:
-                if _same_place(self.context, atom, other):
-                    return polynomial(other)
-            self.seen.append(atom)
+            return polynomial(self._first(atom))
         return polynomial(atom)
+
+    def _first(self, atom: Element | PrefixSum) -> Element | PrefixSum:
+        """The first access or sum that is the same."""
+        form, constants = _form(atom)
+        for other, members in self.seen.items():
+            if other != form and other[0] == form[0] and len(other[1]) == len(form[1]):
+                for member in members.values():
+                    if _same_place(self.context, atom, member):
+                        return member
+        return self.seen.setdefault(form, {}).setdefault(constants, atom)
+
+
+_Form = tuple[object, tuple[bytes, ...]]
+"""What is read or summed, and the indices or bounds without their constants."""
+
+
+def _form(atom: Element | PrefixSum) -> tuple[_Form, tuple[Number, ...]]:
+    """The form of an access or a sum, and the constants of its indices or bounds."""
+    what, places = (atom.tensor, atom.index) if isinstance(atom, Element) else (atom.body.key, atom.bounds)
+    constants = tuple(place.terms.get((), 0) for place in places)
+    rest = tuple((place - polynomial(n)).key for place, n in zip(places, constants, strict=True))
+    return ((type(atom), what), rest), constants
 
 
 def _same_place(context: Context, left: Atom, right: Atom) -> bool:
