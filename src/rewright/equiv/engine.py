@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,8 @@ from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
-from rewright.equiv.preparing import Prepared, asked, prepared
-from rewright.equiv.rounding import ROUNDED, explains, may_be_rounding, nudged
+from rewright.equiv.preparing import Prepared, Values, asked, prepared
+from rewright.equiv.rounding import ROUNDED, TOO_LARGE, explains, may_be_rounding, nudged
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -40,6 +41,8 @@ from rewright.refine.relations import Relations, input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Verdict
 
+_SINGLE = 4
+"""Bytes of a float that numpy has; shorter ones are read as these."""
 Given = Mapping[str, str | Sequence[str]]
 Inputs = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
@@ -115,11 +118,9 @@ def equiv(
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
     verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
     verdict = _with_findings(verdict, pair, ready, swept, explain)
-    if any(ready.tables) and pair.is_single and may_be_rounding(verdict):
-        moved = prepared(left, captured, weights, (nudged(ready.tables[0]), nudged(ready.tables[1])))
-        before, after = pair.twin(), replace(pair, left=moved.left, right=moved.right).twin()
-        if before is not None and after is not None and explains(before, after):
-            verdict = replace(verdict, status="unknown", reason=ROUNDED, findings=())
+    doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
+    if doubt:
+        verdict = replace(verdict, status="unknown", reason=doubt, findings=())
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
     fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *weights.guessed)
@@ -130,6 +131,28 @@ def equiv(
     )
     equations = tuple(str(definition) for definition in weights.definitions)
     return Equivalence(**fields, equations=equations, lemmas=lemmas, left=pair.left, right=pair.right)
+
+
+def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | None) -> str:
+    """Why programs that compute other numbers may be one function all the same; empty where they are not."""
+    if verdict.status != "refuted" or values is None:
+        return ""
+    ready = captured.ready
+    sides = {"left": values[0], "right": values[1]}
+    large = [name for side, name in ready.unread if name in sides[side]]
+    if large:
+        return TOO_LARGE.format(large[0])
+    if not any(ready.tables) or not pair.is_single:
+        return ""
+    again = partial(prepared, captured.left, captured.right, captured.weights)
+    loose = again(values, math.inf)
+    if loose.assumptions != ready.assumptions and pair.of(loose).agrees():
+        return ROUNDED
+    if may_be_rounding(verdict):
+        before, after = pair.twin(), pair.of(again((nudged(ready.tables[0]), nudged(ready.tables[1])))).twin()
+        if before is not None and after is not None and explains(before, after):
+            return ROUNDED
+    return ""
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:
@@ -220,6 +243,15 @@ class _Pair:
         if not stage.splices:
             return self
         return replace(self, right=replace(self.right, graphs=(spliced(self.right.graphs[0], stage),)))
+
+    def of(self, ready: Prepared) -> _Pair:
+        """The pair as it was prepared in another way."""
+        return replace(self, left=ready.left, right=ready.right)
+
+    def agrees(self) -> bool:
+        """Whether both programs compute the same numbers."""
+        twin = self.twin()
+        return twin is not None and twin.compare().agrees is True
 
     def relations(self) -> Relations:
         """Every input on one rank is what it is in the left program."""
@@ -316,8 +348,10 @@ def _values(
 def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name, value in values.items():
-        plain = value.detach().float().cpu().numpy() if hasattr(value, "detach") else value
-        found[name] = np.asarray(plain)
+        if hasattr(value, "detach"):
+            exact = value.detach().cpu()
+            value = (exact.float() if exact.is_floating_point() and exact.itemsize < _SINGLE else exact).numpy()
+        found[name] = np.asarray(value)
     return found
 
 
