@@ -161,6 +161,14 @@ def test_values_tell_tensors_of_one_name_apart() -> None:
     assert equiv(left, right, other).status == "refuted"
 
 
+@pytest.mark.parametrize(("how", "shape"), [("interleaved", (2, 2, 3, 5)), ("halves", (2, 3, 2, 5))])
+def test_rotated_rows_are_found_by_their_values(how: str, shape: tuple[int, ...]) -> None:
+    w = np.random.default_rng(0).standard_normal((12, 5))
+    turned = w.reshape(shape).swapaxes(1, 2).reshape(12, 5)
+    found = guessed(WeightMap(), product(w=(12, 5)), alone(product(v=(12, 5))), ({"w": w}, {"v": turned}))
+    assert [d.text for d in found.definitions] == [f"{how}(w, heads=2)"]
+
+
 def test_equal_numbers_by_chance_are_no_map() -> None:
     left, right = product(gain=(2, 4)), product(scale=(4, 4))
     ones = {"gain": np.ones((2, 4))}, {"scale": np.ones((4, 4))}

@@ -233,7 +233,8 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
         if _whole(name, wanted, lefts) is None:
             turned = {f"transpose({n}, (1, 0))": v.T for n, v in rest.items() if v.ndim == 2}
             ways = itertools.product((rest, turned), range(wanted.ndim))
-            text = next((text for part, axis in ways if (text := _rows(wanted, part, axis)) is not None), None)
+            found = (_rows(wanted, part, axis) for part, axis in ways)
+            text = _by_pairs(wanted, rest) or next((text for text in found if text is not None), None)
             if text is not None:
                 yield Definition("right", name, text)
 
@@ -259,6 +260,20 @@ def _whole(name: str, wanted: Array, lefts: Mapping[str, Array]) -> tuple[str, s
 
 def _close(a: Array, b: Array) -> bool:
     return bool(np.allclose(a, b, rtol=1e-2 if a.dtype != b.dtype else 1e-6, atol=1e-7))
+
+
+def _by_pairs(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
+    """A tensor whose rows are, head by head, those of rotated halves in the order of rotated pairs, or the reverse."""
+    for name, value in lefts.items():
+        if value.shape != wanted.shape or not value.ndim or not _close(np.sort(value, 0), np.sort(wanted, 0)):
+            continue
+        rows, *rest = value.shape
+        for heads in (h for h in range(1, rows // 4 + 1) if rows % (2 * h) == 0):
+            half = rows // heads // 2
+            for how, split in (("interleaved", (heads, 2, half, *rest)), ("halves", (heads, half, 2, *rest))):
+                if _close(value.reshape(split).swapaxes(1, 2).reshape(value.shape), wanted):
+                    return f"{how}({name}, heads={heads})"
+    return None
 
 
 def _rows(wanted: Array, lefts: Mapping[str, Array], axis: int = 0) -> str | None:

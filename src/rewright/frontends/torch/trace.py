@@ -20,6 +20,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
+from rewright.frontends.torch import complexes
 from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
@@ -285,7 +286,7 @@ def _make_graph(
 
     mode = "symbolic" if symbolic else "fake"
     with undecided_sizes():
-        decompositions = {**foreach_decompositions(), **library_decompositions()}
+        decompositions = {**foreach_decompositions(), **library_decompositions(), **complexes.decompositions()}
         return make_fx(function, decompositions, mode, _allow_non_fake_inputs=True)(values)
 
 
