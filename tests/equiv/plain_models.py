@@ -122,9 +122,7 @@ class DeepseekV2(Plain):
         total = torch.zeros_like(flat)
         for expert in range(self.c.n_routed_experts):
             gate, up = (flat @ self.w(f"{at}.experts.gate_up_proj")[expert].T).chunk(2, -1)
-            total = total + share[:, expert, None] * (
-                (F.silu(gate) * up) @ self.w(f"{at}.experts.down_proj")[expert].T
-            )
+            total = total + share[:, expert, None] * ((F.silu(gate) * up) @ self.w(f"{at}.experts.down_proj")[expert].T)
         return total.view_as(x) + self.gated(x, f"{at}.shared_experts")
 
     def routed(self, logits: torch.Tensor) -> torch.Tensor:

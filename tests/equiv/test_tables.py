@@ -203,3 +203,20 @@ def test_ranks_that_hold_a_mask(shift: int, status: str) -> None:
     ranks = rw.ranks([rw.capture(module, (x,))] * 2, mesh={"tp": 2})
     verdict = equiv(left, ranks, ({}, [values, values]), {"x": "Replicate()"}, explain=False)
     assert verdict.status == status, verdict.reason
+
+
+def test_complex_tables() -> None:
+    """What one side holds as complex numbers the other computes as cosines and sines."""
+
+    def computes(x: torch.Tensor) -> torch.Tensor:
+        one, two = x.unflatten(-1, (-1, 2)).unbind(-1)
+        cos, sin = angles(9, 4).cos(), angles(9, 4).sin()
+        return torch.stack([one * cos - two * sin, two * cos + one * sin], -1).flatten(-2)
+
+    def turned(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) * table).flatten(-2)
+
+    table = torch.polar(torch.ones(9, 4), angles(9, 4))
+    for held, status in ((table, "proved"), (table.conj().resolve_conj(), "refuted")):
+        for verdict in compared(computes, Held(held, turned), 2, 9, 8):
+            assert verdict.status == status, verdict.reason

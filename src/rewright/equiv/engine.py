@@ -349,9 +349,10 @@ def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name, value in values.items():
         if hasattr(value, "detach"):
-            exact = value.detach().cpu()
+            exact = value.detach().cpu().resolve_conj()
             value = (exact.float() if exact.is_floating_point() and exact.itemsize < _SINGLE else exact).numpy()
-        found[name] = np.asarray(value)
+        array = np.asarray(value)
+        found[name] = np.stack([np.real(array), np.imag(array)], -1) if array.dtype.kind == "c" else array
     return found
 
 

@@ -25,11 +25,13 @@ class Complex(torch.Tensor):
     parts: torch.Tensor
 
     @staticmethod
-    def __new__(cls, parts: torch.Tensor) -> Complex:
+    def __new__(cls: type[Complex], parts: torch.Tensor) -> Complex:
         """Wrap a real tensor whose last axis has two elements."""
         made: Any = torch.Tensor._make_wrapper_subclass  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
         strides = tuple(stride // 2 for stride in parts.stride()[:-1])
-        wrapped: Complex = made(cls, parts.shape[:-1], strides=strides, dtype=_COMPLEX[parts.dtype], device=parts.device)
+        wrapped: Complex = made(
+            cls, parts.shape[:-1], strides=strides, dtype=_COMPLEX[parts.dtype], device=parts.device
+        )
         wrapped.parts = parts
         return wrapped
 
@@ -49,17 +51,32 @@ class Complex(torch.Tensor):
         return function(func, *args, **(kwargs or {}))
 
 
+def parts(value: torch.Tensor) -> torch.Tensor:
+    """A complex tensor as a real one with an axis for the parts; others as they are."""
+    return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
+
+
+def inner(value: torch.Tensor) -> torch.Tensor:
+    """The parts of a complex tensor of a trace; others as they are."""
+    return value.parts if isinstance(value, Complex) else value
+
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """What makes complex tensors of real ones."""
     return {
         _aten.view_as_complex.default: Complex,
         _aten.complex.default: _joined,
-        _aten.polar.default: lambda size, angle: _joined(size * angle.cos(), size * angle.sin()),
+        _aten.polar.default: _turned,
     }
 
 
+def _turned(size: torch.Tensor, angle: torch.Tensor) -> Complex:
+    return _joined(size * angle.cos(), size * angle.sin())
+
+
 def _joined(real: torch.Tensor, imaginary: torch.Tensor) -> Complex:
-    return Complex(torch.stack(torch.broadcast_tensors(real, imaginary), -1))
+    shape: Any = torch.broadcast_shapes(real.shape, imaginary.shape)  # pyright: ignore[reportUnknownMemberType]
+    return Complex(torch.stack([real.expand(shape), imaginary.expand(shape)], -1))
 
 
 def _both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -189,6 +206,6 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     _aten.neg: _negated,
     _aten._conj: _conjugated,
     _aten.conj_physical: _conjugated,
-    _aten.resolve_conj: lambda func, x: x,
+    _aten.resolve_conj: _copied,
     _aten.view_as_real: _real_parts,
 }

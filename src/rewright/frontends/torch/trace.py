@@ -194,7 +194,7 @@ class Tracing:
         values: list[torch.Tensor] = []
         for name, value in self.inputs.items():
             shape = symbols.shape(name, value, self.dynamic[name]) if symbols and name in self.dynamic else None
-            values.append(as_fake(local(value), mode, shape))
+            values.append(as_fake(complexes.parts(local(value)), mode, shape))
         return values
 
     def _program(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -203,6 +203,7 @@ class Tracing:
         assert mode is not None
         with self.recorder.record(mode.tracer, self.owners.named_modules()):
             every = {n: from_local(self.specs[n], v) for n, v in zip(self.inputs, values, strict=True)}
+            every |= {n: complexes.Complex(v) for n, v in every.items() if self.inputs[n].is_complex()}
             for name, dims in self.dynamic.items():
                 derive_symbols(every[name], dims)
             trained = {n: parameter_like(p, every[n]) for n, p in self.parameters.items() if n in every}
@@ -220,7 +221,8 @@ class Tracing:
             self.results.named |= {f"updated:{n}": t for n, t in {**written, **remembered}.items()}
             self.results.untold = {f"updated:{n}": (t, held[n]) for n, t in exchanged.items() if n not in written}
         certain = [local(value) for value in self.results.named.values()]
-        return [*certain, *(inner for _, inner in self.results.untold.values())]
+        every_result = [*certain, *(inner for _, inner in self.results.untold.values())]
+        return [complexes.inner(value) for value in every_result]
 
     def _optimized(
         self, parameters: Mapping[str, torch.Tensor], every: Tensors, results: Tensors
