@@ -75,7 +75,7 @@ def _turned(size: torch.Tensor, angle: torch.Tensor) -> Complex:
 
 
 def _joined(real: torch.Tensor, imaginary: torch.Tensor) -> Complex:
-    shape: Any = torch.broadcast_shapes(real.shape, imaginary.shape)  # pyright: ignore[reportUnknownMemberType]
+    shape = (real + imaginary).shape
     return Complex(torch.stack([real.expand(shape), imaginary.expand(shape)], -1))
 
 
