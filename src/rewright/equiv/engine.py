@@ -18,7 +18,7 @@ from rewright.equiv.alignment import Numbers
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.findings import explained
-from rewright.equiv.guessing import guessed
+from rewright.equiv.guessing import guessed, held_apart
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, Values, asked, prepared
@@ -43,6 +43,10 @@ from rewright.refine.verdict import Verdict
 
 _SINGLE = 4
 """Bytes of a float that numpy has; shorter ones are read as these."""
+_APART = (
+    "the programs are one function of {0}, a buffer that held other values on either side when they were captured; "
+    "give the values of both, or relate them under [relations]"
+)
 Given = Mapping[str, str | Sequence[str]]
 Inputs = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
@@ -98,6 +102,7 @@ def equiv(
     named, prover = renamed(left, captured), prover or Prover()
     values, shards = _values(inputs, len(captured.graphs))
     weights = guessed(read_map(relations, left, named), left, named, values, shards)
+    apart = [n for graph in named.graphs for n in held_apart(weights, left, graph) if not _given(n, values)]
     ready = prepared(left, captured, weights, values)
     pair = _Pair(ready.left, ready.right, weights, deadline)
     stages: list[Stage] = []
@@ -121,6 +126,8 @@ def equiv(
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=())
+    if apart and verdict.status == "proved":
+        verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
     fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *weights.guessed)
@@ -131,6 +138,10 @@ def equiv(
     )
     equations = tuple(str(definition) for definition in weights.definitions)
     return Equivalence(**fields, equations=equations, lemmas=lemmas, left=pair.left, right=pair.right)
+
+
+def _given(name: str, values: Values | None) -> bool:
+    return values is not None and name in values[0] and name in values[1]
 
 
 def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -116,6 +117,23 @@ def differing(left: Graph, right: Graph, values: tuple[Values, Values] | None) -
     both = [n for n in left.inputs if n in right.inputs and n in values[0] and n in values[1]]
     pairs = {n: (np.asarray(values[0][n]), np.asarray(values[1][n])) for n in both}
     return frozenset(n for n, (a, b) in pairs.items() if a.shape != b.shape or not _close(a, b))
+
+
+def held_apart(weights: WeightMap, left: Graph, right: Graph) -> list[str]:
+    """Buffers of one name that nobody gave values of or related, and that held other values at capture."""
+    known = {name for d in weights.definitions for name in (d.name, *names_in(d.text))} | set(weights.placements)
+    held = [json.loads(graph.metadata.get("buffers", "{}")) for graph in (left, right)]
+    read = [{p for node in graph.nodes for p in node.operands} | set(graph.outputs.values()) for graph in (left, right)]
+    return [
+        name
+        for name in left.inputs
+        if name in right.inputs
+        and name not in known
+        and left.inputs[name] in read[0]
+        and right.inputs[name] in read[1]
+        and name in held[0]
+        and held[0][name] != held[1].get(name, held[0][name])
+    ]
 
 
 def _unknown(

@@ -6,6 +6,7 @@ The program runs once, under ``make_fx``, below autograd. Parameters are exchang
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -47,6 +48,7 @@ from rewright.frontends.torch.wrappers import refusing_wrappers
 from rewright.ir.errors import CaptureError, RewrightError
 
 Tensors = dict[str, torch.Tensor]
+_MOST_DIGESTED = 1 << 20
 Groups = Callable[[], dict[str, tuple[int, ...]]]
 
 
@@ -59,6 +61,8 @@ class Trace:
     output_specs: dict[str, Any]
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    buffers: dict[str, str] = field(default_factory=dict[str, str])
+    """By name of a buffer a digest of its values, where it has any."""
 
 
 @dataclass
@@ -175,7 +179,8 @@ class Tracing:
         specs = {name: spec_of(value) for name, value in results.items()}
         if symbols is not None:
             symbols.check()
-        return Trace(program, self.specs, specs, self._notes(), assumptions(mode))
+        held = {name: found for name in self.buffers if (found := _digest(self.buffers[name]))}
+        return Trace(program, self.specs, specs, self._notes(), assumptions(mode), held)
 
     def _with_gradients(self) -> AbstractContextManager[Any]:
         return torch.set_grad_enabled(self.backward or self._trains())
@@ -278,6 +283,16 @@ def with_loss(named: Mapping[str, torch.Tensor]) -> Tensors:
 def title(target: Any) -> str:
     """What to call a program in a message."""
     return type(target).__name__ if isinstance(target, nn.Module) else getattr(target, "__name__", "the function")
+
+
+def _digest(value: torch.Tensor) -> str:
+    """What tells the values of a buffer from others; empty for one that is large, distributed or without values."""
+    plain = type(value) in (torch.Tensor, nn.Buffer, nn.Parameter) and value.device.type == "cpu"
+    if not plain or not 0 < value.numel() <= _MOST_DIGESTED:
+        return ""
+    wide = complexes.parts(value.detach())
+    numbers = wide.double() if wide.is_floating_point() else wide.long()
+    return hashlib.sha256(f"{tuple(wide.shape)}".encode() + numbers.numpy().tobytes()).hexdigest()[:16]
 
 
 def _make_graph(
