@@ -220,3 +220,14 @@ def test_complex_tables() -> None:
     for held, status in ((table, "proved"), (table.conj().resolve_conj(), "refuted")):
         for verdict in compared(computes, Held(held, turned), 2, 9, 8):
             assert verdict.status == status, verdict.reason
+
+
+def test_masks_that_both_hold_are_of_other_shapes() -> None:
+    """A mask is one whether it is repeated for every head, and whether it is added or chooses."""
+    x, mask = torch.zeros(2, 4, 9, 9), later(9)
+    added, repeated = endless(mask).expand(2, 1, 9, 9), mask.expand(2, 4, 9, 9)
+    for held, status in ((repeated, "proved"), (repeated.transpose(-1, -2), "refuted")):
+        left = rw.capture(lambda x, first: weights(x, first), (x, added.clone()))
+        right = rw.capture(lambda x, second: filled(x, second), (x, held.clone()))
+        verdict = equiv(left, right, ({"first": added}, {"second": held}), explain=False)
+        assert verdict.status == status, verdict.reason

@@ -17,6 +17,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import depends_on_inputs, rebuilt
+from rewright.equiv.masks import changing, core
 from rewright.interp.program import run_nodes
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
@@ -72,7 +73,7 @@ def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
 
 
 def _masked(graph: Graph) -> Graph:
-    if not any(_is_lowest(node) or _is_mask(node) for node in graph.nodes):
+    if not any(_is_lowest(node) or _is_mask(node) or _is_choice(node) for node in graph.nodes):
         return graph
     indicators = _indicators(graph)
 
@@ -80,6 +81,8 @@ def _masked(graph: Graph) -> Graph:
         if isinstance(node.op, ops.Constant) and (_is_lowest(node) or _is_mask(node)):
             low = _LOWEST.get(node.type.dtype.value, ())
             return _filled(builder, node.type, tuple(_infinite(v, low) for v in node.op.values))
+        if isinstance(node.op, ops.Constant) and _is_choice(node):
+            return _spread(builder, node.type, node.op.values)
         if isinstance(node.op, ops.Multiply):
             return _product(builder, graph, node, operands, indicators)
         return None
@@ -97,11 +100,25 @@ def _is_mask(node: Node) -> bool:
     return isinstance(node.op, ops.Constant) and node.type.dtype.is_float and set(node.op.values) == {0.0, -math.inf}
 
 
+def _is_choice(node: Node) -> bool:
+    """Whether a node is a table of truth values."""
+    return isinstance(node.op, ops.Constant) and node.type.dtype is DType.BOOL and len(set(node.op.values)) > 1
+
+
+def _spread(builder: GraphBuilder, kind: TensorType, values: Sequence[float | int | bool]) -> int:
+    """A table of truth values without the axes along which nothing changes, and these put back."""
+    whole = np.array(values, np.bool_).reshape([int(str(n)) for n in kind.shape])
+    small = core(whole)
+    made = builder.add(ops.Constant(TensorType(small.shape, DType.BOOL), tuple(small.reshape(-1).tolist())))
+    kept = tuple(changing(whole))
+    return made if small.shape == whole.shape else builder.add(ops.BroadcastInDim(kind.shape, kept), made)
+
+
 def _filled(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
     """A constant; a table of nought and minus infinity as a choice between both."""
     if set(values) != {0.0, -math.inf}:
         return builder.add(ops.Constant(kind, values))
-    seen = builder.add(ops.Constant(replace(kind, dtype=DType.BOOL), tuple(value == 0.0 for value in values)))
+    seen = _spread(builder, replace(kind, dtype=DType.BOOL), [value == 0.0 for value in values])
     zero, endless = (builder.add(ops.Constant(kind, (value,))) for value in (0.0, -math.inf))
     return builder.add(ops.Select(), seen, zero, endless)
 
