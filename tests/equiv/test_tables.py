@@ -231,3 +231,16 @@ def test_masks_that_both_hold_are_of_other_shapes() -> None:
         right = rw.capture(lambda x, second: filled(x, second), (x, held.clone()))
         verdict = equiv(left, right, ({"first": added}, {"second": held}), explain=False)
         assert verdict.status == status, verdict.reason
+
+
+def test_large_tensors_without_a_name() -> None:
+    """A capture keeps no values of these, so that nothing is known of what differs."""
+    table = angles().cos()
+    graphs = (
+        rw.capture(lambda x: x * table, (torch.zeros(ROWS, COLUMNS),)),
+        rw.capture(lambda x: x * angles().cos(), (torch.zeros(ROWS, COLUMNS),)),
+    )
+    for pair in (graphs, graphs[::-1]):
+        verdict = equiv(*pair, explain=False)
+        assert verdict.status == "unknown"
+        assert "register it as a buffer" in verdict.reason

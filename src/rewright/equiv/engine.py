@@ -22,7 +22,7 @@ from rewright.equiv.guessing import guessed, held_apart
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, Values, asked, prepared
-from rewright.equiv.rounding import ROUNDED, TOO_LARGE, explains, may_be_rounding, nudged
+from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -146,14 +146,15 @@ def _given(name: str, values: Values | None) -> bool:
 
 def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | None) -> str:
     """Why programs that compute other numbers may be one function all the same; empty where they are not."""
-    if verdict.status != "refuted" or values is None:
+    if verdict.status != "refuted":
         return ""
     ready = captured.ready
-    sides = {"left": values[0], "right": values[1]}
+    sides = {"left": values[0], "right": values[1]} if values is not None else {"left": {}, "right": {}}
+    unnamed = [name for _, name in ready.unread if name.startswith("const:")]
     large = [name for side, name in ready.unread if name in sides[side]]
-    if large:
-        return TOO_LARGE.format(large[0])
-    if not any(ready.tables) or not pair.is_single:
+    if unnamed or large:
+        return UNNAMED.format(unnamed[0]) if unnamed else TOO_LARGE.format(large[0])
+    if values is None or not any(ready.tables) or not pair.is_single:
         return ""
     again = partial(prepared, captured.left, captured.right, captured.weights)
     loose = again(values, math.inf)

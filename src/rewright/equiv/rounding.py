@@ -23,6 +23,10 @@ TOO_LARGE = (
     "programs compute it, or read a part of it"
 )
 
+UNNAMED = (
+    "{} is a large tensor that one program holds under no name, whose values the capture did not keep; register it as "
+    "a buffer and give its values"
+)
 _SAID = frozenset(
     {
         "activation",
