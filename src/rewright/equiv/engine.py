@@ -149,7 +149,8 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
     if verdict.status != "refuted":
         return ""
     ready = captured.ready
-    sides = {"left": values[0], "right": values[1]} if values is not None else {"left": {}, "right": {}}
+    known = values or (dict[str, Array](), dict[str, Array]())
+    sides = {"left": known[0], "right": known[1]}
     unnamed = [name for _, name in ready.unread if name.startswith("const:")]
     large = [name for side, name in ready.unread if name in sides[side]]
     if unnamed or large:

@@ -51,16 +51,18 @@ def prepared(
     _check(left, right)
     mine, other = _bound(left, right, weights, values)
     both = shared(mine, other, weights)
-    ideal = idealised([both.left, *both.right.graphs], masks_choose=len(both.right.graphs) > 1)
+    # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
+    first, taken = with_computed([both.left, *both.right.graphs], most)
+    ideal = idealised(first, masks_choose=len(first) > 2)
     given: Values = values or ({}, {})
     tables = (
         {name: given[0][name] for name in left.inputs if name not in mine.inputs},
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
-    same, rounded = with_computed(ideal.graphs, most)
+    same, more = with_computed(ideal.graphs, most)
     graphs = chosen_alike(same)
     program = replace(both.right, graphs=graphs[1:])
-    return Prepared(graphs[0], program, (*ideal.assumptions, *rounded), tables, both.unread)
+    return Prepared(graphs[0], program, tuple(dict.fromkeys((*ideal.assumptions, *taken, *more))), tables, both.unread)
 
 
 @dataclass(frozen=True)

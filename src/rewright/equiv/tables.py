@@ -6,6 +6,7 @@ is read becomes a constant: the first rows of a rotary table, for example.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ from rewright.ops.base import Array
 
 MOST_BOUND = 1 << 22
 """Tables with more elements, as far as they are read, stay free inputs; nothing is refuted by these."""
+_MOST_UNKNOWN = 1 << 16
+"""Tensors of more elements that no capture calls a buffer are weights, which the map has to relate."""
 _SELECTING = (ops.Slice, ops.DynamicSlice, ops.Gather)
 _MOVING = (*_SELECTING, ops.Reshape, ops.Transpose)
 
@@ -29,6 +32,8 @@ def bound(graph: Graph, values: Mapping[str, Array], others: Collection[str]) ->
     What selects elements of such a table at places that no other input decides is a constant itself.
     """
     known = {position: values[name] for name, position in graph.inputs.items() if name in values and name not in others}
+    buffers = {graph.inputs[name] for name in json.loads(graph.metadata.get("buffers", "{}")) if name in graph.inputs}
+    known = {p: value for p, value in known.items() if value.size <= _MOST_UNKNOWN or p in buffers}
     tables = {p: value for p, value in known.items() if value.size and value.shape == graph.nodes[p].type.shape}
     if not tables:
         return graph

@@ -62,7 +62,7 @@ class Trace:
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     buffers: dict[str, str] = field(default_factory=dict[str, str])
-    """By name of a buffer a digest of its values, where it has any."""
+    """By name of a buffer a digest of its values, which is empty where it has none."""
 
 
 @dataclass
@@ -179,7 +179,7 @@ class Tracing:
         specs = {name: spec_of(value) for name, value in results.items()}
         if symbols is not None:
             symbols.check()
-        held = {name: found for name in self.buffers if (found := _digest(self.buffers[name]))}
+        held = {name: _digest(value) for name, value in self.buffers.items()}
         return Trace(program, self.specs, specs, self._notes(), assumptions(mode), held)
 
     def _with_gradients(self) -> AbstractContextManager[Any]:
