@@ -181,8 +181,10 @@ FAMILIES: dict[str, Family] = {
             "v_head_dim": 16,
             "n_group": 2,
             "topk_group": 1,
+            "topk_method": "group_limited_greedy",
             "first_k_dense_replace": 1,
             **_EXPERTS,
         },
+        (_EPS, _THETA, {"routed_scaling_factor": 2.0}, {"topk_group": 2}),
     ),
 }

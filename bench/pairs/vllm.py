@@ -156,6 +156,13 @@ def _default(dtype: torch.dtype) -> Generator[None]:
         torch.set_default_dtype(before)
 
 
+def _kernels(module: nn.Module) -> list[Any]:
+    """What a module has that is none, and holds tensors: the kernel of attention, and how experts are quantised."""
+    experts = getattr(module, "moe_quant_config", None)
+    found = (getattr(module, "impl", None), getattr(experts, "_w1", None), getattr(experts, "_w2", None))
+    return [kernel for kernel in found if kernel is not None]
+
+
 def _plain_parameters(model: nn.Module) -> list[Held]:
     """Parameters of vLLM's own kinds as plain ones, and which of them kernels hold; what is shared stays shared."""
     plain: dict[int, nn.Parameter] = {}
@@ -166,7 +173,7 @@ def _plain_parameters(model: nn.Module) -> list[Held]:
                 owners.setdefault(value.data_ptr(), (module, name))
                 made = nn.Parameter(value.data.as_subclass(torch.Tensor), requires_grad=False)
                 module._parameters[name] = plain.setdefault(id(value), made)
-    kernels = [kernel for module in model.modules() if (kernel := getattr(module, "impl", None)) is not None]
+    kernels = [kernel for module in model.modules() for kernel in _kernels(module)]
     held = [(k, name, value) for k in kernels for name, value in vars(k).items() if isinstance(value, torch.Tensor)]
     return [(k, name, *owners[value.data_ptr()]) for k, name, value in held if value.data_ptr() in owners]
 

@@ -105,7 +105,6 @@ def test_a_correction_of_scores_chooses_and_does_not_weigh(wrong: str, kind: str
     assert "topk" in LINES[getattr(verdict.findings[0].distributed, "line", 1) - 1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_a_corrected_router_is_proved(dtype: torch.dtype) -> None:
     left = PLAIN.but(dtype=dtype, **CORRECTED)

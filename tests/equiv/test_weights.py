@@ -142,7 +142,7 @@ def test_a_map_by_values() -> None:
     turned = np.concatenate([v, q[::2], q[1::2], k])
     found = guessed(WeightMap(), APART, alone(FUSED), ({"q": q, "k": k, "v": v}, {"qkv": turned}))
     (definition,) = found.definitions
-    assert definition.text == "concat([v, q[0:3:2], q[1:4:2], k], axis=0)"
+    assert definition.text == "concat([v, interleaved(q, heads=1), k], axis=0)"
     left, right = product(norm_w=(2, 4)), product(scale=(2, 4))
     w = source.standard_normal((2, 4))
     assert guessed(WeightMap(), left, alone(right), ({"norm_w": w}, {"scale": w})).definitions[0].text == "norm_w"
@@ -159,6 +159,14 @@ def test_values_tell_tensors_of_one_name_apart() -> None:
     assert equiv(left, right, swapped).status == "refuted"
     other = {"w": w, "b": w + 1}, {"w": w, "b": w + 2}
     assert equiv(left, right, other).status == "refuted"
+
+
+@pytest.mark.parametrize(("how", "shape"), [("interleaved", (2, 2, 3, 4)), ("halves", (2, 3, 2, 4))])
+def test_rotated_rows_are_found_by_their_values(how: str, shape: tuple[int, ...]) -> None:
+    w = np.random.default_rng(0).standard_normal((12, 4))
+    turned = w.reshape(shape).swapaxes(1, 2).reshape(12, 4)
+    found = guessed(WeightMap(), product(w=(12, 4)), alone(product(v=(12, 4))), ({"w": w}, {"v": turned}))
+    assert [d.text for d in found.definitions] == [f"{how}(w, heads=2)"]
 
 
 def test_equal_numbers_by_chance_are_no_map() -> None:

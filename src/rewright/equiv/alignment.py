@@ -103,7 +103,8 @@ def _print(value: Array) -> float:
     """A number that does not depend on the order of the elements."""
     value = value.astype(np.float64, copy=False)
     finite = value[np.isfinite(value)]
-    return float(np.abs(finite).sum() + (finite * finite).sum() * 0.37 + 1e3 * (value.size - finite.size))
+    with np.errstate(over="ignore"):
+        return float(np.abs(finite).sum() + (finite * finite).sum() * 0.37 + 1e3 * (value.size - finite.size))
 
 
 def _is_near(a: float, b: float) -> bool:

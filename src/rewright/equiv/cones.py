@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from rewright import ops
 from rewright.equiv.building import cut, depends_on_inputs
-from rewright.ir.graph import Graph
-from rewright.ir.types import TensorType
+from rewright.ir.graph import Graph, Node
+from rewright.ir.types import DType, TensorType
 
 LARGEST = 256
 _SIMPLE = (
@@ -64,7 +64,8 @@ class Cutter:
     def cone(self, root: int, leaf: Callable[[int], int | None], largest: int = LARGEST) -> Cone | None:
         """The nodes behind ``root`` up to those for which ``leaf`` gives a key; None where there are too many.
 
-        Masks and numbers that depend on no input are always a part of the cone, never a leaf.
+        Masks and numbers that depend on no input are always a part of the cone, never a leaf, but for masks whose
+        elements are written out: nothing is to be known of these but that both programs have them.
         """
         found: set[int] = set()
         leaves: dict[int, int] = {}
@@ -73,8 +74,9 @@ class Cutter:
             position = stack.pop()
             if position in found or position in leaves:
                 continue
-            key = leaf(position) if position != root and not self._simple[position] else None
             node = self.graph.nodes[position]
+            inside = self._simple[position] and not _is_held_mask(node)
+            key = leaf(position) if position != root and not inside else None
             if key is not None:
                 leaves[position] = key
                 continue
@@ -85,3 +87,7 @@ class Cutter:
                 return None
             stack.extend(node.operands)
         return Cone(self.graph, tuple(sorted(found)), leaves)
+
+
+def _is_held_mask(node: Node) -> bool:
+    return isinstance(node.op, ops.Constant) and node.type.dtype is DType.BOOL and len(node.op.values) > 1

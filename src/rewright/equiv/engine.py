@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,11 @@ from rewright.equiv.alignment import Numbers
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.findings import explained
-from rewright.equiv.guessing import guessed
+from rewright.equiv.guessing import guessed, held_apart
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
-from rewright.equiv.preparing import Prepared, asked, prepared
-from rewright.equiv.rounding import ROUNDED, explains, may_be_rounding, nudged
+from rewright.equiv.preparing import Prepared, Values, asked, prepared
+from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -40,6 +41,12 @@ from rewright.refine.relations import Relations, input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Verdict
 
+_SINGLE = 4
+"""Bytes of a float that numpy has; shorter ones are read as these."""
+_APART = (
+    "the programs are one function of {0}, a buffer that held other values on either side when they were captured; "
+    "give the values of both, or relate them under [relations]"
+)
 Given = Mapping[str, str | Sequence[str]]
 Inputs = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
@@ -95,6 +102,7 @@ def equiv(
     named, prover = renamed(left, captured), prover or Prover()
     values, shards = _values(inputs, len(captured.graphs))
     weights = guessed(read_map(relations, left, named), left, named, values, shards)
+    apart = [n for graph in named.graphs for n in held_apart(weights, left, graph) if not _given(n, values)]
     ready = prepared(left, captured, weights, values)
     pair = _Pair(ready.left, ready.right, weights, deadline)
     stages: list[Stage] = []
@@ -115,11 +123,11 @@ def equiv(
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
     verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
     verdict = _with_findings(verdict, pair, ready, swept, explain)
-    if any(ready.tables) and pair.is_single and may_be_rounding(verdict):
-        moved = prepared(left, captured, weights, (nudged(ready.tables[0]), nudged(ready.tables[1])))
-        before, after = pair.twin(), replace(pair, left=moved.left, right=moved.right).twin()
-        if before is not None and after is not None and explains(before, after):
-            verdict = replace(verdict, status="unknown", reason=ROUNDED, findings=())
+    doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
+    if doubt:
+        verdict = replace(verdict, status="unknown", reason=doubt, findings=())
+    if apart and verdict.status == "proved":
+        verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
     fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *weights.guessed)
@@ -130,6 +138,34 @@ def equiv(
     )
     equations = tuple(str(definition) for definition in weights.definitions)
     return Equivalence(**fields, equations=equations, lemmas=lemmas, left=pair.left, right=pair.right)
+
+
+def _given(name: str, values: Values | None) -> bool:
+    return values is not None and name in values[0] and name in values[1]
+
+
+def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | None) -> str:
+    """Why programs that compute other numbers may be one function all the same; empty where they are not."""
+    if verdict.status != "refuted":
+        return ""
+    ready = captured.ready
+    known = values or (dict[str, Array](), dict[str, Array]())
+    sides = {"left": known[0], "right": known[1]}
+    unnamed = [name for _, name in ready.unread if name.startswith("const:")]
+    large = [name for side, name in ready.unread if name in sides[side]]
+    if unnamed or large:
+        return UNNAMED.format(unnamed[0]) if unnamed else TOO_LARGE.format(large[0])
+    if values is None or not any(ready.tables) or not pair.is_single:
+        return ""
+    again = partial(prepared, captured.left, captured.right, captured.weights)
+    loose = again(values, math.inf)
+    if loose.assumptions != ready.assumptions and pair.of(loose).agrees():
+        return ROUNDED
+    if may_be_rounding(verdict):
+        before, after = pair.twin(), pair.of(again((nudged(ready.tables[0]), nudged(ready.tables[1])))).twin()
+        if before is not None and after is not None and explains(before, after):
+            return ROUNDED
+    return ""
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:
@@ -220,6 +256,15 @@ class _Pair:
         if not stage.splices:
             return self
         return replace(self, right=replace(self.right, graphs=(spliced(self.right.graphs[0], stage),)))
+
+    def of(self, ready: Prepared) -> _Pair:
+        """The pair as it was prepared in another way."""
+        return replace(self, left=ready.left, right=ready.right)
+
+    def agrees(self) -> bool:
+        """Whether both programs compute the same numbers."""
+        twin = self.twin()
+        return twin is not None and twin.compare().agrees is True
 
     def relations(self) -> Relations:
         """Every input on one rank is what it is in the left program."""
@@ -316,8 +361,11 @@ def _values(
 def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name, value in values.items():
-        plain = value.detach().float().cpu().numpy() if hasattr(value, "detach") else value
-        found[name] = np.asarray(plain)
+        if hasattr(value, "detach"):
+            exact = value.detach().cpu().resolve_conj()
+            value = (exact.float() if exact.is_floating_point() and exact.itemsize < _SINGLE else exact).numpy()
+        array = np.asarray(value)
+        found[name] = np.stack([np.real(array), np.imag(array)], -1) if array.dtype.kind == "c" else array
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -116,6 +117,24 @@ def differing(left: Graph, right: Graph, values: tuple[Values, Values] | None) -
     both = [n for n in left.inputs if n in right.inputs and n in values[0] and n in values[1]]
     pairs = {n: (np.asarray(values[0][n]), np.asarray(values[1][n])) for n in both}
     return frozenset(n for n, (a, b) in pairs.items() if a.shape != b.shape or not _close(a, b))
+
+
+def held_apart(weights: WeightMap, left: Graph, right: Graph) -> list[str]:
+    """Buffers of one name that nobody gave values of or related, and that held other values at capture."""
+    known = {name for d in weights.definitions for name in (d.name, *names_in(d.text))} | set(weights.placements)
+    held = [json.loads(graph.metadata.get("buffers", "{}")) for graph in (left, right)]
+    read = [{p for node in graph.nodes for p in node.operands} | set(graph.outputs.values()) for graph in (left, right)]
+    return [
+        name
+        for name in left.inputs
+        if name in right.inputs
+        and name not in known
+        and left.inputs[name] in read[0]
+        and right.inputs[name] in read[1]
+        and held[0].get(name)
+        and held[1].get(name)
+        and held[0][name] != held[1][name]
+    ]
 
 
 def _unknown(
@@ -233,7 +252,8 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
         if _whole(name, wanted, lefts) is None:
             turned = {f"transpose({n}, (1, 0))": v.T for n, v in rest.items() if v.ndim == 2}
             ways = itertools.product((rest, turned), range(wanted.ndim))
-            text = next((text for part, axis in ways if (text := _rows(wanted, part, axis)) is not None), None)
+            found = (_rows(wanted, part, axis) for part, axis in ways)
+            text = _by_blocks(wanted, rest) or next((text for text in found if text is not None), None)
             if text is not None:
                 yield Definition("right", name, text)
 
@@ -259,6 +279,44 @@ def _whole(name: str, wanted: Array, lefts: Mapping[str, Array]) -> tuple[str, s
 
 def _close(a: Array, b: Array) -> bool:
     return bool(np.allclose(a, b, rtol=1e-2 if a.dtype != b.dtype else 1e-6, atol=1e-7))
+
+
+def _by_blocks(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
+    """Blocks of rows of left tensors, each as it is or head by head with rotated halves as rotated pairs."""
+    same = {n: v for n, v in lefts.items() if v.ndim == wanted.ndim and v.shape[1:] == wanted.shape[1:]}
+    known = {np.asarray(row, np.float32).tobytes(): (n, k) for n, v in same.items() for k, row in enumerate(v)}
+    places = [known.get(np.asarray(row, np.float32).tobytes()) for row in wanted]
+    parts: list[str] = []
+    used: set[tuple[str, int]] = set()
+    while places:
+        if places[0] is None:
+            return None
+        name = places[0][0]
+        block = itertools.takewhile(lambda place, own=name: place is not None and place[0] == own, places)
+        rows = [place for place in block if place is not None]
+        numbers = [number for _, number in rows]
+        text = _in_order(numbers, _sliced(name, 0, min(numbers), 1, len(numbers), same[name].shape))
+        if text is None or used & set(rows) or len(parts) >= _MOST_RUNS:
+            return None
+        used |= set(rows)
+        parts.append(text)
+        places = places[len(rows) :]
+    return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis=0)" if parts else None
+
+
+def _in_order(numbers: Sequence[int], text: str) -> str | None:
+    """How rows are made of those of a tensor in order; None where that is by no rotary layout."""
+    count = len(numbers)
+    order = np.array(numbers) - min(numbers)
+    plain = np.arange(count)
+    if np.array_equal(order, plain):
+        return text
+    for heads in (h for h in range(1, count // 4 + 1) if count % (2 * h) == 0):
+        half = count // heads // 2
+        for how, split in (("interleaved", (heads, 2, half)), ("halves", (heads, half, 2))):
+            if np.array_equal(plain.reshape(split).swapaxes(1, 2).reshape(-1), order):
+                return f"{how}({text}, heads={heads})"
+    return None
 
 
 def _rows(wanted: Array, lefts: Mapping[str, Array], axis: int = 0) -> str | None:

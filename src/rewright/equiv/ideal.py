@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import depends_on_inputs, rebuilt
+from rewright.equiv.masks import changing, core
 from rewright.interp.program import run_nodes
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.types import TensorType
+from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 
 _HALF, _BRAIN, _SINGLE, _DOUBLE = -65504.0, -3.3895313892515355e38, -3.4028234663852886e38, -1.7976931348623157e308
@@ -55,7 +56,7 @@ def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
     found: list[Graph] = []
     for graph in graphs:
         masked = _masked(graph)
-        if masked is not graph and MASKS not in assumptions:
+        if any(_is_lowest(node) for node in graph.nodes) and MASKS not in assumptions:
             assumptions.append(MASKS)
         chosen = _chosen(masked) if masks_choose else masked
         folded = _folded(chosen)
@@ -72,14 +73,16 @@ def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
 
 
 def _masked(graph: Graph) -> Graph:
-    if not any(_is_lowest(node) for node in graph.nodes):
+    if not any(_is_lowest(node) or _is_mask(node) or _is_choice(node) for node in graph.nodes):
         return graph
     indicators = _indicators(graph)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        if _is_lowest(node) and isinstance(node.op, ops.Constant):
-            low = _LOWEST[node.type.dtype.value]
-            return builder.add(ops.Constant(node.op.tensor, tuple(_infinite(v, low) for v in node.op.values)))
+        if isinstance(node.op, ops.Constant) and (_is_lowest(node) or _is_mask(node)):
+            low = _LOWEST.get(node.type.dtype.value, ())
+            return _filled(builder, node.type, tuple(_infinite(v, low) for v in node.op.values))
+        if isinstance(node.op, ops.Constant) and _is_choice(node):
+            return _spread(builder, node.type, node.op.values)
         if isinstance(node.op, ops.Multiply):
             return _product(builder, graph, node, operands, indicators)
         return None
@@ -90,6 +93,34 @@ def _masked(graph: Graph) -> Graph:
 def _is_lowest(node: Node) -> bool:
     low = _LOWEST.get(node.type.dtype.value, ())
     return isinstance(node.op, ops.Constant) and any(_infinite(v, low) != v for v in node.op.values)
+
+
+def _is_mask(node: Node) -> bool:
+    """Whether a node is a table of nought and minus infinity."""
+    return isinstance(node.op, ops.Constant) and node.type.dtype.is_float and set(node.op.values) == {0.0, -math.inf}
+
+
+def _is_choice(node: Node) -> bool:
+    """Whether a node is a table of truth values."""
+    return isinstance(node.op, ops.Constant) and node.type.dtype is DType.BOOL and len(set(node.op.values)) > 1
+
+
+def _spread(builder: GraphBuilder, kind: TensorType, values: Sequence[float | int | bool]) -> int:
+    """A table of truth values without the axes along which nothing changes, and these put back."""
+    whole = np.array(values, np.bool_).reshape([int(str(n)) for n in kind.shape])
+    small = core(whole)
+    made = builder.add(ops.Constant(TensorType(small.shape, DType.BOOL), tuple(small.reshape(-1).tolist())))
+    kept = tuple(changing(whole))
+    return made if small.shape == whole.shape else builder.add(ops.BroadcastInDim(kind.shape, kept), made)
+
+
+def _filled(builder: GraphBuilder, kind: TensorType, values: tuple[float | int | bool, ...]) -> int:
+    """A constant; a table of nought and minus infinity as a choice between both."""
+    if set(values) != {0.0, -math.inf}:
+        return builder.add(ops.Constant(kind, values))
+    seen = _spread(builder, replace(kind, dtype=DType.BOOL), [value == 0.0 for value in values])
+    zero, endless = (builder.add(ops.Constant(kind, (value,))) for value in (0.0, -math.inf))
+    return builder.add(ops.Select(), seen, zero, endless)
 
 
 def _infinite(value: float | int | bool, lowest: Sequence[float]) -> float | int | bool:

@@ -48,7 +48,7 @@ def shared_masks(left: Graph, right: Graph) -> Stage:
         cones = [c.cone(p, _no_leaf, _MOST_NODES) for c, p in zip(cutters, (source, position), strict=True)]
         if cones[0] is None or cones[1] is None:
             continue
-        part = _laid_out(cones[0].part({}, {}), mine[source], theirs[position], right.nodes[position])
+        part = laid_out(cones[0].part({}, {}), mine[source], theirs[position], right.nodes[position])
         place = str(left.nodes[source].span), str(right.nodes[position].span)
         lemma = Lemma("", part, cones[1].part({}, {}), COMPUTED, (place,))
         key = lemma.key
@@ -105,7 +105,7 @@ def _masks(graph: Graph) -> dict[int, Array]:
     except RewrightError:
         return {}
     found = {int(name): values[position] for name, position in part.outputs.items()}
-    return {p: value for p, value in found.items() if _core(value).ndim >= 2 and is_whole(value)}
+    return {p: value for p, value in found.items() if core(value).ndim >= 2 and is_whole(value)}
 
 
 def _count(node: Node) -> int:
@@ -120,7 +120,7 @@ def is_whole(value: Array) -> bool:
         return bool((np.isinf(value) | ((value == np.round(value)) & (np.abs(value) < _EXACT))).all())
 
 
-def _core(value: Array) -> Array:
+def core(value: Array) -> Array:
     """An array without axes along which nothing changes."""
     for axis in range(value.ndim):
         first = value.take([0], axis)
@@ -129,28 +129,28 @@ def _core(value: Array) -> Array:
     return value.reshape([n for n in value.shape if n != 1])
 
 
-def _kept(value: Array) -> list[int]:
+def changing(value: Array) -> list[int]:
     """The axes along which something changes."""
     return [a for a in range(value.ndim) if not bool((value == value.take([0], a)).all())]
 
 
 def _key(value: Array) -> object:
-    core = _core(value)
-    return core.dtype.kind, core.shape, core.tobytes()
+    own = core(value)
+    return own.dtype.kind, own.shape, own.tobytes()
 
 
-def _laid_out(part: Graph, own: Array, wanted: Array, node: Node) -> Graph:
+def laid_out(part: Graph, own: Array, wanted: Array, node: Node) -> Graph:
     """A part that makes a mask, in the shape and type of a node that holds the same one."""
     builder, places = GraphBuilder("part"), dict[int, int]()
     copy_nodes(builder, part, range(len(part.nodes)), places)
     position = places[part.outputs["result"]]
-    kept = _kept(own)
+    kept = changing(own)
     limits = tuple(n if a in kept else 1 for a, n in enumerate(own.shape))
     if limits != own.shape:
         position = builder.add(ops.Slice((0,) * own.ndim, limits, (1,) * own.ndim), position)
-    core = tuple(n for n in limits if n != 1)
-    if core != limits:
-        position = builder.add(ops.Reshape(core), position)
+    sizes = tuple(n for n in limits if n != 1)
+    if sizes != limits:
+        position = builder.add(ops.Reshape(sizes), position)
     position = converted(builder, position, node.type)
-    builder.output("result", builder.add(ops.BroadcastInDim(node.type.shape, tuple(_kept(wanted))), position))
+    builder.output("result", builder.add(ops.BroadcastInDim(node.type.shape, tuple(changing(wanted))), position))
     return builder.build()

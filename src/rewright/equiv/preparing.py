@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rewright.equiv.choices import chosen_alike
+from rewright.equiv.computed import MOST, with_computed
 from rewright.equiv.expressions import names_in
 from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
-from rewright.equiv.weights import Side, WeightMap, bound, renamed, shared
+from rewright.equiv.tables import bound
+from rewright.equiv.weights import Side, WeightMap, renamed, shared
 from rewright.ir.digest import digest
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
@@ -36,8 +38,12 @@ class Prepared:
     unread: tuple[tuple[Side, str], ...] = ()
 
 
-def prepared(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Prepared:
+def prepared(
+    left: Graph, right: RankProgram, weights: WeightMap, values: Values | None, most: float = MOST
+) -> Prepared:
     """The map in front of the programs, tables that nothing relates as constants, and what rounding made put right.
+
+    ``most`` is how much the rounding of a held table may explain, relative to its largest element.
 
     Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
     """
@@ -45,15 +51,18 @@ def prepared(left: Graph, right: RankProgram, weights: WeightMap, values: Values
     _check(left, right)
     mine, other = _bound(left, right, weights, values)
     both = shared(mine, other, weights)
-    ideal = idealised([both.left, *both.right.graphs], masks_choose=len(both.right.graphs) > 1)
+    # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
+    first, taken = with_computed([both.left, *both.right.graphs], most)
+    ideal = idealised(first, masks_choose=len(first) > 2)
     given: Values = values or ({}, {})
     tables = (
         {name: given[0][name] for name in left.inputs if name not in mine.inputs},
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
-    graphs = chosen_alike(ideal.graphs)
+    same, more = with_computed(ideal.graphs, most)
+    graphs = chosen_alike(same)
     program = replace(both.right, graphs=graphs[1:])
-    return Prepared(graphs[0], program, ideal.assumptions, tables, both.unread)
+    return Prepared(graphs[0], program, tuple(dict.fromkeys((*ideal.assumptions, *taken, *more))), tables, both.unread)
 
 
 @dataclass(frozen=True)

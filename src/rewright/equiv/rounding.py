@@ -18,6 +18,15 @@ ROUNDED = (
 )
 
 
+TOO_LARGE = (
+    "{} is known by its values and is read by one program alone, and has too many elements to be compared; have the "
+    "programs compute it, or read a part of it"
+)
+
+UNNAMED = (
+    "{} is a large tensor that one program holds under no name, whose values the capture did not keep; register it as "
+    "a buffer and give its values"
+)
 _SAID = frozenset(
     {
         "activation",
@@ -46,9 +55,13 @@ def nudged(values: Mapping[str, Array]) -> dict[str, Array]:
     """The values with every element moved by a step of single precision, up and down in turn."""
     found: dict[str, Array] = {}
     for name, value in values.items():
+        if np.asarray(value).dtype.kind != "f":
+            found[name] = value
+            continue
         wide = np.asarray(value, np.float64)
         signs = 1.0 - 2.0 * (np.arange(wide.size).reshape(wide.shape) % 2)
-        found[name] = wide + signs * _STEP * float(np.abs(wide).max(initial=0.0))
+        largest = float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
+        found[name] = wide + signs * _STEP * largest
     return found
 
 

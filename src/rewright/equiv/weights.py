@@ -24,10 +24,8 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
-from rewright.ops.base import Array
 
 Side = Literal["left", "right"]
-_MOST_BOUND = 1 << 16
 _MOST_ELEMENTS = 1 << 22
 """Larger tensors are not checked element by element for being used as a whole."""
 MAP_SPAN = SourceSpan(scope="weight map")
@@ -134,26 +132,6 @@ class Shared:
     unread: tuple[tuple[Side, str], ...] = ()
     """Inputs that only that side has, while the other side has none that is left over."""
     unchecked: tuple[str, ...] = ()
-
-
-def bound(graph: Graph, values: Mapping[str, Array], others: Collection[str]) -> Graph:
-    """The program with small float inputs that only it has, and whose values are known, as constants.
-
-    Such are tables that a module computes when it is made: frequencies of a rotary embedding, for example.
-    """
-    names = {
-        position: name
-        for name, position in graph.inputs.items()
-        if name in values and name not in others and 0 < values[name].size <= _MOST_BOUND
-    }
-
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        name = names.get(position)
-        if name is None or not node.type.dtype.is_float or values[name].shape != node.type.shape:
-            return None
-        return builder.add(ops.Constant(node.type, tuple(float(v) for v in values[name].reshape(-1))))
-
-    return rebuilt(graph, make) if names else graph
 
 
 def renamed(left: Graph, right: RankProgram) -> RankProgram:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr
@@ -108,9 +109,25 @@ def _looks_up(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], c
     for index, size in zip(place, denoter.shape(fact.position), strict=True):
         if not (context.decide(at_least_zero(index)) and context.decide(below(index, size))):
             return False
-    meaning = Meaning(denoter, dict(enumerate(terms)), integer_terms(terms, integer_inputs(sequential)), named=True)
+    integers = integer_terms(terms, integer_inputs(sequential))
+    floats = _chosen_among(terms) - integers
+    known = {number: definition for number, definition in enumerate(terms) if number not in floats}
+    meaning = Meaning(denoter, known, integers, named=True)
     element = meaning.term(fact.term, tuple(symbol(v) for v in variables))
     return _stays(context, element, fact, denoter.lookups_at(fact.position, place))
+
+
+def _chosen_among(terms: Sequence[Definition]) -> set[int]:
+    """Computed float tensors that an operator, such as a choice of the largest, has integers of.
+
+    What they are made of is not looked into, as in the program: a fact that holds for any such tensor holds for this.
+    """
+    found: set[int] = set()
+    for definition in terms:
+        if definition.kind == "opaque":
+            kinds = cast("tuple[str, ...]", definition.data[1])
+            found |= {o for o, kind in zip(definition.operands, kinds, strict=False) if kind == "float"}
+    return {term for term in found if terms[term].kind not in ("input", "table")}
 
 
 def _stays(context: Context, element: Value, fact: RangeFact, needs: Sequence[Need]) -> bool:

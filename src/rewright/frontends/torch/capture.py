@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -64,4 +65,5 @@ def with_metadata(graph: Graph, traced: Trace) -> Graph:
     lowered = graph.metadata.get("assumptions")
     assumed = [*traced.assumptions, *([lowered] if lowered else [])]
     found = {"notes": "; ".join(traced.notes), "assumptions": "; ".join(assumed)}
+    found["buffers"] = json.dumps(traced.buffers) if traced.buffers else ""
     return replace(graph, metadata=graph.metadata | {key: text for key, text in found.items() if text})

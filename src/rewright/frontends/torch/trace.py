@@ -6,6 +6,7 @@ The program runs once, under ``make_fx``, below autograd. Parameters are exchang
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -20,6 +21,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
+from rewright.frontends.torch import complexes
 from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.decompositions import library_decompositions
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
@@ -46,6 +48,7 @@ from rewright.frontends.torch.wrappers import refusing_wrappers
 from rewright.ir.errors import CaptureError, RewrightError
 
 Tensors = dict[str, torch.Tensor]
+_MOST_DIGESTED = 1 << 20
 Groups = Callable[[], dict[str, tuple[int, ...]]]
 
 
@@ -58,6 +61,8 @@ class Trace:
     output_specs: dict[str, Any]
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    buffers: dict[str, str] = field(default_factory=dict[str, str])
+    """By name of a buffer a digest of its values, which is empty where it has none."""
 
 
 @dataclass
@@ -174,7 +179,8 @@ class Tracing:
         specs = {name: spec_of(value) for name, value in results.items()}
         if symbols is not None:
             symbols.check()
-        return Trace(program, self.specs, specs, self._notes(), assumptions(mode))
+        held = {name: _digest(value) for name, value in self.buffers.items()}
+        return Trace(program, self.specs, specs, self._notes(), assumptions(mode), held)
 
     def _with_gradients(self) -> AbstractContextManager[Any]:
         return torch.set_grad_enabled(self.backward or self._trains())
@@ -193,7 +199,7 @@ class Tracing:
         values: list[torch.Tensor] = []
         for name, value in self.inputs.items():
             shape = symbols.shape(name, value, self.dynamic[name]) if symbols and name in self.dynamic else None
-            values.append(as_fake(local(value), mode, shape))
+            values.append(as_fake(complexes.parts(local(value)), mode, shape))
         return values
 
     def _program(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -202,6 +208,7 @@ class Tracing:
         assert mode is not None
         with self.recorder.record(mode.tracer, self.owners.named_modules()):
             every = {n: from_local(self.specs[n], v) for n, v in zip(self.inputs, values, strict=True)}
+            every |= {n: complexes.Complex(v) for n, v in every.items() if self.inputs[n].is_complex()}
             for name, dims in self.dynamic.items():
                 derive_symbols(every[name], dims)
             trained = {n: parameter_like(p, every[n]) for n, p in self.parameters.items() if n in every}
@@ -219,7 +226,8 @@ class Tracing:
             self.results.named |= {f"updated:{n}": t for n, t in {**written, **remembered}.items()}
             self.results.untold = {f"updated:{n}": (t, held[n]) for n, t in exchanged.items() if n not in written}
         certain = [local(value) for value in self.results.named.values()]
-        return [*certain, *(inner for _, inner in self.results.untold.values())]
+        every_result = [*certain, *(inner for _, inner in self.results.untold.values())]
+        return [complexes.inner(value) for value in every_result]
 
     def _optimized(
         self, parameters: Mapping[str, torch.Tensor], every: Tensors, results: Tensors
@@ -277,6 +285,16 @@ def title(target: Any) -> str:
     return type(target).__name__ if isinstance(target, nn.Module) else getattr(target, "__name__", "the function")
 
 
+def _digest(value: torch.Tensor) -> str:
+    """What tells the values of a buffer from others; empty for one that is large, distributed or without values."""
+    plain = type(value) in (torch.Tensor, nn.Buffer, nn.Parameter) and value.device.type == "cpu"
+    if not plain or not 0 < value.numel() <= _MOST_DIGESTED:
+        return ""
+    wide = complexes.parts(value.detach())
+    numbers = wide.double() if wide.is_floating_point() else wide.long()
+    return hashlib.sha256(f"{tuple(wide.shape)}".encode() + numbers.numpy().tobytes()).hexdigest()[:16]
+
+
 def _make_graph(
     program: Callable[[list[torch.Tensor]], list[torch.Tensor]], values: list[torch.Tensor], *, symbolic: bool
 ) -> torch.fx.GraphModule:
@@ -285,7 +303,7 @@ def _make_graph(
 
     mode = "symbolic" if symbolic else "fake"
     with undecided_sizes():
-        decompositions = {**foreach_decompositions(), **library_decompositions()}
+        decompositions = {**foreach_decompositions(), **library_decompositions(), **complexes.decompositions()}
         return make_fx(function, decompositions, mode, _allow_non_fake_inputs=True)(values)
 
 

@@ -1,0 +1,207 @@
+"""Tables that one program holds and the other one computes from positions and numbers.
+
+A held table was rounded where it was made, and the longer its angles the more: by how much is what rounding every step
+of the other program's computation to its declared type does to it. Within that both are one table, which is an
+assumption of the verdict; whole numbers are not rounded, and need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rewright import ops
+from rewright.equiv.building import copy_nodes, depends_on_inputs, pruned, rebuilt
+from rewright.equiv.ideal import FOLDED
+from rewright.equiv.masks import changing, core, is_whole, laid_out
+from rewright.equiv.precision import DIGITS
+from rewright.interp.program import execute, run_nodes
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.types import DType, TensorType
+from rewright.ops.base import Array, TensorOperator
+
+_MOST_ELEMENTS = 1 << 22
+_RUNS = 8
+_TIMES = 8.0
+"""A held table may be so much farther from the ideal one than the farthest of the rounded runs, element by element."""
+MOST = 2e-3
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A table of one program that another one computes."""
+
+    position: int
+    """The constant."""
+    source: int
+    """The node of the other program that computes it."""
+    apart: float
+    """How far both are apart at most."""
+    is_exact: bool
+    """Whether nothing on the way is rounded."""
+    denied: bool = False
+    """Whether the other program computes where it does not hold."""
+
+
+@dataclass
+class _Rounded:
+    """Float results off by some rounding to their declared type; whole numbers stay what they are."""
+
+    draws: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def read(self, value: Array, tensor: TensorType) -> Array:
+        """Inputs as they are."""
+        return value
+
+    def apply(self, op: TensorOperator, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
+        """The result of an operator, moved by up to half a step of its type."""
+        found = op.execute(operands, np.float64)
+        digits = DIGITS.get(op.infer(types).dtype)
+        if digits is None or found.dtype.kind != "f":
+            return found
+        moved = found * (1.0 + self.draws.uniform(-1.0, 1.0, found.shape) * 2.0**-digits)
+        return np.where((found == np.round(found)) & (np.abs(found) < 2.0**digits), found, moved)
+
+
+def with_computed(graphs: Sequence[Graph], most: float = MOST) -> tuple[tuple[Graph, ...], tuple[str, ...]]:
+    """The programs with tables that only one of the first and another holds as the other computes them.
+
+    Also what that took for granted. All programs but the first are ranks of one program. Where rounding explains more
+    than ``most``, relative to the largest element, nothing is taken for one table.
+    """
+    first, *others = graphs
+    said: list[str] = []
+    changed: list[Graph] = []
+    for other in others:
+        first, mine = _exchanged(first, other, most)
+        other, theirs = _exchanged(other, first, most)
+        changed.append(other)
+        said += [text for text in (*mine, *theirs) if text not in said]
+    return (first, *changed), tuple(said)
+
+
+def _exchanged(graph: Graph, other: Graph, most: float) -> tuple[Graph, list[str]]:
+    """One program with tables as the other one computes them."""
+    found = {table.position: table for table in computed(graph, other, most)}
+    if not found:
+        return graph, []
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        table = found.get(position)
+        return None if table is None else _put(builder, other, table, node)
+
+    farthest = max(table.apart for table in found.values())
+    said = (
+        f"tables that one program holds are those that the other computes, which rounding moved by up to {farthest:.1e}"
+    )
+    return rebuilt(graph, make), [said] if farthest else [FOLDED] * any(not table.is_exact for table in found.values())
+
+
+def _put(builder: GraphBuilder, other: Graph, table: Computed, node: Node) -> int:
+    """Append what computes a table in the other program, in the shape and type of the constant."""
+    part = pruned(Graph(other.nodes, {}, {"result": table.source}))
+    own = _values(part, [part.outputs["result"]])[part.outputs["result"]]
+    made = laid_out(part, own, _array(node), node)
+    places: dict[int, int] = {}
+    copy_nodes(builder, made, range(len(made.nodes)), places)
+    place = places[made.outputs["result"]]
+    return builder.add(ops.Not(), place) if table.denied else place
+
+
+def computed(graph: Graph, other: Graph, most: float = MOST) -> Iterator[Computed]:
+    """The tables of a program that another one computes."""
+    known = {node.op for node in other.nodes if isinstance(node.op, ops.Constant)}
+    held = {p: _array(node) for p, node in enumerate(graph.nodes) if _is_table(node) and node.op not in known}
+    if not held:
+        return
+    ideal = _candidates(other)
+    by_shape: dict[tuple[int, ...], list[int]] = {}
+    for position, value in ideal.items():
+        by_shape.setdefault(core(value).shape, []).append(position)
+    for position, value in held.items():
+        kind, own = graph.nodes[position].type, core(value)
+        for denied in (False, True) if own.dtype.kind == "b" else (False,):
+            wanted = ~own if denied else own
+            near = [(_apart(wanted, core(ideal[p])), p) for p in by_shape.get(wanted.shape, ())]
+            apart, source = min(near, default=(np.inf, -1))
+            within = np.isfinite(apart) and apart <= max(most, 4.0 * _step(kind)) * _scale(wanted)
+            if within:
+                part = pruned(Graph(other.nodes, {}, {"result": source}))
+                everything = _values(part, range(len(part.nodes)))
+                is_exact = apart == 0.0 and all(is_whole(value) for value in everything.values())
+                if is_exact or _explains(wanted, part, everything[part.outputs["result"]], kind):
+                    yield Computed(position, source, apart, is_exact, denied)
+                    break
+
+
+def _is_table(node: Node) -> bool:
+    return isinstance(node.op, ops.Constant) and len(set(node.op.values)) > 1 and node.type.rank > 0
+
+
+def _array(node: Node) -> Array:
+    assert isinstance(node.op, ops.Constant)
+    return node.op.execute([], np.float64)
+
+
+def _candidates(graph: Graph) -> dict[int, Array]:
+    """Tensors that are computed from nothing but numbers."""
+    depends = depends_on_inputs(graph)
+    wanted = [
+        p
+        for p, node in enumerate(graph.nodes)
+        if not depends[p]
+        and not isinstance(node.op, ops.Constant | ops.Collective)
+        and node.type.is_static()
+        and 1 < int(np.prod([int(str(n)) for n in node.type.shape], dtype=np.int64)) <= _MOST_ELEMENTS
+    ]
+    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
+    try:
+        values = _values(part, list(part.outputs.values()))
+    except RewrightError:
+        return {}
+    return {int(name): values[p] for name, p in part.outputs.items()}
+
+
+def _values(part: Graph, positions: Sequence[int]) -> Mapping[int, Array]:
+    return run_nodes(part, {}, positions)
+
+
+def _apart(a: Array, b: Array) -> float:
+    """The farthest that two arrays of one shape are apart; infinite where their infinities differ."""
+    if (a.dtype.kind == "f") is not (b.dtype.kind == "f") or (a.dtype.kind == "b") is not (b.dtype.kind == "b"):
+        return np.inf
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(a[~finite], b[~finite]):
+        return np.inf
+    return float(np.abs(a[finite] - b[finite]).max(initial=0.0))
+
+
+def _scale(value: Array) -> float:
+    wide = value.astype(np.float64)
+    return float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
+
+
+def _step(kind: TensorType) -> float:
+    """Half a step of a float type, relative to the number."""
+    return 2.0 ** -DIGITS.get(kind.dtype, DIGITS[DType.F32])
+
+
+def _explains(held: Array, part: Graph, result: Array, kind: TensorType) -> bool:
+    """Whether a held table is what a program computes, but for the rounding of every step and of the table itself."""
+    if held.dtype.kind != "f":
+        return False
+    ideal, root, axes = core(result), part.outputs["result"], changing(result)
+    spread = np.zeros(held.shape)
+    for run in range(_RUNS):
+        moved = execute(part, {}, _Rounded(np.random.default_rng(run)), [root]).values[root]
+        kept = moved[tuple(slice(None) if axis in axes else slice(1) for axis in range(moved.ndim))]
+        with np.errstate(invalid="ignore"):
+            spread = np.fmax(spread, np.abs(kept.reshape(held.shape) - ideal))
+    own = _step(kind) * np.abs(np.where(np.isfinite(held), held, 0.0))
+    with np.errstate(invalid="ignore"):
+        off = np.abs(held - ideal)
+    return bool(((off <= _TIMES * spread + 2.0 * own) | (held == ideal)).all())

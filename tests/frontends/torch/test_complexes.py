@@ -1,0 +1,133 @@
+"""Complex tensors as real ones with an axis for the two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
+
+import torch
+
+import rewright as rw
+from rewright.interp.program import run
+from rewright.ir.errors import RewrightError
+
+X = torch.zeros(3, 4, 6)
+Function = Callable[[torch.Tensor], torch.Tensor]
+
+
+def angles() -> torch.Tensor:
+    return torch.arange(4.0)[:, None] * 10.0 ** -torch.arange(3)
+
+
+def pairs(x: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+
+
+def turns() -> torch.Tensor:
+    return torch.polar(torch.ones(4, 3), angles())
+
+
+def out(x: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(x)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "rotary": lambda x: out(pairs(x) * turns()).flatten(-2),
+    "by positions": lambda x: out(pairs(x) * turns()[torch.tensor([3, 1, 1, 0])]),
+    "gathered": lambda x: out(pairs(x) * turns().gather(-2, torch.tensor([3, 1, 1, 0])[:, None].expand(4, 3))),
+    "conjugate": lambda x: out(pairs(x) * turns().conj()),
+    "parts": lambda x: (pairs(x) * turns()).real + (pairs(x) * turns()).imag,
+    "of parts": lambda x: out(torch.complex(x[..., :3], x[..., 3:]) * turns()),
+    "sizes": lambda x: out((2 * turns() * 0.5 / 3).expand(3, -1, -1) * pairs(x) * x[..., :3]),
+    "sums": lambda x: out(pairs(x) + turns() - (-pairs(x)) * turns()),
+    "layouts": lambda x: out(pairs(x).transpose(-1, -2).unsqueeze(-1).permute(3, 0, 2, -3).reshape(4, -1)),
+    "slices": lambda x: out(pairs(x)[..., 1:][:, :2].select(-2, 1).squeeze(0)),
+    "joined": lambda x: out(torch.cat([pairs(x), pairs(x) * turns()], -1)),
+    "stacked": lambda x: out(torch.stack([pairs(x), pairs(x).clone()], -1)),
+    "wide": lambda x: out(pairs(x).to(torch.complex128) * turns()),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_complex_numbers_compute(name: str) -> None:
+    graph = rw.capture(FUNCTIONS[name], (X,))
+    x = torch.randn(X.shape, generator=torch.Generator().manual_seed(0))
+    expected = FUNCTIONS[name](x).resolve_conj()
+    found = run(graph, {"x": x.numpy()})["output"]
+    assert found.shape == tuple(expected.shape)
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+
+
+def test_what_shares_memory_goes_on_sharing_it() -> None:
+    """A write into the real tensor is one into the complex tensor that views it, and the other way round."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x = x.clone()
+        viewed = pairs(x)
+        x[..., 0] = 7.0
+        turned = viewed * turns()
+        out(viewed)[..., 1] = 5.0
+        return out(turned).flatten(-2) + x
+
+    x = torch.randn(X.shape, generator=torch.Generator().manual_seed(0))
+    found = run(rw.capture(program, (X,)), {"x": x.numpy()})["output"]
+    np.testing.assert_allclose(found, program(x).numpy(), atol=1e-5)
+
+
+def test_gradients() -> None:
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return (out(pairs(x) * turns()).flatten(-2) * x.cos()).sum()
+
+    x = torch.randn(X.shape, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    graph = rw.capture(loss, (X.clone().requires_grad_(),), backward=True)
+    loss(x).backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(run(graph, {"x": x.detach().numpy()})["grad:x"], x.grad.numpy(), atol=1e-5)
+
+
+class Held(torch.nn.Module):
+    """Complex numbers that are held, and that a program is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("turns", turns())
+
+    def forward(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return out(pairs(x) * self.get_buffer("turns") * z)
+
+
+def test_complex_tensors_are_given_as_their_parts() -> None:
+    x, z = (torch.randn(n, generator=torch.Generator().manual_seed(0)) for n in (X.shape, (3, 2)))
+    graph = rw.capture(Held(), (X, torch.zeros(3, dtype=torch.complex64)))
+    assert graph.nodes[graph.inputs["turns"]].type.shape == (4, 3, 2)
+    given = {"x": x.numpy(), "z": z.numpy(), "turns": out(turns()).numpy()}
+    expected = Held()(x, torch.view_as_complex(z)).numpy()
+    np.testing.assert_allclose(run(graph, given)["output"], expected, atol=1e-5)
+
+
+def test_complex_results_are_their_parts() -> None:
+    graph = rw.capture(lambda x: pairs(x) * turns(), (X,))
+    x = torch.randn(X.shape, generator=torch.Generator().manual_seed(0))
+    np.testing.assert_allclose(run(graph, {"x": x.numpy()})["output"], out(pairs(x) * turns()).numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: out(pairs(x.clone()).mul_(2)),
+        lambda x: out(pairs(x) / turns()),
+        lambda x: out(pairs(x).exp()),
+        lambda x: pairs(x).abs(),
+        lambda x: out(pairs(x) + 1),
+        lambda x: out(pairs(x) * 1j),
+        lambda x: out(torch.fft.fft(x)),
+    ],
+)
+def test_what_is_refused(function: Function) -> None:
+    with pytest.raises(RewrightError) as caught:
+        rw.capture(function, (X,))
+    assert "complex" in str(caught.value) and "\n" not in str(caught.value)
