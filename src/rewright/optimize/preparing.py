@@ -5,12 +5,14 @@ from __future__ import annotations
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.types import DType, TensorType
 
 
 def prepared(graph: Graph) -> Graph:
     """The same program in the form that plans are made for; raises RewrightError where it cannot be.
 
-    Reductions over several axes become reductions over one axis each, which is what they are; nothing else changes.
+    Reductions over several axes become reductions over one axis each, which is what they are, and the largest element
+    of a row and its place become reductions (``_largest``); nothing else changes.
     """
     for node in graph.nodes:
         if not node.type.is_static():
@@ -45,4 +47,32 @@ def _copied(builder: GraphBuilder, node: Node, operands: list[int]) -> int:
         for axis in sorted(node.op.dimensions, reverse=True):
             position = builder.add(ops.Reduce(node.op.kind, (axis,)), position, span=node.span)
         return position
+    if isinstance(node.op, ops.TopK) and node.op.k == 1 and builder.type(operands[0]).dtype is not DType.BOOL:
+        builder.span = node.span
+        return _largest(builder, operands[0], node.op.result)
     return builder.add(node.op, *operands, span=node.span)
+
+
+def _largest(builder: GraphBuilder, position: int, result: str) -> int:
+    """The first of ``top_k``: the maximum m of a row, or the least index at which the row is m.
+
+    The element that comes first is one that no other one is larger than, so that it is m, and that no equal one is
+    before, so that its index is the least of such. NaN is larger than every number: where there is one, the maximum is
+    NaN, which no element equals, and the elements that are not equal to themselves are the candidates.
+    """
+    kind = builder.type(position)
+    axis, shape = kind.rank - 1, (*kind.shape[:-1], 1)
+    largest = builder.add(ops.Reduce("maximum", (axis,)), position)
+    if result == "values":
+        return builder.add(ops.Reshape(shape), largest)
+    spread = builder.add(ops.BroadcastInDim(kind.shape, tuple(range(axis))), largest)
+    found = builder.add(ops.Compare("EQ"), position, spread)
+    if kind.dtype.is_float:
+        found = builder.add(ops.Or(), found, builder.add(ops.Compare("NE"), position, position))
+    size = kind.shape[-1]
+    assert isinstance(size, int)
+    place = builder.add(ops.Iota(TensorType(kind.shape, DType.I64), axis))
+    none = builder.add(ops.Constant(TensorType((), DType.I64), (size,)))
+    none = builder.add(ops.BroadcastInDim(kind.shape, ()), none)
+    place = builder.add(ops.Select(), found, place, none)
+    return builder.add(ops.Reshape(shape), builder.add(ops.Reduce("minimum", (axis,)), place))

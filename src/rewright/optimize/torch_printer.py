@@ -18,7 +18,7 @@ from rewright.optimize.cpp_scalars import span
 from rewright.optimize.execution import TORCH, Launch, Runner
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
-from rewright.optimize.phases import phases
+from rewright.optimize.phases import body_of, phases
 from rewright.optimize.planning import Plan
 from rewright.optimize.values import identity
 from rewright.terms.index import Index, Quotient, Remainder, Variable
@@ -175,7 +175,7 @@ class _Printer:
             factor = f"factor{number}"
             text = self.closed(update.factor, known)
             self.line(f"{factor} = torch.where({tests}, torch.zeros_like({fresh}), {text})", 2)
-        body = self.value(running.body, 2)
+        body = self.value(body_of(self.table, running), 2)
         if sweep.lane.name not in running.body.free:
             body = f"({body} + 0 * {sweep.lane.name})"
         axis = self.rank - 3
@@ -186,6 +186,11 @@ class _Printer:
             (e,), (new,) = update.depends, update.renewed
             rate = self.closed(update.drift.rate, {e.number: f"was{e.number}", new.number: f"guess{e.number}"})
             old = f"({state} + begin * {rate})"
+        if update.reset is not None:
+            (e,) = update.depends
+            moved = f"({self.state[e.number]} == old{e.number}) | (old{e.number} != old{e.number})"
+            self.line(f"kept{number} = {moved} | (begin == 0)", 2)
+            old = f"torch.where(kept{number}, {old}, {self.value(update.reset.value, 2)})"
         self.line(f"{state} = {_JOIN[bound.kind].format(old, f'part{number}')}", 2)
         name = state
         if number in sweep.estimated:
@@ -197,6 +202,7 @@ class _Printer:
             name = f"safe{number}"
             self.line(f"{name} = torch.where({state} == {first}, torch.zeros_like({state}), {state})", 2)
         self.names[number] = name
+        self.names[self.table.renewed(running.value).number] = state
 
     def closed(self, e: Expression, known: Mapping[int, str]) -> str:
         """An expression over named values."""
