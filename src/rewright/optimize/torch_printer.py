@@ -7,6 +7,7 @@ and followed exactly as the other printers do; speed is no aim.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -289,7 +290,7 @@ def _literal(value: float | int | bool, dtype: DType, real: str) -> str:
     kind = real if dtype.is_float else str(TORCH[dtype])
     if dtype.is_float:
         return f"torch.tensor(float('{float(value)!r}'), dtype={kind})"
-    if isinstance(value, float):  # an infinity is the identity of a maximum or minimum
+    if isinstance(value, float) and math.isinf(value):  # it is the identity of a maximum or minimum
         return f"torch.tensor(torch.iinfo({kind}).{'max' if value > 0 else 'min'}, dtype={kind})"
     return f"torch.tensor({bool(value) if dtype is DType.BOOL else int(value)}, dtype={kind})"
 

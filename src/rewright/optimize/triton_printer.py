@@ -298,7 +298,7 @@ class Printer:
         if flag:
             body, first, shape = f"({body}).to(tl.int32)", str(int(first == "True")), ""
         if not flag and not running.value.dtype.is_float:
-            shape = ""
+            shape = f" + tl.zeros([BM, BN], {TYPES[running.value.dtype]})"  # indices are narrower than their states
         c.line(f"whole{number} = tl.where(row_in & lane_in, {body}{shape}, {first})")
         call = {"sum": "sum", "maximum": "max", "minimum": "min", "or": "max", "and": "min"}.get(kind)
         if call is None:
