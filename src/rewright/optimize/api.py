@@ -131,9 +131,9 @@ def optimize(
     try:
         started = time.monotonic()
         captured = program if isinstance(program, Graph) else capture(program, args, kwargs)
-        found.graph = graph = prepared(captured)
+        found.graph = prepared(captured)
         seconds["capture"] = time.monotonic() - started
-        _fill(found, graph, chosen, allow, budget, verify)
+        _fill(found, captured, chosen, allow, budget, verify)
     except RewrightError as error:
         found.reason = str(error)
         found.runner = None
@@ -143,8 +143,9 @@ def optimize(
     return found
 
 
-def _fill(found: Optimized, graph: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
-    seconds = found.seconds
+def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
+    seconds, graph = found.seconds, found.graph
+    assert graph is not None
     started = time.monotonic()
     found.plan = plan = Planner(graph).plan()
     seconds["plan"] = time.monotonic() - started
@@ -157,8 +158,8 @@ def _fill(found: Optimized, graph: Graph, target: Target, allow: Allow, budget: 
         found.reason = f"the plan is not proved ({found.trust.reason}); allow='tested' uses it all the same"
         return
     started = time.monotonic()
-    small = small_graph(graph) if verify else None
-    small_plan = Planner(small).plan() if small is not None else None
+    small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
+    small_plan = Planner(prepared(small)).plan() if small is not None else None
     found.printed = targets.printed(target, plan, small_plan)
     runner, small_runner = targets.runners(target, plan, small_plan, found.printed)
     seconds["build"] = time.monotonic() - started
