@@ -151,6 +151,27 @@ def test_what_is_derived_agrees_with_two_passes(
     assert prove(reset_claim(update)).status == "proved"
 
 
+@given(elements, st.integers(1, SIZE - 1), st.sampled_from(["sum", "maximum", "minimum"]), st.integers(-9, 9))
+def test_two_states_are_merged_at_the_larger_of_their_extrema(
+    values: list[tuple[float, float]], cut: int, kind: str, constant: int
+) -> None:
+    row = Row()
+    test = row.f("compare_EQ", row.own, row.extremum)
+    body = row.f("select", test, row.other, row.number(0.0 if kind == "sum" else float(constant)))
+    update = row.derive(kind, body)
+    assert update is not None and update.reset is not None
+    parts = values[:cut], values[cut:]
+    extrema = [reduce(larger, [a for a, _ in part]) for part in parts]
+    both = reduce(larger, extrema)
+
+    states = [
+        total(row, kind, body, part, mine) if mine == both or mine != mine else update.reset.value.value
+        for part, mine in zip(parts, extrema, strict=True)
+    ]
+
+    assert JOIN[kind](*states) == total(row, kind, body, values, both)
+
+
 @pytest.mark.parametrize("kind", ["LT", "LE", "other body", "counted", "no constant", "extremum left", "nearly"])
 def test_what_a_moved_extremum_does_not_settle_gets_a_pass_of_its_own(kind: str) -> None:
     row = Row()
@@ -212,15 +233,15 @@ def test_the_identity_of_a_wrong_reset_is_not_proved(wrong: str) -> None:
     assert prove(reset_claim(broken)).status != "proved"
 
 
-def rows() -> torch.Tensor:
+def rows(size: int) -> torch.Tensor:
     """Rows with ties, of one number, with infinities, and with NaN at the start, in the middle and at the end."""
-    values = torch.randint(-3, 4, (12, 83), generator=torch.Generator().manual_seed(0)).float()
+    values = torch.randint(-3, 4, (12, size), generator=torch.Generator().manual_seed(0)).float()
     values[1] = -INF
-    values[2, :40] = -INF
-    values[3, 7] = values[3, 60] = NAN
-    values[4, 82] = values[5, 0] = NAN
+    values[2, : size // 2] = -INF
+    values[3, 7] = values[3, size - 20] = NAN
+    values[4, -1] = values[5, 0] = NAN
     values[6] = NAN
-    values[7, 20] = values[7, 70] = INF
+    values[7, 20] = values[7, size - 9] = INF
     values[8] = 2.0
     return values
 
@@ -243,7 +264,7 @@ def last_and_ties(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 @pytest.mark.parametrize("program", [places, last_and_ties])
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 def test_a_place_is_found_in_one_pass(program: object, target: str) -> None:
-    x = rows()
+    x = rows(2100)  # several tiles
 
     optimized = optimize(program, (x,), target=target)
 
@@ -272,7 +293,7 @@ def test_what_is_computed_is_compared_as_it_was_computed(target: str) -> None:
 
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 def test_nan_reaches_an_extremum_that_nothing_follows(target: str) -> None:
-    x = rows()
+    x = rows(2100)  # several tiles
 
     optimized = optimize(lambda x: x.amax(-1), (x,), target=target)
 

@@ -50,9 +50,9 @@ compiled(plan, plan.kernels[0], int(sys.argv[1]))
 WITH_NAN = """
 import torch, rewright as rw
 from tests.optimize.test_resetting import places, rows
-found = rw.optimize(places, (rows(),), target="cuda")
+found = rw.optimize(places, (rows(83),), target="cuda")
 assert found.status == "proved", found.reason
-for mine, expected in zip(found(rows()), places(rows())):
+for mine, expected in zip(found(rows(83)), places(rows(83))):
     torch.testing.assert_close(mine, expected, equal_nan=True)
 """
 
