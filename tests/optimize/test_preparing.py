@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from rewright import ops
 from rewright.interp.program import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
+from rewright.optimize import optimize
 from rewright.optimize.preparing import prepared
 
 
@@ -40,3 +42,17 @@ def test_integers_have_places_too(shape: tuple[int, ...]) -> None:
     graph = first("indices", shape, DType.I64)
 
     np.testing.assert_array_equal(run(prepared(graph), given_)["0"], run(graph, given_)["0"])
+
+
+def test_a_place_that_is_looked_up_stays_one_that_is_known_to_exist() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        scores = torch.tanh(x @ w)
+        return torch.gather(scores, -1, scores.argmax(-1, keepdim=True)) * 2
+
+    generator = torch.Generator().manual_seed(0)
+    args = torch.randn(9, 16, generator=generator), torch.randn(16, 40, generator=generator)
+
+    found = optimize(program, args, target="torch")
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(*args), program(*args))

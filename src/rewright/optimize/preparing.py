@@ -7,6 +7,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 
+LOOKUPS = (ops.Gather, ops.Scatter, ops.DynamicSlice, ops.DynamicUpdateSlice)
+"""Operators that read or write at places that are computed."""
+
 
 def prepared(graph: Graph) -> Graph:
     """The same program in the form that plans are made for; raises RewrightError where it cannot be.
@@ -24,6 +27,7 @@ def prepared(graph: Graph) -> Graph:
                 f"{node.op.name} at {node.span} needs other ranks; optimize what one rank computes between them"
             )
     live = graph.live()
+    looked_up = _looked_up(graph)
     builder = GraphBuilder(graph.name)
     places: dict[int, int] = {}
     for position, node in enumerate(graph.nodes):
@@ -34,20 +38,34 @@ def prepared(graph: Graph) -> Graph:
             builder.span = node.span
             places[position] = builder.input(node.op.label, node.op)
         else:
-            places[position] = _copied(builder, node, operands)
+            places[position] = _copied(builder, node, operands, position in looked_up)
     for name, position in graph.outputs.items():
         builder.output(name, places[position])
     found = builder.build()
     return Graph(found.nodes, found.inputs, found.outputs, graph.name, graph.metadata)
 
 
-def _copied(builder: GraphBuilder, node: Node, operands: list[int]) -> int:
+def _looked_up(graph: Graph) -> set[int]:
+    """What places that are read at are computed from."""
+    stack = [p for node in graph.nodes if isinstance(node.op, LOOKUPS) for p in node.operands[1:]]
+    found: set[int] = set()
+    while stack:
+        position = stack.pop()
+        if position not in found:
+            found.add(position)
+            stack.extend(graph.nodes[position].operands)
+    return found
+
+
+def _copied(builder: GraphBuilder, node: Node, operands: list[int], looked_up: bool) -> int:
     if isinstance(node.op, ops.Reduce) and len(node.op.dimensions) > 1:
         position = operands[0]
         for axis in sorted(node.op.dimensions, reverse=True):
             position = builder.add(ops.Reduce(node.op.kind, (axis,)), position, span=node.span)
         return position
-    if isinstance(node.op, ops.TopK) and node.op.k == 1 and builder.type(operands[0]).dtype is not DType.BOOL:
+    largest = isinstance(node.op, ops.TopK) and node.op.k == 1 and builder.type(operands[0]).dtype is not DType.BOOL
+    # The prover has no bound for the least of some places, which a look-up needs, and one for the place of top_k.
+    if isinstance(node.op, ops.TopK) and largest and not (looked_up and node.op.result == "indices"):
         builder.span = node.span
         return _largest(builder, operands[0], node.op.result)
     return builder.add(node.op, *operands, span=node.span)
@@ -58,7 +76,8 @@ def _largest(builder: GraphBuilder, position: int, result: str) -> int:
 
     The element that comes first is one that no other one is larger than, so that it is m, and that no equal one is
     before, so that its index is the least of such. NaN is larger than every number: where there is one, the maximum is
-    NaN, which no element equals, and the elements that are not equal to themselves are the candidates.
+    NaN, which no element equals, and the elements that are not equal to themselves are the candidates. The others count as the
+    last index, which is less than no other one: so the place is one of the row, whatever the elements are.
     """
     kind = builder.type(position)
     axis, shape = kind.rank - 1, (*kind.shape[:-1], 1)
@@ -72,7 +91,8 @@ def _largest(builder: GraphBuilder, position: int, result: str) -> int:
     size = kind.shape[-1]
     assert isinstance(size, int)
     place = builder.add(ops.Iota(TensorType(kind.shape, DType.I64), axis))
-    none = builder.add(ops.Constant(TensorType((), DType.I64), (size,)))
-    none = builder.add(ops.BroadcastInDim(kind.shape, ()), none)
-    place = builder.add(ops.Select(), found, place, none)
-    return builder.add(ops.Reshape(shape), builder.add(ops.Reduce("minimum", (axis,)), place))
+    last = builder.add(ops.Constant(TensorType((), DType.I64), (size - 1,)))
+    last = builder.add(ops.BroadcastInDim(kind.shape, ()), last)
+    place = builder.add(ops.Select(), found, place, last)
+    place = builder.add(ops.Reduce("minimum", (axis,)), place)
+    return builder.add(ops.Reshape(shape), place)
