@@ -76,8 +76,8 @@ def _largest(builder: GraphBuilder, position: int, result: str) -> int:
 
     The element that comes first is one that no other one is larger than, so that it is m, and that no equal one is
     before, so that its index is the least of such. NaN is larger than every number: where there is one, the maximum is
-    NaN, which no element equals, and the elements that are not equal to themselves are the candidates. The others count as the
-    last index, which is less than no other one: so the place is one of the row, whatever the elements are.
+    NaN, which no element equals, and the elements that are not equal to themselves are the candidates. The others
+    count as the last index, which is less than no other one: the place is in the row, whatever the elements are.
     """
     kind = builder.type(position)
     axis, shape = kind.rank - 1, (*kind.shape[:-1], 1)
