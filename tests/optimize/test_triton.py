@@ -43,15 +43,15 @@ from rewright.optimize.planning import Planner
 from rewright.optimize.preparing import prepared
 from rewright.optimize.triton_launch import compiled
 x = torch.empty(64, 4096, dtype=torch.float16, device="meta")
-plan = Planner(prepared(rw.capture(lambda x: tuple(x.max(-1)), (x,)))).plan()
+plan = Planner(prepared(rw.capture(lambda x: tuple(x.max(-1)), (x,)), places=True)).plan()
 assert [len(kernel.sweeps) for kernel in plan.kernels] == [1]
 compiled(plan, plan.kernels[0], int(sys.argv[1]))
 """
 WITH_NAN = """
 import torch, rewright as rw
 from tests.optimize.test_resetting import places, rows
-found = rw.optimize(places, (rows(83),), target="cuda")
-assert found.status == "proved", found.reason
+found = rw.optimize(places, (rows(83),), target="cuda", allow="tested")
+assert found.status == "tested", found.reason
 for mine, expected in zip(found(rows(83)), places(rows(83))):
     torch.testing.assert_close(mine, expected, equal_nan=True)
 """

@@ -11,11 +11,11 @@ LOOKUPS = (ops.Gather, ops.Scatter, ops.DynamicSlice, ops.DynamicUpdateSlice)
 """Operators that read or write at places that are computed."""
 
 
-def prepared(graph: Graph) -> Graph:
+def prepared(graph: Graph, places: bool = False) -> Graph:
     """The same program in the form that plans are made for; raises RewrightError where it cannot be.
 
-    Reductions over several axes become reductions over one axis each, which is what they are, and the largest element
-    of a row and its place become reductions (``_largest``); nothing else changes.
+    Reductions over several axes become reductions over one axis each, which is what they are. With ``places``, the
+    largest element of a row and its place become reductions (``_largest``), which is tested and not proved.
     """
     for node in graph.nodes:
         if not node.type.is_static():
@@ -29,18 +29,20 @@ def prepared(graph: Graph) -> Graph:
     live = graph.live()
     looked_up = _looked_up(graph)
     builder = GraphBuilder(graph.name)
-    places: dict[int, int] = {}
+    made: dict[int, int] = {}
     for position, node in enumerate(graph.nodes):
         if position not in live:
             continue
-        operands = [places[p] for p in node.operands]
+        operands = [made[p] for p in node.operands]
         if isinstance(node.op, ops.Input):
             builder.span = node.span
-            places[position] = builder.input(node.op.label, node.op)
+            made[position] = builder.input(node.op.label, node.op)
         else:
-            places[position] = _copied(builder, node, operands, position in looked_up)
+            # The prover has no bound for the least of some places, which a look-up needs, and one for that of top_k.
+            is_place = isinstance(node.op, ops.TopK) and node.op.result == "indices"
+            made[position] = _copied(builder, node, operands, places and not (is_place and position in looked_up))
     for name, position in graph.outputs.items():
-        builder.output(name, places[position])
+        builder.output(name, made[position])
     found = builder.build()
     return Graph(found.nodes, found.inputs, found.outputs, graph.name, graph.metadata)
 
@@ -57,15 +59,24 @@ def _looked_up(graph: Graph) -> set[int]:
     return found
 
 
-def _copied(builder: GraphBuilder, node: Node, operands: list[int], looked_up: bool) -> int:
+def reads_places(graph: Graph, ready: Graph) -> bool:
+    """Whether places of largest elements became reductions."""
+    counts = [sum(isinstance(g.nodes[p].op, ops.TopK) for p in g.live()) for g in (graph, ready)]
+    return counts[1] < counts[0]
+
+
+def _copied(builder: GraphBuilder, node: Node, operands: list[int], places: bool) -> int:
     if isinstance(node.op, ops.Reduce) and len(node.op.dimensions) > 1:
         position = operands[0]
         for axis in sorted(node.op.dimensions, reverse=True):
             position = builder.add(ops.Reduce(node.op.kind, (axis,)), position, span=node.span)
         return position
-    largest = isinstance(node.op, ops.TopK) and node.op.k == 1 and builder.type(operands[0]).dtype is not DType.BOOL
-    # The prover has no bound for the least of some places, which a look-up needs, and one for the place of top_k.
-    if isinstance(node.op, ops.TopK) and largest and not (looked_up and node.op.result == "indices"):
+    if (
+        places
+        and isinstance(node.op, ops.TopK)
+        and node.op.k == 1
+        and builder.type(operands[0]).dtype is not DType.BOOL
+    ):
         builder.span = node.span
         return _largest(builder, operands[0], node.op.result)
     return builder.add(node.op, *operands, span=node.span)
