@@ -13,10 +13,11 @@ pytest.importorskip("triton", reason="Triton is the extra [gpu]")
 VALUES = """
 import sys, torch, rewright as rw
 from tests.optimize.programs import PROGRAMS
+from tests.optimize.test_programs import TESTED
 for name in sys.argv[1:]:
     program, args = PROGRAMS[name]()
-    found = rw.optimize(program, args, target="cuda")
-    assert found.status == "proved", (name, found.reason)
+    found = rw.optimize(program, args, target="cuda", allow="tested")
+    assert found.status == ("tested" if name in TESTED else "proved"), (name, found.reason)
     mine, expected = found(*args), program(*args)
     several = isinstance(mine, tuple)
     for a, b in zip(mine if several else [mine], expected if several else [expected]):
