@@ -138,6 +138,27 @@ def gating() -> Program:
     return program, (normal(17, 16), normal(16, 8, seed=1))
 
 
+def largest() -> Program:
+    """The largest element of long rows with ties, its place, the last such place, and the place of the smallest."""
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        values, first = x.max(-1)
+        last = torch.where(x == values[:, None], torch.arange(x.shape[-1]), -1).amax(-1)
+        return values, first, last, x.argmin(-1)
+
+    return program, ((normal(7, 131) * 2).round(),)
+
+
+def router() -> Program:
+    """Each row's one expert: the largest probability and whose it is."""
+
+    def program(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values, chosen = torch.topk(torch.softmax(x @ w, -1), 1)
+        return values, chosen
+
+    return program, (normal(17, 16), normal(16, 40, seed=1))
+
+
 def rotary() -> Program:
     """Rotary positions: halves of the features change places."""
 
@@ -173,6 +194,8 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
         gated,
         loss,
         gating,
+        largest,
+        router,
         rotary,
         threshold,
     )

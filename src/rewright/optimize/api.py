@@ -18,7 +18,7 @@ from rewright.optimize import targets
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.execution import Runner
 from rewright.optimize.planning import Plan, Planner
-from rewright.optimize.preparing import prepared
+from rewright.optimize.preparing import prepared, reads_places
 from rewright.optimize.proofs import Trust, trust
 from rewright.optimize.report import emitted, explained
 from rewright.optimize.targets import Printed, Target
@@ -131,9 +131,9 @@ def optimize(
     try:
         started = time.monotonic()
         captured = program if isinstance(program, Graph) else capture(program, args, kwargs)
-        found.graph = graph = prepared(captured)
+        found.graph = prepared(captured, places=allow == "tested")
         seconds["capture"] = time.monotonic() - started
-        _fill(found, graph, chosen, allow, budget, verify)
+        _fill(found, captured, chosen, allow, budget, verify)
     except RewrightError as error:
         found.reason = str(error)
         found.runner = None
@@ -143,8 +143,9 @@ def optimize(
     return found
 
 
-def _fill(found: Optimized, graph: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
-    seconds = found.seconds
+def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
+    seconds, graph = found.seconds, found.graph
+    assert graph is not None
     started = time.monotonic()
     found.plan = plan = Planner(graph).plan()
     seconds["plan"] = time.monotonic() - started
@@ -152,13 +153,16 @@ def _fill(found: Optimized, graph: Graph, target: Target, allow: Allow, budget: 
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
     found.trust = trust(plan, budget)
+    if found.trust.evidence == "proved" and reads_places(captured, graph):
+        found.trust.evidence, found.trust.certificate = "tested", None
+        found.trust.reason = "that the first of top_k is a maximum and its place is tested; besides, the plan is proved"
     seconds["prove"] = found.trust.seconds
     if found.trust.evidence != "proved" and allow != "tested":
         found.reason = f"the plan is not proved ({found.trust.reason}); allow='tested' uses it all the same"
         return
     started = time.monotonic()
-    small = small_graph(graph) if verify else None
-    small_plan = Planner(small).plan() if small is not None else None
+    small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
+    small_plan = Planner(prepared(small, places=allow == "tested")).plan() if small is not None else None
     found.printed = targets.printed(target, plan, small_plan)
     runner, small_runner = targets.runners(target, plan, small_plan, found.printed)
     seconds["build"] = time.monotonic() - started

@@ -9,18 +9,14 @@ from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.optimize.cpp_runtime import HEADER
 from rewright.optimize.cpp_scalars import (
-    CLAUSE,
-    COMBINE,
     COSTLY,
     ELEMENT,
-    JOIN,
     ctype,
-    function,
     literal,
     offset,
     tile_condition,
 )
-from rewright.optimize.cpp_values import Values
+from rewright.optimize.cpp_states import States, is_state
 from rewright.optimize.expressions import Expression, Table, names, walk
 from rewright.optimize.kernel import Kernel, Product, Running, Sweep
 from rewright.optimize.phases import Work, kept, phases, variants
@@ -66,7 +62,7 @@ def translation_unit(sources: Sequence[Source]) -> str:
     return HEADER + "\n" + "\n".join(s.text for s in sources)
 
 
-class _Printer(Values):
+class _Printer(States):
     def __init__(self, graph: Graph, table: Table, kernel: Kernel, tiling: Tiling) -> None:
         super().__init__(graph, table)
         self.kernel = kernel
@@ -88,7 +84,6 @@ class _Printer(Values):
         self.ranges[self.row_name] = (0, self.rows - 1)
         if kernel.features:
             self.ranges[kernel.features.name] = (0, kernel.features.size - 1)
-        self.state: dict[int, str] = {}
         self.packs: dict[int, str] = {}
         self.blocks_shared = self.rows > self.block
         self.done: list[Running] = []
@@ -344,7 +339,7 @@ class _Printer(Values):
         lane, table = sweep.lane.name, self.table
 
         def fixed(e: Expression) -> bool:
-            return lane in e.free and self.row_name not in e.free and not any(x.op == "reduce" for x in walk(e))
+            return lane in e.free and self.row_name not in e.free and not any(map(is_state, walk(e)))
 
         def inverse(e: Expression) -> Expression | None:
             if e.op != "divide" or not e.dtype.is_float or not fixed(e.arguments[1]) or fixed(e.arguments[0]):
@@ -366,7 +361,7 @@ class _Printer(Values):
                 name = self.buffer("lane", lanes)
                 self.fill(body, [(lane, "c", "cols", "begin")], e, f"{name}[c]")
                 self.lane_values[e.number] = f"{name}[c]"
-            elif e.op == "load" and self.runs_across(e, lane):
+            elif e.op == "load" and not is_state(e) and self.runs_across(e, lane):
                 name = self.buffer("across", self.block * lanes)
                 loops = [(lane, "c", "cols", "begin"), (self.row_name, "r", "rows", "first")]
                 self.fill(body, loops, e, f"{name}[r * {lanes} + c]")
@@ -428,9 +423,11 @@ class _Printer(Values):
         ]
         roots[-1] = [*roots[-1], *(e for _, e in work.stores)]
         everything = [e for p in roots for e in p]
+        # What is compared with its own extremum is computed once, so that one of them is equal to it in every bit.
+        same = {bodies[e.number].number for r in sweep.running if r.update.reset for e in r.update.depends}
         worth = {
             e.number: sweep.lane.name in e.free
-            and (self.row_name in e.free or bool(e.number in products))
+            and (self.row_name in e.free or e.number in products or e.number in same)
             and self.costly(e, products)
             for e in walk(*everything)
         }
@@ -446,7 +443,7 @@ class _Printer(Values):
             for value, name in saved.items():
                 loop.names[value] = f"{name}[c]"
             loop.names.update(self.lane_values)
-            clauses = self.loop_body(phase, bodies, weights, buffers, lanes, row, loop)
+            clauses = self.loop_body(sweep, phase, bodies, weights, buffers, lanes, row, loop)
             if number == len(order) - 1:
                 for store, e in work.stores:
                     self.put(loop, store, e)
@@ -464,6 +461,7 @@ class _Printer(Values):
 
     def loop_body(
         self,
+        sweep: Sweep,
         phase: Sequence[Running],
         bodies: Mapping[int, Expression],
         weights: Mapping[int, tuple[Expression, Expression]],
@@ -476,88 +474,11 @@ class _Printer(Values):
         clauses: list[str] = []
         for running in phase:
             number = running.value.number
-            assert running.value.bound is not None
             if number in weights:
                 loop.line(f"{buffers[number]}[r * {lanes} + c] = {self.text(weights[number][0])};")
                 continue
-            kind = running.value.bound.kind
-            part = f"part{number}"
-            flag = running.value.dtype is DType.BOOL
-            first = literal(identity(kind), running.value.dtype, self.real)
-            row.line(f"{'int' if flag else ctype(running.value.dtype, self.real)} {part} = {first};")
-            text = self.text(bodies[number])
-            loop.line(COMBINE[kind].format(part=part, value=text))
-            clauses.append(f"reduction({CLAUSE[kind]}:{part})")
+            clauses += self.partial(row, loop, sweep, running, bodies[number])
         return " ".join(clauses)
-
-    def renew(self, row: Scope, sweep: Sweep, running: Running) -> None:
-        """The new state after a tile."""
-        number = running.value.number
-        assert running.value.bound is not None
-        state, kind = self.state[number], running.value.bound.kind
-        factor = self.factor(row, running)
-        if running.factors is not None:
-            if factor is not None:
-                row.line(
-                    f"if ({factor} != 1) for (long f = 0; f < {self.features}; ++f) "
-                    f"{state}[r * {self.features} + f] *= {factor};"
-                )
-            return
-        old = f"{state}[r]" if factor is None else f"{state}[r] * {factor}"
-        if (drift := running.update.drift) is not None:
-            old = f"({old} + begin * {self.closed(drift.rate, self.followed(running, 'was', 'guess'))})"
-        new = JOIN[kind].format(old=old, part=f"part{number}")
-        real = ctype(running.value.dtype, self.real)
-        row.line(f"const {real} old{number} = {state}[r];")
-        row.line(f"const {real} new{number} = {new};")
-        row.line(f"{state}[r] = new{number};")
-        row.names[number] = self.reading(row, sweep, running, real)
-
-    def reading(self, row: Scope, sweep: Sweep, running: Running, real: str) -> str:
-        """What the other states of the pass read of a state."""
-        number, bound = running.value.number, running.value.bound
-        assert bound is not None
-        if number in sweep.estimated:
-            now, size = f"guess{number}", f"({real}){bound.size}"
-            row.line(f"const {real} {now} = new{number} * ({size} / (begin + cols));")
-            row.line(f"const {real} was{number} = begin ? old{number} * ({size} / begin) : {now};")
-            return now
-        if bound.kind in ("maximum", "minimum") and running.value.dtype.is_float:
-            first = literal(identity(bound.kind), running.value.dtype, self.real)
-            row.line(
-                f"const {real} safe{number} = new{number} == {first} ? ({real})0 : new{number};"
-                "  // nothing yet: any number will do"
-            )
-            return f"safe{number}"
-        return f"new{number}"
-
-    def factor(self, row: Scope, running: Running) -> str | None:
-        """What the state is multiplied with when the states that it follows have changed."""
-        update = running.update
-        if update.factor is None:
-            return None
-        name = self.scopes.fresh("factor")
-        tests = " || ".join(
-            f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}" for e in update.depends if e.bound
-        )
-        text = self.closed(update.factor, self.followed(running, "old", "safe"))
-        row.line(f"const {self.real} {name} = {tests} ? ({self.real})0 : {text};")
-        return name
-
-    @staticmethod
-    def followed(running: Running, before: str, after: str) -> dict[int, str]:
-        """The names of the values that a state follows, from before and after the tile."""
-        pairs = zip(running.update.depends, running.update.renewed, strict=True)
-        named = [((e.number, f"{before}{e.number}"), (r.number, f"{after}{e.number}")) for e, r in pairs]
-        return dict(one for both in named for one in both)
-
-    def closed(self, e: Expression, names: Mapping[int, str]) -> str:
-        """An expression over named values as one text; what it does not name is printed where it belongs."""
-        if e.number in names:
-            return names[e.number]
-        if not any(x.number in names for x in walk(e)):
-            return self.text(e)
-        return function(e, [self.closed(a, names) for a in e.arguments], self.real)
 
     # --- the end
 

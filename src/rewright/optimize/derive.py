@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from rewright.optimize.expressions import Expression, Table, contains
+from rewright.optimize.resetting import Reset, reset
 from rewright.optimize.shifting import Drift, drift
 
 Signed = tuple[Expression, int]
@@ -30,8 +31,8 @@ class Update:
 
     The state is the reduction of ``body``. ``factor`` is an expression over the old values ``depends`` and the new ones
     ``renewed`` (placeholders): the state is multiplied by it. With ``drift``, the state follows the estimate of a sum
-    and grows instead; with neither it depends on no running value. At the end the state is multiplied by ``finish``,
-    which does not depend on the lane.
+    and grows instead; with ``reset``, it starts again when an extremum moves; with none of them it depends on no
+    running value. At the end the state is multiplied by ``finish``, which does not depend on the lane.
     """
 
     body: Expression
@@ -40,6 +41,7 @@ class Update:
     factor: Expression | None = None
     finish: Expression | None = None
     drift: Drift | None = None
+    reset: Reset | None = None
 
 
 def products(value: Expression, sign: int = 1) -> Iterator[Signed]:
@@ -92,16 +94,17 @@ def derive(table: Table, kind: str, body: Expression, lane: str, running: Collec
     """The update of a reduction whose body depends on running values; None where f does not factor.
 
     ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are
-    applied at the end. Only sums follow running values: maxima and minima, whose states never come back, by a factor,
-    and another sum by a drift.
+    applied at the end. Every reduction may follow an extremum by a reset; sums follow maxima and minima, whose states
+    never come back, by a factor, and another sum by a drift.
     """
-    depends = tuple(e for e in running if contains(body, e))
-    if kind != "sum":
-        return None if depends else Update(body)
-    rest, finish = _invariant(table, body, lane)
+    rest, finish = _invariant(table, body, lane) if kind == "sum" else (body, None)
     depends = tuple(e for e in running if contains(rest, e))
     if not depends:
         return Update(rest, finish=finish)
+    if (found := reset(table, kind, rest, lane, running)) is not None:
+        return Update(rest, depends, tuple(map(table.renewed, depends)), finish=finish, reset=found)
+    if kind != "sum" or any(contains(e.arguments[0], other) for e in depends for other in running):
+        return None  # what follows another value goes both ways, and has not the neutral element only at the start
     if any(e.bound is None or e.bound.kind not in ("maximum", "minimum") for e in depends):
         return _drifting(table, rest, finish, lane, depends, running)
     parts: list[Signed] = []
@@ -114,7 +117,7 @@ def derive(table: Table, kind: str, body: Expression, lane: str, running: Collec
         if found is None:
             return None
         parts += [(e, sign * s) for e, s in found]
-    renewed = tuple(table.load(-2 - e.number, (), e.dtype) for e in depends)
+    renewed = tuple(map(table.renewed, depends))
     new = {e.number: r for e, r in zip(depends, renewed, strict=True)}
     ratio: list[Signed] = []
     for factor, sign in parts:
@@ -137,7 +140,7 @@ def _drifting(
         return None
     if _invariant(table, first.arguments[0], lane)[1] is not None:
         return None
-    renewed = table.load(-2 - first.number, (), first.dtype)
+    renewed = table.renewed(first)
     found = drift(table, body, lane, first, renewed)
     return None if found is None else Update(body, (first,), (renewed,), None, finish, found)
 

@@ -92,6 +92,10 @@ class Table:
         free = frozenset[str]().union(*(p.free for p in places))
         return self._make("load", places, dtype, free, tensor=tensor)
 
+    def renewed(self, value: Expression) -> Expression:
+        """A placeholder for a running value after the tile that is gone through."""
+        return self._make("load", (), value.dtype, value.free, tensor=-2 - value.number)
+
     def reduce(self, bound: Bound, body: Expression) -> Expression:
         """A reduction of the body over an index."""
         return self._make("reduce", (body,), body.dtype, body.free - {bound.index}, bound=bound)

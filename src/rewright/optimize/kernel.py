@@ -75,6 +75,16 @@ class Sweep:
     """Whether the sweep may stop once every state has reached a value that nothing changes."""
 
     @property
+    def exact(self) -> frozenset[int]:
+        """The extrema, by number, that NaN has to reach: no sum that follows them by a factor takes it to the end."""
+        scaled = {e.number for r in self.running if r.update.factor is not None for e in r.update.depends}
+        marked = {e.number for r in self.running if r.update.reset is not None for e in r.update.depends}
+        kinds = ("maximum", "minimum")
+        found = {r.value.number for r in self.running if r.value.bound and r.value.bound.kind in kinds}
+        found &= {r.value.number for r in self.running if r.value.dtype.is_float}
+        return frozenset(n for n in found if n in marked or n not in scaled)
+
+    @property
     def estimated(self) -> frozenset[int]:
         """The sums whose estimates other states of the sweep follow, by number."""
         return frozenset(e.number for r in self.running if r.update.drift is not None for e in r.update.depends)

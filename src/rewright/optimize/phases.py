@@ -43,14 +43,26 @@ class Variants:
     mixed: Work
 
 
-def work(sweep: Sweep) -> Work:
+def work(table: Table, sweep: Sweep) -> Work:
     """What a tile computes where nothing is known about it."""
-    return Work(tuple((r, r.body) for r in sweep.running), tuple((s, s.value) for s in sweep.stores))
+    return Work(tuple((r, body_of(table, r)) for r in sweep.running), tuple((s, s.value) for s in sweep.stores))
+
+
+def body_of(table: Table, running: Running) -> Expression:
+    """The body of a reduction in a tile.
+
+    Factors may be taken from any number where an extremum has seen nothing; comparisons need it as it is, and read it
+    under the name of its new value.
+    """
+    if running.update.reset is None:
+        return running.body
+    (old,), (new,) = running.update.depends, running.update.renewed
+    return table.replace(running.body, lambda e: new if e is old else None)
 
 
 def variants(table: Table, sweep: Sweep) -> Variants:
     """The variants of a sweep, from what its conditions on indices make of the bodies."""
-    whole = work(sweep)
+    whole = work(table, sweep)
     conditions = tuple(c for c in index_conditions(whole.values()) if sweep.lane.name in c.free)[:4]
     skip: list[tuple[int, bool]] = []
     special: list[tuple[tuple[int, bool], Work]] = []
@@ -58,8 +70,10 @@ def variants(table: Table, sweep: Sweep) -> Variants:
     for number, condition in enumerate(conditions):
         for value in (True, False):
             known = {condition: value}
-            # An estimate counts the elements seen, so that its tiles are gone through one after the other.
-            counted = bool(sweep.stores or sweep.estimated)
+            # An estimate counts the elements seen, so that its tiles are gone through one after the other; and what
+            # is reset adds what it is reset to for every element that was seen.
+            resets = any(r.update.reset is not None for r in sweep.running)
+            counted = bool(sweep.stores or sweep.estimated or resets)
             if not counted and all(absorbed(table, _kind(r), body, known) for r, body in whole.bodies):
                 skip.append((number, value))
                 unmasked.append((number, not value))

@@ -2,7 +2,7 @@
 
 The first is asked of the engine of ``refine``, whose certificate the independent checker confirms, and where it has
 no law for it, of the prover of rules. The second is the identity ``f(x, m') = f(x, m) * g(m, m')`` of every update by a
-factor, for all x, m and m', and that of ``shifting`` of every update by a drift.
+factor, for all x, m and m', and those of ``shifting`` and ``resetting`` of every update by a drift or a reset.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from rewright import ops
@@ -149,6 +150,11 @@ def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
             if running.update.drift is not None:
                 what = "a sum follows the running sum of the same pass"
                 claims += [(what, claim) for claim in drift_claims(running.update)]
+            if running.update.reset is not None:
+                (e,) = running.update.depends
+                kinds = (running.value.bound, e.bound)
+                what = " starts again when it passes the running ".join(k.kind for k in kinds if k)
+                claims.append((f"a {what} of the same pass", reset_claim(running.update)))
             if running.update.finish is not None and not whole:
                 claims.append(("a factor leaves a sum", finish_claim(running)))
             for what, claim in claims:
@@ -225,16 +231,46 @@ def drift_claims(update: Update) -> list[Claim]:
     return [_claim(sides), _claim(rates)]
 
 
-def _claim(sides: list[Graph]) -> Claim:
-    names = {**_inputs(sides[0]), **_inputs(sides[1])}
-    return Claim(_with_inputs(sides[0], names), _with_inputs(sides[1], names))
+def reset_claim(update: Update) -> Claim:
+    """``f(x, e')`` is ``f(x, e)`` where e' = e, and the constant elsewhere, given that a(x) <= e <= e' (or >=).
+
+    a(x) is what the followed extremum is taken of; everything that contains neither it nor the extremum is a variable.
+    """
+    assert update.reset is not None
+    ((e,), (new,)) = update.depends, update.renewed
+    assert e.bound is not None
+    own = e.arguments[0]
+    sides: list[Graph] = []
+    for moved in (True, False):
+        writer = _Scalars(update, own=own)
+        body = writer.value(update.body, moved)
+        if not moved:
+            same = writer.builder.add(ops.Compare("EQ"), writer.value(new, False), writer.value(e, False))
+            body = writer.builder.add(ops.Select(), same, body, writer.value(update.reset.value, False))
+        writer.builder.output("0", body)
+        sides.append(writer.builder.build())
+    writer = _Scalars(update, own=own)
+    above = ops.Compare("LE" if e.bound.kind == "maximum" else "GE")
+    values = [writer.value(own, False), writer.value(e, False), writer.value(new, False)]
+    for number, pair in enumerate(pairwise(values)):
+        writer.builder.output(str(number), writer.builder.add(above, *pair))
+    return _claim(sides, writer.builder.build())
+
+
+def _claim(sides: list[Graph], facts: Graph | None = None) -> Claim:
+    names = {**_inputs(sides[0]), **_inputs(sides[1]), **(_inputs(facts) if facts is not None else {})}
+    facts = None if facts is None else _with_inputs(facts, names)
+    return Claim(_with_inputs(sides[0], names), _with_inputs(sides[1], names), facts=facts)
 
 
 class _Scalars:
-    """Expressions as graphs over scalars: what ``opened`` does not name, or what contains no running value, is one."""
+    """Expressions as graphs over scalars: what ``opened`` does not name, or what contains no running value, is one.
 
-    def __init__(self, update: Update, opened: Collection[str] = ()) -> None:
-        self.update, self.opened = update, opened
+    ``own`` is a scalar too, and what contains it is opened.
+    """
+
+    def __init__(self, update: Update, opened: Collection[str] = (), own: Expression | None = None) -> None:
+        self.update, self.opened, self.own = update, opened, own
         self.builder = GraphBuilder("update")
         self.known: dict[str, int] = {}
 
@@ -255,14 +291,14 @@ class _Scalars:
                 return self.variable(f"{'new' if moved else 'm'}{old.number}", e.dtype)
             if e is new:
                 return self.variable(f"new{old.number}", e.dtype)
-        if e.op == "constant":
+        if e.op == "constant" and e is not self.own:
             return self.number(e.value, e.dtype)
-        if e.op in ("load", "reduce", "index") or not e.arguments:
+        if e.op in ("load", "reduce", "index") or not e.arguments or e is self.own:
             return self.variable(f"x{e.number}", e.dtype)
         if self.opened:
             if e.op not in self.opened and not e.op.startswith("convert_"):
                 return self.variable(f"x{e.number}", e.dtype)
-        elif not any(contains(e, x) for x in (*self.update.depends, *self.update.renewed)):
+        elif not any(contains(e, x) for x in (*self.update.depends, *self.update.renewed, self.own) if x is not None):
             return self.variable(f"x{e.number}", e.dtype)
         return self.builder.add(operator_of(e), *(self.value(a, moved) for a in e.arguments))
 

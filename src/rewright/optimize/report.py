@@ -66,7 +66,10 @@ def running_text(running: Running) -> str:
     if running.update.depends:
         kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
         how = "a factor" if running.update.drift is None else "an addend"
-        text += f", follows the running {kinds} by {how} that does not depend on the element"
+        if running.update.reset is not None:
+            text += f", follows the running {kinds} by starting again when it moves"
+        else:
+            text += f", follows the running {kinds} by {how} that does not depend on the element"
     if running.update.finish is not None:
         text += ", a factor that does not depend on the element is applied at the end"
     return text

@@ -11,6 +11,15 @@ from rewright.ir.types import DType
 from rewright.optimize.expressions import Expression, Number, Table
 from rewright.terms.index import Index
 
+
+def _both(left: int, right: int) -> int:
+    return left & right
+
+
+def _either(left: int, right: int) -> int:
+    return left | right
+
+
 _FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -19,6 +28,8 @@ _FOLDED: dict[str, Callable[..., Any]] = {
     "minimum": min,
     "negate": operator.neg,
     "not": operator.not_,
+    "and": _both,
+    "or": _either,
     "compare_EQ": operator.eq,
     "compare_NE": operator.ne,
     "compare_LT": operator.lt,

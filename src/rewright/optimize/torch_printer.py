@@ -7,6 +7,7 @@ and followed exactly as the other printers do; speed is no aim.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from rewright.optimize.cpp_scalars import span
 from rewright.optimize.execution import TORCH, Launch, Runner
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
-from rewright.optimize.phases import phases
+from rewright.optimize.phases import body_of, phases
 from rewright.optimize.planning import Plan
 from rewright.optimize.values import identity
 from rewright.terms.index import Index, Quotient, Remainder, Variable
@@ -175,7 +176,7 @@ class _Printer:
             factor = f"factor{number}"
             text = self.closed(update.factor, known)
             self.line(f"{factor} = torch.where({tests}, torch.zeros_like({fresh}), {text})", 2)
-        body = self.value(running.body, 2)
+        body = self.value(body_of(self.table, running), 2)
         if sweep.lane.name not in running.body.free:
             body = f"({body} + 0 * {sweep.lane.name})"
         axis = self.rank - 3
@@ -186,6 +187,11 @@ class _Printer:
             (e,), (new,) = update.depends, update.renewed
             rate = self.closed(update.drift.rate, {e.number: f"was{e.number}", new.number: f"guess{e.number}"})
             old = f"({state} + begin * {rate})"
+        if update.reset is not None:
+            (e,) = update.depends
+            moved = f"({self.state[e.number]} == old{e.number}) | (old{e.number} != old{e.number})"
+            self.line(f"kept{number} = {moved} | (begin == 0)", 2)
+            old = f"torch.where(kept{number}, {old}, {self.value(update.reset.value, 2)})"
         self.line(f"{state} = {_JOIN[bound.kind].format(old, f'part{number}')}", 2)
         name = state
         if number in sweep.estimated:
@@ -197,6 +203,7 @@ class _Printer:
             name = f"safe{number}"
             self.line(f"{name} = torch.where({state} == {first}, torch.zeros_like({state}), {state})", 2)
         self.names[number] = name
+        self.names[self.table.renewed(running.value).number] = state
 
     def closed(self, e: Expression, known: Mapping[int, str]) -> str:
         """An expression over named values."""
@@ -283,7 +290,7 @@ def _literal(value: float | int | bool, dtype: DType, real: str) -> str:
     kind = real if dtype.is_float else str(TORCH[dtype])
     if dtype.is_float:
         return f"torch.tensor(float('{float(value)!r}'), dtype={kind})"
-    if isinstance(value, float):  # an infinity is the identity of a maximum or minimum
+    if isinstance(value, float) and math.isinf(value):  # it is the identity of a maximum or minimum
         return f"torch.tensor(torch.iinfo({kind}).{'max' if value > 0 else 'min'}, dtype={kind})"
     return f"torch.tensor({bool(value) if dtype is DType.BOOL else int(value)}, dtype={kind})"
 

@@ -16,7 +16,7 @@ from rewright.ir.types import DType
 from rewright.optimize.cpp_scalars import offset, span
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
-from rewright.optimize.phases import Variants, phases, variants
+from rewright.optimize.phases import Variants, body_of, phases, variants
 from rewright.optimize.planning import Plan
 from rewright.optimize.triton_scalars import TYPES, everywhere, function, literal
 from rewright.optimize.values import identity
@@ -290,14 +290,15 @@ class Printer:
         if running.factors is not None:
             self.accumulate(c, sweep, running, factor)
             return
-        body = self.value(c, running.body)
+        source = body_of(self.table, running)
+        body = self.value(c, source)
         flag = running.value.dtype is DType.BOOL
         first = literal(identity(kind), running.value.dtype)
-        shape = "" if {self.row_name, sweep.lane.name} <= running.body.free else " + tl.zeros([BM, BN], tl.float32)"
+        shape = "" if {self.row_name, sweep.lane.name} <= source.free else " + tl.zeros([BM, BN], tl.float32)"
         if flag:
             body, first, shape = f"({body}).to(tl.int32)", str(int(first == "True")), ""
         if not flag and not running.value.dtype.is_float:
-            shape = ""
+            shape = f" + tl.zeros([BM, BN], {TYPES[running.value.dtype]})"  # indices are narrower than their states
         c.line(f"whole{number} = tl.where(row_in & lane_in, {body}{shape}, {first})")
         call = {"sum": "sum", "maximum": "max", "minimum": "min", "or": "max", "and": "min"}.get(kind)
         if call is None:
@@ -307,12 +308,22 @@ class Printer:
         old = state if factor is None else f"{state} * {factor}"
         if running.update.drift is not None:
             old = f"{state} + begin * {self.followed(c, running.update.drift.rate, running, 'was', 'guess')}"
+        if running.update.reset is not None:
+            old = self.reset(c, running, old)
+        exact = number in sweep.exact
+        if exact:
+            found = f"tl.max((whole{number} != whole{number}).to(tl.int32), 1)[:, None]"
+            c.line(f'part{number} = tl.where({found} > 0, float("nan"), part{number})')
         joined = {
             "sum": f"{old} + part{number}",
             "max": f"tl.maximum({old}, part{number})",
             "min": f"tl.minimum({old}, part{number})",
         }
-        c.line(f"{state} = {joined[call]}")
+        joint = joined[call]
+        if exact:  # no maximum or minimum of the device keeps NaN
+            either = f"(old{number} != old{number}) | (part{number} != part{number})"
+            joint = f'tl.where({either}, float("nan"), {joint})'
+        c.line(f"{state} = {joint}")
         name = state
         if number in sweep.estimated:
             name, size = f"guess{number}", running.value.bound.size
@@ -322,6 +333,15 @@ class Printer:
             name = f"safe{number}"
             c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
         c.names[number] = name
+        c.names[self.table.renewed(running.value).number] = state
+
+    def reset(self, c: Context, running: Running, old: str) -> str:
+        """The state, or what it starts again from where the extremum that it follows has moved."""
+        assert running.update.reset is not None
+        (e,), number = running.update.depends, running.value.number
+        moved = f"({self.state[e.number]} == old{e.number}) | (old{e.number} != old{e.number})"
+        c.line(f"kept{number} = {moved} | (begin == 0)")
+        return f"tl.where(kept{number}, {old}, {self.value(c, running.update.reset.value)})"
 
     def factor(self, c: Context, running: Running) -> str | None:
         """What the state is multiplied with when the states that it follows have changed."""

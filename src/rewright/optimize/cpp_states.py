@@ -1,0 +1,128 @@
+"""Running states in C++: the partial result of a tile, and how a state takes it in and follows the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rewright.ir.graph import Graph
+from rewright.ir.types import DType
+from rewright.optimize.cpp_scalars import CLAUSE, COMBINE, JOIN, ctype, function, literal
+from rewright.optimize.cpp_values import Values
+from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.kernel import Running, Sweep
+from rewright.optimize.scopes import Scope
+from rewright.optimize.values import identity
+
+
+def is_state(e: Expression) -> bool:
+    """Whether a value is a reduction, or the placeholder of one: no tensor in memory has it."""
+    return e.op == "reduce" or (e.op == "load" and e.tensor < 0)
+
+
+class States(Values):
+    """Prints states, each a number per row, or one per row and feature."""
+
+    def __init__(self, graph: Graph, table: Table) -> None:
+        super().__init__(graph, table)
+        self.state: dict[int, str] = {}
+        """The memory of every state."""
+        self.features = 0
+
+    def partial(self, row: Scope, loop: Scope, sweep: Sweep, running: Running, body: Expression) -> list[str]:
+        """The reduction of a tile; returns the clauses of the vector loop."""
+        assert running.value.bound is not None
+        number, kind = running.value.number, running.value.bound.kind
+        part, flag = f"part{number}", running.value.dtype is DType.BOOL
+        first = literal(identity(kind), running.value.dtype, self.real)
+        row.line(f"{'int' if flag else ctype(running.value.dtype, self.real)} {part} = {first};")
+        text = self.text(body)
+        loop.line(COMBINE[kind].format(part=part, value=text))
+        clauses = [f"reduction({CLAUSE[kind]}:{part})"]
+        if number in sweep.exact:
+            row.line(f"int nan{number} = 0;")
+            loop.line(f"nan{number} |= {text} != {text};")
+            clauses.append(f"reduction(|:nan{number})")
+        return clauses
+
+    def renew(self, row: Scope, sweep: Sweep, running: Running) -> None:
+        """The new state after a tile."""
+        number = running.value.number
+        assert running.value.bound is not None
+        state, kind = self.state[number], running.value.bound.kind
+        factor = self.factor(row, running)
+        if running.factors is not None:
+            if factor is not None:
+                row.line(
+                    f"if ({factor} != 1) for (long f = 0; f < {self.features}; ++f) "
+                    f"{state}[r * {self.features} + f] *= {factor};"
+                )
+            return
+        old = f"{state}[r]" if factor is None else f"{state}[r] * {factor}"
+        if running.update.reset is not None:
+            old = self.reset(row, running, old)
+        if (drift := running.update.drift) is not None:
+            old = f"({old} + begin * {self.closed(drift.rate, self.followed(running, 'was', 'guess'))})"
+        real = ctype(running.value.dtype, self.real)
+        if number in sweep.exact:
+            row.line(f"part{number} = nan{number} ? std::numeric_limits<{real}>::quiet_NaN() : part{number};")
+        new = JOIN[kind].format(old=old, part=f"part{number}")
+        row.line(f"const {real} old{number} = {state}[r];")
+        row.line(f"const {real} new{number} = {new};")
+        row.line(f"{state}[r] = new{number};")
+        row.names[number] = self.reading(row, sweep, running, real)
+        row.names[self.table.renewed(running.value).number] = f"new{number}"
+
+    def reading(self, row: Scope, sweep: Sweep, running: Running, real: str) -> str:
+        """What the other states of the pass read of a state."""
+        number, bound = running.value.number, running.value.bound
+        assert bound is not None
+        if number in sweep.estimated:
+            now, size = f"guess{number}", f"({real}){bound.size}"
+            row.line(f"const {real} {now} = new{number} * ({size} / (begin + cols));")
+            row.line(f"const {real} was{number} = begin ? old{number} * ({size} / begin) : {now};")
+            return now
+        if bound.kind in ("maximum", "minimum") and running.value.dtype.is_float:
+            first = literal(identity(bound.kind), running.value.dtype, self.real)
+            row.line(
+                f"const {real} safe{number} = new{number} == {first} ? ({real})0 : new{number};"
+                "  // nothing yet: any number will do"
+            )
+            return f"safe{number}"
+        return f"new{number}"
+
+    def reset(self, row: Scope, running: Running, old: str) -> str:
+        """The state, or what it starts again from where the extremum that it follows has moved."""
+        assert running.update.reset is not None
+        (e,), number = running.update.depends, running.value.number
+        row.line(
+            f"const bool kept{number} = begin == 0 || new{e.number} == old{e.number} || old{e.number} != old{e.number};"
+        )
+        return f"(kept{number} ? {old} : {self.text(running.update.reset.value)})"
+
+    def factor(self, row: Scope, running: Running) -> str | None:
+        """What the state is multiplied with when the states that it follows have changed."""
+        update = running.update
+        if update.factor is None:
+            return None
+        name = self.scopes.fresh("factor")
+        tests = " || ".join(
+            f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}" for e in update.depends if e.bound
+        )
+        text = self.closed(update.factor, self.followed(running, "old", "safe"))
+        row.line(f"const {self.real} {name} = {tests} ? ({self.real})0 : {text};")
+        return name
+
+    @staticmethod
+    def followed(running: Running, before: str, after: str) -> dict[int, str]:
+        """The names of the values that a state follows, from before and after the tile."""
+        pairs = zip(running.update.depends, running.update.renewed, strict=True)
+        named = [((e.number, f"{before}{e.number}"), (r.number, f"{after}{e.number}")) for e, r in pairs]
+        return dict(one for both in named for one in both)
+
+    def closed(self, e: Expression, names: Mapping[int, str]) -> str:
+        """An expression over named values as one text; what it does not name is printed where it belongs."""
+        if e.number in names:
+            return names[e.number]
+        if not any(x.number in names for x in walk(e)):
+            return self.text(e)
+        return function(e, [self.closed(a, names) for a in e.arguments], self.real)

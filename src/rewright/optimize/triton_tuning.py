@@ -1,0 +1,86 @@
+"""Tiles of Triton kernels: those to try, and the fastest, which is kept on disk so that it is searched for once."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from rewright.ir.errors import RewrightError
+from rewright.optimize.kernel import Kernel
+from rewright.optimize.triton_printer import Tiles
+
+
+def is_heavy(kernel: Kernel) -> bool:
+    """Whether a kernel has products of tiles."""
+    return kernel.features is not None or any(s.products for s in kernel.sweeps)
+
+
+def tilings(kernel: Kernel) -> list[Tiles]:
+    """Tiles to try, the one that is used without trying first."""
+    lanes = max(s.lane.size for s in kernel.sweeps) if kernel.sweeps else 1
+    if not is_heavy(kernel):
+        wide = min(4096, max(16, 1 << (lanes - 1).bit_length()))
+        return [Tiles(max(1, 1024 // wide), wide, 4), Tiles(1, wide, 8), Tiles(max(1, 2048 // wide), wide, 4)]
+    return [
+        Tiles(64, 64, 4, 2),
+        Tiles(128, 64, 8, 3),
+        Tiles(128, 128, 8, 2),
+        Tiles(128, 64, 4, 3),
+        Tiles(64, 128, 4, 2),
+        Tiles(64, 32, 4, 3),
+    ]
+
+
+def interpreted_tiles(kernel: Kernel) -> Tiles:
+    """Small tiles, so that a test has several."""
+    return Tiles(16, 16) if is_heavy(kernel) else Tiles(4, 16)
+
+
+def tuned(kernel: Kernel, text: str, run: Callable[[Tiles], None], device: torch.device, folder: Path) -> Tiles:
+    """The fastest tiles of a kernel with this text on a device: measured once, and then read from the folder.
+
+    Raises RewrightError where no tiles compile.
+    """
+    choices = tilings(kernel)
+    name = torch.cuda.get_device_name(device)
+    known = [text, name, importlib.import_module("triton").__version__, *map(str, choices)]
+    key = hashlib.sha256("\0".join(known).encode()).hexdigest()[:32]
+    return remembered(folder / f"{key}.tiles.json", choices, lambda: fastest(kernel.name, choices, run))
+
+
+def remembered(path: Path, choices: Sequence[Tiles], measure: Callable[[], Tiles]) -> Tiles:
+    """The choice that a file holds; where it holds none of the choices, the one that is measured, and kept in it."""
+    try:
+        stored = json.loads(path.read_text())
+    except (OSError, ValueError):
+        stored = None
+    found = next((tiles for tiles in choices if asdict(tiles) == stored), None)
+    if found is None:
+        found = measure()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps(asdict(found)))
+        os.replace(partial, path)
+    return found
+
+
+def fastest(name: str, choices: Sequence[Tiles], run: Callable[[Tiles], None]) -> Tiles:
+    """The fastest tiles; those that do not compile or do not fit are passed over."""
+    do_bench = importlib.import_module("triton.testing").do_bench
+    found: list[tuple[float, int]] = []
+    for number, tiles in enumerate(choices):
+        try:
+            run(tiles)
+            found.append((float(do_bench(lambda t=tiles: run(t), warmup=5, rep=20)), number))
+        except Exception:  # the compiler's errors have no common class
+            continue
+    if not found:
+        raise RewrightError(f"no tiling of {name} compiles; use target='cpu'")
+    return choices[min(found)[1]]
