@@ -79,6 +79,7 @@ def averaged(mesh: Any) -> Any:
 
 
 @pytest.mark.unaudited("a rounded constant is taken for the root that it stands for")
+@pytest.mark.slow
 def test_a_trainer_on_two_axes() -> None:
     mesh = {"dp": 2, "tp": 2}
     right = steps.trained(mesh)
