@@ -132,12 +132,39 @@ def test_the_shift_need_not_be_by_the_maximum_of_what_is_present() -> None:
     assert status(lambda b: b.or_else(b.maximum(b.masked()), 0.0), lambda b: b.maximum(b.masked())) == "unknown"
 
 
+@pytest.mark.parametrize("kind", ["minimum", "minimum of all", "twice", "minus"])
+def test_what_may_be_infinite_is_never_taken_for_a_number(kind: str) -> None:
+    def value(b: Masked) -> int:
+        maximum = b.maximum(b.masked())
+        if kind == "minimum":
+            return rb.binary(b, ops.Minimum(), maximum, rb.reduce(b, "minimum", b.values, [0], keep=True))
+        if kind == "minimum of all":
+            both = rb.concatenate(b, [rb.broadcast(b, maximum, (SIZE,)), b.values], 0)
+            return rb.reduce(b, "minimum", both, [0], keep=True)
+        return rb.scaled(b, maximum, 2.0 if kind == "twice" else -1.0)
+
+    def is_infinite(b: Masked) -> int:
+        found = value(b)
+        infinity = rb.splat_like(b, float("inf" if kind == "minus" else "-inf"), found)
+        return rb.select(
+            b, rb.compare(b, "EQ", found, infinity), rb.splat_like(b, 1.0, found), rb.splat_like(b, 0.0, found)
+        )
+
+    assert differ(graph(is_infinite), graph(never), 0)
+    assert status(is_infinite, never) == "unknown"
+    assert status(never, is_infinite) == "unknown"
+
+
+def never(b: Masked) -> int:
+    return rb.scaled(b, b.total(b.values), 0.0)
+
+
 class Drawn:
     """Random programs of masked scores, and the same with one choice made otherwise."""
 
     def __init__(self, seed: int) -> None:
         self.source = random.Random(seed)
-        self.choices = [(self.source.randrange(9), self.source.random(), self.source.random()) for _ in range(9)]
+        self.choices = [(self.source.randrange(_KINDS), self.source.random(), self.source.random()) for _ in range(9)]
 
     def edited(self) -> Drawn:
         other = Drawn(0)
@@ -145,7 +172,11 @@ class Drawn:
         for _ in range(self.source.choice([1, 1, 2])):
             place = self.source.randrange(len(self.choices))
             kind, one, another = self.choices[place]
-            changed = (self.source.randrange(9), one, another), (kind, another, one), (kind, self.source.random(), one)
+            changed = (
+                (self.source.randrange(_KINDS), one, another),
+                (kind, another, one),
+                (kind, self.source.random(), one),
+            )
             other.choices[place] = self.source.choice(changed)
         return other
 
@@ -169,7 +200,16 @@ def _applied(b: Masked, kind: int, x: int, y: int) -> int:
         return rb.select(b, rb.compare(b, "EQ", x, b.infinity_like(x)), rb.splat_like(b, 0.0, x), y)
     if kind == 7:
         return rb.broadcast(b, b.maximum(x), (SIZE,))
-    return rb.select(b, rb.compare(b, "GE", x, y), x, b.values)
+    if kind == 8:
+        return rb.select(b, rb.compare(b, "GE", x, y), x, b.values)
+    if kind == 9:
+        return rb.binary(b, ops.Minimum(), x, y)
+    if kind == 10:
+        return rb.broadcast(b, rb.reduce(b, "minimum", x, [0], keep=True), (SIZE,))
+    return rb.scaled(b, x, -1.0 if kind == 11 else 2.0)
+
+
+_KINDS = 13
 
 
 def inputs(source: np.random.Generator) -> Iterator[dict[str, np.ndarray]]:

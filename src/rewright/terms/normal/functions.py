@@ -31,7 +31,6 @@ from rewright.terms.normal.cases import branch, each, finite, truth
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import (
-    MINUS_INFINITY,
     NOT_A_NUMBER,
     PLUS_INFINITY,
     Choice,
@@ -46,7 +45,7 @@ from rewright.terms.normal.guards import (
 from rewright.terms.normal.maxima import larger, negative
 from rewright.terms.normal.needs import Kind
 from rewright.terms.normal.powers import exponential, logarithm, power
-from rewright.terms.normal.presence import count_present, is_present, may_be_infinite, vanishes
+from rewright.terms.normal.presence import count_present, is_present, may_be_infinite, of_nothing, vanishes
 from rewright.terms.normal.signs import is_nonnegative, is_positive
 
 Grade = Literal["move", "assoc", "real"]
@@ -147,9 +146,9 @@ class Functions:
     def settled(self, leaf: Leaf) -> Value:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
         atom = may_be_infinite(leaf)
-        if atom is None or is_present(self.context, atom):
+        if atom is None or not isinstance(leaf, Polynomial) or is_present(self.context, atom):
             return leaf
-        infinite = MINUS_INFINITY if leaf == polynomial(atom) else PLUS_INFINITY
+        infinite = of_nothing(leaf)
         return branch(self.context, is_zero(count_present(self.context, atom)), lambda: infinite, lambda: leaf)
 
     def _by_presence(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value | None:
@@ -170,7 +169,8 @@ class Functions:
         atom = may_be_infinite(left)
         if atom is None or not isinstance(right, Infinite):
             return None
-        sign = 1 if left == polynomial(atom) else -1
+        assert isinstance(left, Polynomial)
+        sign = -of_nothing(left).sign
         if right.sign == sign:
             return ONE if _COMPARED[direction](-sign, 0) else ZERO
         empty, rest = _COMPARED[direction](0, 0), _COMPARED[direction](sign, 0)

@@ -30,7 +30,7 @@ from rewright.terms.normal.guards import (
     at_least_zero,
     choice,
 )
-from rewright.terms.normal.presence import may_be_infinite
+from rewright.terms.normal.presence import is_present, may_be_infinite
 from rewright.terms.normal.ranged import Item, Largest, Range
 from rewright.terms.normal.substitution import collapsed, substitute
 from rewright.terms.normal.sums import Guards, range_of_guard
@@ -68,7 +68,7 @@ def _larger(context: Context, left: Value, right: Value) -> Value:
         raise TooHard("a maximum with a value that is absent")
     if left == right:
         return left
-    items = [*items_of(left), *items_of(right)]
+    items = [*_finite_items(context, left), *_finite_items(context, right)]
     if len(items) > 2 or any(item.ranges or not item.always for item in items):
         return largest(context, items)
     # Equal values may be taken from either side, so the guard is written in the one of two ways that sorts first.
@@ -81,6 +81,15 @@ def items_of(value: Polynomial) -> tuple[Item, ...]:
     """The items of a maximum, or the value as the only item."""
     atom = value.atom()
     return atom.items if isinstance(atom, Largest) else (Item((), value),)
+
+
+def _finite_items(context: Context, value: Polynomial) -> tuple[Item, ...]:
+    """As ``items_of``; raises TooHard for a multiple of a maximum that may be infinite, which is no number."""
+    if not isinstance(value.atom(), Largest):
+        atom = may_be_infinite(value)
+        if atom is not None and not is_present(context, atom):
+            raise TooHard(f"a maximum of {value}, which may be infinite")
+    return items_of(value)
 
 
 def largest(context: Context, items: Iterable[Item]) -> Polynomial:
@@ -227,7 +236,7 @@ def _of_range(context: Context, binder: Binder, value: Value, present: Polynomia
         return value
     if not isinstance(value, Polynomial):
         raise TooHard(f"a maximum of {value} where {present}")
-    items = [closed for item in items_of(value) for closed in _closed(context, binder, item, present)]
+    items = [closed for item in _finite_items(context, value) for closed in _closed(context, binder, item, present)]
     return largest(context, items) if items else MINUS_INFINITY
 
 

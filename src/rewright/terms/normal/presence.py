@@ -20,7 +20,7 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.binders import Binder, opened, read_alike
 from rewright.terms.normal.context import Context
-from rewright.terms.normal.guards import Value, at_least, below, is_zero
+from rewright.terms.normal.guards import MINUS_INFINITY, PLUS_INFINITY, Infinite, Value, at_least, below, is_zero
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum
 from rewright.terms.normal.signs import is_nonnegative
 from rewright.terms.normal.substitution import map_leaves, substitute, substitute_guard
@@ -28,12 +28,18 @@ from rewright.terms.normal.sums import add, sum_over
 
 
 def may_be_infinite(value: Value) -> Largest | None:
-    """The maximum that a value is, or is minus, where it may be one of nothing."""
+    """The maximum that a value is a multiple of, where it may be one of nothing."""
     single = value.single() if isinstance(value, Polynomial) else None
-    if single is None or len(single[0]) != 1 or single[1] not in (1, -1):
+    if single is None or len(single[0]) != 1:
         return None
     atom, exponent = single[0][0]
     return atom if exponent == 1 and isinstance(atom, Largest) and not atom.always else None
+
+
+def of_nothing(value: Polynomial) -> Infinite:
+    """What a multiple of a maximum is where that is one of nothing: by the sign of the factor."""
+    (factor,) = value.terms.values()
+    return MINUS_INFINITY if factor > 0 else PLUS_INFINITY
 
 
 def count_present(context: Context, atom: Largest) -> Polynomial:
