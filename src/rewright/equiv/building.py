@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rewright import ops
+from rewright.interp.program import run_nodes
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
+from rewright.ops.base import Array
 
 Maker = Callable[[GraphBuilder, int, Node, tuple[int, ...]], int | None]
 """Given the builder, an old position, its node and the new places of its operands: the new place, or None to copy."""
@@ -47,6 +50,18 @@ def pruned(graph: Graph) -> Graph:
     inputs = {name: places[p] for name, p in graph.inputs.items()}
     outputs = {name: places[p] for name, p in graph.outputs.items()}
     return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
+
+
+def values_of(graph: Graph, wanted: Iterable[int], inputs: Mapping[str, Array] | None = None) -> dict[int, Array]:
+    """The float64 values of nodes, which depend on no inputs but these; none where an operator cannot be executed."""
+    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
+    needed = {node.op.label for node in part.nodes if isinstance(node.op, ops.Input)}
+    given = {name: value for name, value in (inputs or {}).items() if name in needed}
+    try:
+        values = run_nodes(part, given, list(part.outputs.values()))
+    except RewrightError:
+        return {}
+    return {int(name): values[position] for name, position in part.outputs.items()}
 
 
 def cut(graph: Graph, positions: Sequence[int], leaves: Mapping[int, str], types: Mapping[str, TensorType]) -> Graph:

@@ -7,18 +7,17 @@ assumption of the verdict; whole numbers are not rounded, and need none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import copy_nodes, depends_on_inputs, pruned, rebuilt
+from rewright.equiv.building import copy_nodes, depends_on_inputs, pruned, rebuilt, values_of
 from rewright.equiv.ideal import FOLDED
 from rewright.equiv.masks import changing, core, is_whole, laid_out
 from rewright.equiv.precision import DIGITS
 from rewright.interp.program import execute, run_nodes
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
@@ -103,8 +102,7 @@ def _exchanged(graph: Graph, other: Graph, most: float) -> tuple[Graph, list[str
 def _put(builder: GraphBuilder, other: Graph, table: Computed, node: Node) -> int:
     """Append what computes a table in the other program, in the shape and type of the constant."""
     part = pruned(Graph(other.nodes, {}, {"result": table.source}))
-    own = _values(part, [part.outputs["result"]])[part.outputs["result"]]
-    made = laid_out(part, own, _array(node), node)
+    made = laid_out(part, values_of(part, part.outputs.values())[part.outputs["result"]], _array(node), node)
     places: dict[int, int] = {}
     copy_nodes(builder, made, range(len(made.nodes)), places)
     place = places[made.outputs["result"]]
@@ -130,7 +128,7 @@ def computed(graph: Graph, other: Graph, most: float = MOST) -> Iterator[Compute
             within = np.isfinite(apart) and apart <= max(most, 4.0 * _step(kind)) * _scale(wanted)
             if within:
                 part = pruned(Graph(other.nodes, {}, {"result": source}))
-                everything = _values(part, range(len(part.nodes)))
+                everything = run_nodes(part, {})
                 is_exact = apart == 0.0 and all(is_whole(value) for value in everything.values())
                 if is_exact or _explains(wanted, part, everything[part.outputs["result"]], kind):
                     yield Computed(position, source, apart, is_exact, denied)
@@ -157,16 +155,7 @@ def _candidates(graph: Graph) -> dict[int, Array]:
         and node.type.is_static()
         and 1 < int(np.prod([int(str(n)) for n in node.type.shape], dtype=np.int64)) <= _MOST_ELEMENTS
     ]
-    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
-    try:
-        values = _values(part, list(part.outputs.values()))
-    except RewrightError:
-        return {}
-    return {int(name): values[p] for name, p in part.outputs.items()}
-
-
-def _values(part: Graph, positions: Sequence[int]) -> Mapping[int, Array]:
-    return run_nodes(part, {}, positions)
+    return values_of(graph, wanted)
 
 
 def _apart(a: Array, b: Array) -> float:

@@ -237,6 +237,8 @@ def _axes(mine: _Part, theirs: _Part) -> Diagnosis | None:
     sizes = [[_reduced(part, n) for n in part.nodes if isinstance(n.op, ops.Reduce)] for part in (mine, theirs)]
     if sizes[0] and sizes[1] and sorted(map(str, sizes[0])) != sorted(map(str, sizes[1])):
         text = f"elements are reduced over {_list(sizes[1])} where the left reduces over {_list(sizes[0])}"
+        if "exponential" in mine.names | theirs.names:
+            return Diagnosis("softmax_axes", f"{text}: a softmax over other elements, as before a choice or after it")
         return Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
     return None
 

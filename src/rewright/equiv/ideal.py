@@ -16,11 +16,9 @@ from fractions import Fraction
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import depends_on_inputs, rebuilt
+from rewright.equiv.building import depends_on_inputs, rebuilt, values_of
 from rewright.equiv.masks import changing, core
-from rewright.interp.program import run_nodes
 from rewright.ir.dims import Shape
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
@@ -261,7 +259,7 @@ def _folded(graph: Graph) -> Graph:
     if not wanted:
         return graph
     sources = {p: graph.nodes[p].operands[0] for p in wanted if _truncates(graph, graph.nodes[p])}
-    values = _values(graph, [*wanted, *sources.values()], depends)
+    values = values_of(graph, [*wanted, *sources.values()])
 
     chosen = set(wanted)
 
@@ -304,27 +302,6 @@ def _truncates(graph: Graph, node: Node) -> bool:
 
 def _is_small(shape: Shape) -> bool:
     return all(isinstance(n, int) for n in shape) and 0 < math.prod(int(str(n)) for n in shape) <= _MOST_FOLDED
-
-
-def _values(graph: Graph, wanted: Sequence[int], depends: Sequence[bool]) -> dict[int, np.ndarray]:
-    needed: set[int] = set()
-    stack = list(wanted)
-    while stack:
-        position = stack.pop()
-        if position not in needed:
-            needed.add(position)
-            stack.extend(graph.nodes[position].operands)
-    order = sorted(needed)
-    places = {position: k for k, position in enumerate(order)}
-    nodes = tuple(
-        Node(graph.nodes[p].op, tuple(places[q] for q in graph.nodes[p].operands), graph.nodes[p].type) for p in order
-    )
-    part = Graph(nodes, {}, {str(p): places[p] for p in wanted})
-    try:
-        found = run_nodes(part, {}, [places[p] for p in wanted])
-    except RewrightError:
-        return {}
-    return {position: found[places[position]] for position in wanted}
 
 
 # --- constants that were rounded

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import converted, copy_nodes, pruned
+from rewright.equiv.building import converted, copy_nodes, values_of
 from rewright.equiv.cones import Cutter
 from rewright.equiv.lemmas import Lemma
 from rewright.equiv.splices import Splice, Stage
@@ -99,12 +99,7 @@ def _masks(graph: Graph) -> dict[int, Array]:
     ]
     if not wanted:
         return {}
-    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
-    try:
-        values = run_nodes(part, {}, list(part.outputs.values()))
-    except RewrightError:
-        return {}
-    found = {int(name): values[position] for name, position in part.outputs.items()}
+    found = values_of(graph, wanted)
     return {p: value for p, value in found.items() if core(value).ndim >= 2 and is_whole(value)}
 
 

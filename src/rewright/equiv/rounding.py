@@ -39,6 +39,7 @@ _SAID = frozenset(
         "rotary_style",
         "routing",
         "soft_cap",
+        "softmax_axes",
         "window",
         "window_off_by_one",
     }

@@ -11,9 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from rewright import ops
-from rewright.equiv.building import pruned, rebuilt
-from rewright.interp.program import run_nodes
-from rewright.ir.errors import RewrightError
+from rewright.equiv.building import rebuilt, values_of
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array
@@ -66,14 +64,8 @@ def _selected(graph: Graph, tables: Mapping[int, Array]) -> dict[int, Array]:
     wanted = [p for p in moved if isinstance(graph.nodes[p].op, _SELECTING)]
     if not wanted:
         return {}
-    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
-    names = {node.op.label: p for p, node in enumerate(graph.nodes) if p in tables and isinstance(node.op, ops.Input)}
-    inputs = {n.op.label for n in part.nodes if isinstance(n.op, ops.Input)}
-    try:
-        kept = run_nodes(part, {n: tables[names[n]] for n in inputs}, list(part.outputs.values()))
-    except RewrightError:
-        return {}
-    return {int(name): kept[position] for name, position in part.outputs.items()}
+    inputs = [(node.op, p) for p, node in enumerate(graph.nodes) if p in tables and isinstance(node.op, ops.Input)]
+    return values_of(graph, wanted, {op.label: tables[p] for op, p in inputs})
 
 
 def _unread(graph: Graph) -> set[str]:

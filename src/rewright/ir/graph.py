@@ -48,14 +48,18 @@ class Graph:
 
     def live(self) -> frozenset[int]:
         """Positions that some output depends on, and all inputs."""
-        kept = set(self.inputs.values())
-        stack = list(self.outputs.values())
+        return self.ancestors(self.outputs.values()) | frozenset(self.inputs.values())
+
+    def ancestors(self, positions: Iterable[int]) -> frozenset[int]:
+        """Nodes and all that they are made of."""
+        seen: set[int] = set()
+        stack = list(positions)
         while stack:
             position = stack.pop()
-            if position not in kept:
-                kept.add(position)
-                stack.extend(p for p in self.nodes[position].operands if p not in kept)
-        return frozenset(kept)
+            if position not in seen:
+                seen.add(position)
+                stack.extend(self.nodes[position].operands)
+        return frozenset(seen)
 
 
 class GraphBuilder:

@@ -47,16 +47,9 @@ def prepared(graph: Graph, places: bool = False) -> Graph:
     return Graph(found.nodes, found.inputs, found.outputs, graph.name, graph.metadata)
 
 
-def _looked_up(graph: Graph) -> set[int]:
+def _looked_up(graph: Graph) -> frozenset[int]:
     """What places that are read at are computed from."""
-    stack = [p for node in graph.nodes if isinstance(node.op, LOOKUPS) for p in node.operands[1:]]
-    found: set[int] = set()
-    while stack:
-        position = stack.pop()
-        if position not in found:
-            found.add(position)
-            stack.extend(graph.nodes[position].operands)
-    return found
+    return graph.ancestors(p for node in graph.nodes if isinstance(node.op, LOOKUPS) for p in node.operands[1:])
 
 
 def reads_places(graph: Graph, ready: Graph) -> bool:

@@ -67,13 +67,14 @@ class Theory:
                 if operand not in numbers:
                     numbers[operand] = len(numbers)
                     queue.append(operand)
-        facts = frozenset(term for term in numbers if term in self.facts)
+        # What is known of all elements is known of all moved ones.
+        windowed = frozenset(t for t in numbers if any(fact.window is not None for fact in self.facts.get(t, ())))
         definitions = {term: self.definitions[term] for term in used}
         try:
-            local = Local(numbers, definitions, facts, deep=True)
+            local = Local(numbers, definitions, windowed, deep=True)
             statement = self._stated(subject, operands, result, local, numbers, used)
         except Conflict:
-            local = Local(numbers, definitions, facts, deep=False)
+            local = Local(numbers, definitions, windowed, deep=False)
             statement = self._stated(subject, operands, result, local, numbers, used)
         return statement, tuple(numbers), tuple(used)
 

@@ -93,7 +93,8 @@ class _Pairing:
     def _from_whole_inputs(self, position: int) -> bool:
         """Whether every rank holds all of the inputs that a tensor is made of."""
         graph = self.sequential.graph
-        places = {place: label for label, place in graph.inputs.items() if place in ancestors(graph, position)}
+        needed = graph.ancestors([position])
+        places = {place: label for label, place in graph.inputs.items() if place in needed}
         return all(
             label in rank.graph.inputs and rank.values[rank.graph.inputs[label]] == self.sequential.values[place]
             for place, label in places.items()
@@ -134,21 +135,9 @@ def _may_fit(kind: TensorType, local: Sequence[TensorType]) -> bool:
     )
 
 
-def ancestors(graph: Graph, position: int) -> set[int]:
-    """A node and all that it is made of."""
-    seen: set[int] = set()
-    stack = [position]
-    while stack:
-        at = stack.pop()
-        if at not in seen:
-            seen.add(at)
-            stack.extend(graph.nodes[at].operands)
-    return seen
-
-
 def is_index(graph: Graph, position: int) -> bool:
     """Whether a tensor is made of integers and booleans alone, from its inputs on."""
-    return not any(graph.nodes[at].type.dtype.is_float for at in ancestors(graph, position))
+    return not any(graph.nodes[at].type.dtype.is_float for at in graph.ancestors([position]))
 
 
 def aligned(sequential: Graph, program: RankProgram, pairing: Pairing) -> tuple[Graph, RankProgram]:
