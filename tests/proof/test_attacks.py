@@ -20,7 +20,7 @@ from rewright.proof.facts import REAL_ARITHMETIC
 from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Tensor, View
 from rewright.refine import refine
 from rewright.refine.mutants import generate
-from tests.programs import Builder, Pair, mlp, vocabulary_embedding
+from tests.programs import Builder, Pair, mlp, sequence_parallel_norm, vocabulary_embedding
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 I0: Access = ((0, ((0, 1),)),)
@@ -384,6 +384,36 @@ def test_a_collective_is_no_step_and_a_step_no_collective() -> None:
     ):
         with pytest.raises(Refused, match=says):
             audit(replace(certificate, equations=tuple(equations)), *pair)
+
+
+def test_members_of_a_reduce_scatter_keep_chunks_of_one_sum() -> None:
+    pair = sequence_parallel_norm(4)
+    certificate = refine(*pair).certificate
+    assert certificate is not None
+    meetings = [e for e in certificate.equations if isinstance(e, Meeting)]
+    (scattered,) = (e for e in meetings if e.whole is not None)
+    gathered = next(e for e in meetings if e.whole is None)
+    assert scattered.whole is not None
+
+    def changed(old: Meeting, new: Meeting) -> Certificate:
+        return replace(certificate, equations=tuple(new if e is old else e for e in certificate.equations))
+
+    audit(certificate, *pair)
+    audit(changed(scattered, replace(scattered, whole=None)), *pair)
+    (a, at, first), (b, there, second), *rest = scattered.members
+    crossed = ((a, at, second), (b, there, first), *rest)
+    operand = next(e.value for e in certificate.equations if isinstance(e, Step) and e.program == 0)
+    for damaged, says in (
+        (changed(scattered, replace(scattered, whole=operand)), "does not follow"),
+        (changed(scattered, replace(scattered, whole=len(certificate.values))), "does not have"),
+        (
+            changed(scattered, replace(scattered, members=crossed)),
+            "does not follow",
+        ),
+        (changed(gathered, replace(gathered, whole=gathered.members[0][2])), "no member a chunk of a reduction"),
+    ):
+        with pytest.raises(Refused, match=says):
+            audit(damaged, *pair)
 
 
 def test_what_arrives_is_what_was_sent() -> None:

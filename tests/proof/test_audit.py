@@ -13,7 +13,7 @@ from rewright.proof.certificate import Certificate, Repetition
 from rewright.proof.checker import Damaged, OtherPrograms, Refused, audit
 from rewright.proof.relations import is_spelled
 from rewright.refine import refine
-from tests.programs import Pair, mlp, vocabulary_embedding
+from tests.programs import Pair, mlp, sequence_parallel_norm, vocabulary_embedding
 from tests.proof.programs import PROGRAMS, addends, deep, two_axes, unplaced
 
 
@@ -51,6 +51,17 @@ def test_lemmas_that_were_proved_before_are_not_proved_again() -> None:
     certificate = certified(pair)
     assert audit(certificate, *pair, store).proved > 0
     assert audit(certificate, *pair, store).proved == 0
+
+
+def test_more_ranks_bring_lemmas_in_proportion() -> None:
+    """Not with their square: a sum over all ranks is one lemma, and each rank's chunk of it another."""
+    found: list[int] = []
+    for world in (8, 16, 32):
+        pair = sequence_parallel_norm(world, tokens=2 * world, inner=2 * world)
+        certificate = refine(*pair).certificate
+        assert certificate is not None
+        found.append(audit(certificate, *pair).proved)
+    assert found[2] - found[1] == 2 * (found[1] - found[0])
 
 
 def test_a_certificate_for_other_programs_says_which() -> None:

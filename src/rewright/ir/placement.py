@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from rewright.ir.dims import Dim, Shape, divide
 from rewright.ir.errors import RewrightError
@@ -55,9 +56,9 @@ class Mesh:
 
     def group(self, rank: int, names: Sequence[str]) -> tuple[int, ...]:
         """The ranks that differ from this one only along the named axes, in order."""
-        own = self.coordinates(rank)
-        fixed = [i for i, (name, _) in enumerate(self.axes) if name not in names]
-        return tuple(other for other in range(self.size) if all(self.coordinates(other)[i] == own[i] for i in fixed))
+        own = zip(self.axes, self.coordinates(rank), strict=True)
+        along = [range(size) if name in names else (place,) for (name, size), place in own]
+        return tuple(self.rank(coordinates) for coordinates in product(*along))
 
     @staticmethod
     def of(axes: Mapping[str, int]) -> Mesh:

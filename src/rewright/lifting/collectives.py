@@ -13,19 +13,19 @@ from rewright.lifting.reduction import combine
 from rewright.lifting.value import NotAView, Value
 
 
-def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value]) -> list[Value]:
-    """What every member of a group holds after a collective; members in group order."""
+def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value]) -> tuple[list[Value], Value | None]:
+    """What every member of a group holds after a collective, in group order, and what they hold chunks of, if so."""
     op = operators[0]
     count = len(values)
     if isinstance(op, ops.AllReduce):
-        return [combine(algebra, op.kind, values)] * count
+        return [combine(algebra, op.kind, values)] * count, None
     if isinstance(op, ops.AllGather):
-        return [concatenate(values, op.dimension)] * count
+        return [concatenate(values, op.dimension)] * count, None
     if isinstance(op, ops.ReduceScatter):
         total = combine(algebra, op.kind, values)
-        return [chunk(total, op.dimension, count, k) for k in range(count)]
+        return [chunk(total, op.dimension, count, k) for k in range(count)], total
     if isinstance(op, ops.AllToAll):
-        return _all_to_all(op, operators, values)
+        return _all_to_all(op, operators, values), None
     raise NotAView(f"{op.name} has no value for the engine")
 
 

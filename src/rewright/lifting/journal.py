@@ -20,6 +20,8 @@ class Entry:
     values: tuple[int, ...]
     terms: tuple[int, ...]
     meeting: bool
+    whole: int | None = None
+    """What the members of a meeting each keep a chunk of, if that is what they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,14 @@ class Journal:
     _terms: dict[object, tuple[int, ...]] = field(default_factory=dict[object, tuple[int, ...]])
 
     def note(
-        self, places: Sequence[Place], values: Sequence[int], key: object, terms: tuple[int, ...], meeting: bool
+        self,
+        places: Sequence[Place],
+        values: Sequence[int],
+        key: object,
+        terms: tuple[int, ...],
+        meeting: bool,
+        whole: int | None = None,
     ) -> None:
         """Write down a step; steps of one key were lifted once, and looked into the same terms."""
         terms = self._terms.setdefault(key, terms)
-        self.entries.append(Entry(tuple(places), tuple(values), terms, meeting))
+        self.entries.append(Entry(tuple(places), tuple(values), terms, meeting, whole))

@@ -284,15 +284,15 @@ class Lifter:
         # Who reads an operator without laws uses no more than its name; who makes it says what it is.
         return tuple(t for t, made, _ in inner.events if made is not None or terms.label(t)[0] != "opaque")
 
-    def meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> None:
-        """Lift one collective on all its members."""
+    def meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> int | None:
+        """Lift one collective on all its members; the value of which they hold chunks then, if that is so."""
         self.steps["collectives"] += 1
         nodes = [lifted[rank].graph.nodes[position] for rank, position in step.nodes]
         self.algebra.used(nodes[0].op.name)
         if isinstance(nodes[-1].op, ops.Recv):
             (sender, sent), (receiver, received) = step.nodes
             lifted[receiver].values[received] = lifted[sender].values[sent]
-            return
+            return None
         operands = [lifted[rank].values[node.operands[0]] for (rank, _), node in zip(step.nodes, nodes, strict=True)]
         if UNKNOWN in operands:
             raise NotContracted
@@ -300,25 +300,29 @@ class Lifter:
         members = [rank for rank, _ in step.nodes]
         operators = [node.op for node in nodes]
         try:
-            results = self._exchange(nodes[0].op, operators, values, members)
+            results, whole = self._exchange(nodes[0].op, operators, values, members)
         except NotAView:
-            results = self._unknown(operators, values, [node.type for node in nodes])
-        for k, result in enumerate(results):
-            rank, position = step.nodes[k]
-            lifted[rank].values[position] = self.intern(tidy(result))
+            results, whole = self._unknown(operators, values, [node.type for node in nodes]), None
+        # Where all members hold one value it is one object, which is long where they are many.
+        numbers: dict[int, int] = {}
+        for (rank, position), result in zip(step.nodes, results, strict=True):
+            if id(result) not in numbers:
+                numbers[id(result)] = self.intern(tidy(result))
+            lifted[rank].values[position] = numbers[id(result)]
+        return None if whole is None else self.intern(tidy(whole))
 
     def _exchange(
         self, op: Operator, operators: Sequence[Operator], values: Sequence[Value], members: Sequence[int]
-    ) -> list[Value]:
+    ) -> tuple[list[Value], Value | None]:
         if isinstance(op, ops.CollectiveBroadcast):
-            return [values[members.index(op.source)]] * len(values)
+            return [values[members.index(op.source)]] * len(values), None
         if isinstance(op, ops.CollectivePermute):
             sources = {target: source for source, target in op.pairs}
             zero = self.algebra.zero
             return [
                 values[members.index(sources[rank])] if rank in sources else zero(tuple((n,) for n in values[k].shape))
                 for k, rank in enumerate(members)
-            ]
+            ], None
         return meet(self.algebra, operators, values)
 
     def _unknown(
@@ -396,7 +400,8 @@ class Run:
         if isinstance(nodes[0].op, ops.Input):
             self._lift(step)
             return
-        looked_into = self.lifter.apart(lambda: self._lift(step))
+        whole: list[int | None] = []
+        looked_into = self.lifter.apart(lambda: whole.append(self._lift(step)))
         received = isinstance(nodes[-1].op, ops.Recv)
         if received:
             places, nodes = places[-1:], nodes[-1:]
@@ -404,12 +409,11 @@ class Run:
         operands = [self.lifted[r].values[p] for (r, _), n in zip(places, nodes, strict=True) for p in n.operands]
         key = tuple(node.op for node in nodes), tuple(operands), tuple(values)
         named = [(rank + self.first, position) for rank, position in places]
-        self.lifter.journal.note(named, values, key, looked_into, isinstance(step, Meeting) and not received)
+        self.lifter.journal.note(named, values, key, looked_into, isinstance(step, Meeting) and not received, whole[0])
 
-    def _lift(self, step: Step | Meeting) -> None:
+    def _lift(self, step: Step | Meeting) -> int | None:
         if isinstance(step, Meeting):
-            self.lifter.meeting(step, self.lifted)
-            return
+            return self.lifter.meeting(step, self.lifted)
         own = self.lifted[step.rank]
         op = own.graph.nodes[step.position].op
         if isinstance(op, ops.Input):
@@ -423,6 +427,7 @@ class Run:
                 self._anchor(own, step.position)
             if (step.rank, step.position) in self._named:
                 self._hide(own, step.position)
+        return None
 
     def _hide(self, own: Lifted, position: int) -> None:
         """Give a name to the terms of a value."""

@@ -300,10 +300,16 @@ class Concatenate(TensorOperator):
             place = (*index[:axis], index[axis] - offset, *index[axis + 1 :])
             offset = offset + operand.shape[axis]
             pieces.append((offset, Read(number, place)))
-        value = pieces[-1][1]
-        for end, piece in reversed(pieces[:-1]):
-            value = choose(all_of([below(index[axis], end)]), piece, value)
-        return value
+
+        def among(first: int, last: int) -> Scalar:
+            """The element where the index lies in one of some pieces; a balanced tree keeps the depth of many small."""
+            if last - first == 1:
+                return pieces[first][1]
+            middle = (first + last) // 2
+            lower = all_of([below(index[axis], pieces[middle - 1][0])])
+            return choose(lower, among(first, middle), among(middle, last))
+
+        return among(0, len(pieces))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Nodes of a group that meet in a collective, in group order: ``(rank, position, value)``."""
+    """Nodes of a group that meet in a collective, in group order: ``(rank, position, value)``.
+
+    ``whole`` is the value of which every member of a reduce-scatter keeps its chunk; None for any other collective,
+    and where each member's result is to be verified by itself.
+    """
 
     members: tuple[tuple[int, int, int], ...]
     unfold: tuple[int, ...] = ()
+    whole: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.memory import uncollected
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
+from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
 from rewright.proof.facts import assumptions, holds_everywhere, why_not
@@ -28,7 +29,7 @@ from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.language import Definition, renamed, terms_of
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
-from rewright.proof.programs import Applied, Collective
+from rewright.proof.programs import Applied, Chunk, Collective
 from rewright.proof.relations import Relations
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
@@ -159,10 +160,15 @@ class _Checker:
         self._agreed(nodes, where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
         found: list[Used] = []
+        if meeting.whole is not None:
+            found.append(self._reduced(nodes, operands, meeting, where))
         for member, (rank, position, value) in enumerate(meeting.members):
             ledger.value(value, where)
             self._in_order(rank, position, nodes[member][1], where)
-            found.append(self._met(nodes, member, operands, value, meeting.unfold, where))
+            if meeting.whole is None:
+                found.append(self._met(nodes, member, operands, value, meeting.unfold, where))
+            else:
+                found.append(self._kept(nodes, member, meeting, where))
             ledger.enter(rank, position, value, where)
         return _all(found)
 
@@ -187,13 +193,34 @@ class _Checker:
             kind = nodes[member][1].type
             zero = ops.Constant(kind, (0.0 if kind.dtype.is_float else 0,))
             return self._ledger.prove(Applied(zero, ()), [], value, unfold, where)
-        graphs = self._ledger.program.graphs
-        types = tuple(graphs[rank].nodes[node.operands[0]].type for rank, node in nodes)
         # The groups say who meets, and not what is computed: all groups have the same lemma.
         operators = tuple(_without_groups(node) for _, node in nodes)
         alike = isinstance(op, ops.AllReduce | ops.AllGather)
-        subject = Collective(operators, types, 0 if alike else member)
+        subject = Collective(operators, self._types(nodes), 0 if alike else member)
         return self._ledger.prove(subject, operands, value, unfold, where)
+
+    def _reduced(
+        self, nodes: Sequence[tuple[int, Node]], operands: Sequence[int], meeting: Meeting, where: str
+    ) -> Used:
+        """What the members of a reduce-scatter keep chunks of: the reduction of all operands."""
+        op = nodes[0][1].op
+        if not isinstance(op, ops.ReduceScatter) or meeting.whole is None:
+            raise Refused(f"{where} leaves no member a chunk of a reduction")
+        self._ledger.value(meeting.whole, where)
+        subject = Collective((ops.AllReduce(op.kind, ()),) * len(nodes), self._types(nodes), 0)
+        return self._ledger.prove(subject, operands, meeting.whole, meeting.unfold, where)
+
+    def _kept(self, nodes: Sequence[tuple[int, Node]], member: int, meeting: Meeting, where: str) -> Used:
+        """The chunk of a reduction that one member keeps."""
+        op = nodes[member][1].op
+        assert isinstance(op, ops.ReduceScatter) and meeting.whole is not None
+        subject = Chunk(self._types(nodes)[0], op.dimension, len(nodes), member)
+        value = meeting.members[member][2]
+        return self._ledger.prove(subject, [meeting.whole], value, meeting.unfold, where)
+
+    def _types(self, nodes: Sequence[tuple[int, Node]]) -> tuple[TensorType, ...]:
+        graphs = self._ledger.program.graphs
+        return tuple(graphs[rank].nodes[node.operands[0]].type for rank, node in nodes)
 
     def _agreed(self, nodes: Sequence[tuple[int, Node]], where: str) -> None:
         graphs = self._ledger.program.graphs

@@ -176,7 +176,7 @@ def _equation(equation: Equation) -> list[Any]:
     if isinstance(equation, Step):
         return ["step", equation.program, equation.position, equation.value, *equation.unfold]
     if isinstance(equation, Meeting):
-        return ["meeting", [list(member) for member in equation.members], *equation.unfold]
+        return ["meeting", [list(member) for member in equation.members], equation.whole, *equation.unfold]
     images = [number for image in equation.images for number in image]
     return ["again", equation.first, equation.last, list(equation.shifts), images]
 

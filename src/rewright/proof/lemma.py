@@ -16,7 +16,7 @@ from typing import cast
 
 from rewright import ops
 from rewright.ir.attributes import attributes
-from rewright.ir.dims import Dim, Rounded, SizeExpr, product
+from rewright.ir.dims import Dim, Rounded, SizeExpr, divide, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.forms import Malformed, shape_of
@@ -31,6 +31,10 @@ from rewright.terms.normal.equality import difference
 from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, below
 
 _MOST_ENTRIES = 65_536
+_MANY_PARTS = 8
+"""Of so many parts of an operand each is looked at by itself, where a digit of the index tells them apart."""
+_FEW_RANKS = 16
+"""Up to so many a sum of what they hold is written out first, and else after differences of longer sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def prove(statement: Statement, seconds: float) -> str | None:
 def _written_out(subject: Subject) -> tuple[int, ...]:
     """How many terms of a sum are written out, in the order in which that is tried."""
     held = len(subject.types) if isinstance(subject, Collective) else 0
-    return max(4, held), 1, 64
+    return (max(4, held), 1, 64) if held <= _FEW_RANKS else (1, held, 64)
 
 
 def _prove(statement: Statement, context: Context, digits: Mapping[Dim, tuple[Dim, ...]]) -> str | None:
@@ -162,23 +166,53 @@ class _Proof:
             _, place = self._index(dims)
             return self._compare(self._denoter.value(first, place), self._denoter.value(second[0], place))
 
-    def _against(self, result: Tensor, position: int, whole: Callable[[Place], Place]) -> str | None:
-        """Compare with a claim part by part; ``whole`` turns an index of this part into one of the result."""
+    def _against(
+        self, result: Tensor, position: int, whole: Callable[[Place], Place], rows: Sequence[tuple[int, Dim]] = ()
+    ) -> str | None:
+        """Compare with a claim part by part; ``whole`` turns an index of this part into one of the result.
+
+        ``rows`` are the axes that run through rows of the whole, with how many: a digit tells in which row an index is.
+        """
         if isinstance(result, View):
-            with self._context.scope():
-                digits, place = self._index(result.dims)
-                if self._is_empty(result.dims):
-                    return None
-                return self._compare(
-                    self._denoter.value(position, whole(place)), self._meaning.at_digits(result, digits)
-                )
+            dims = list(result.dims)
+            for axis, count in rows:
+                dims[axis] = _cut_in(dims[axis], count)
+            return next(
+                (why for n in self._outermost(dims) if (why := self._viewed(result, dims, n, position, whole))), None
+            )
         start = ZERO
+        more = rows if result.rows == 1 else (*rows, (result.axis, result.rows))
         for part, length in zip(result.parts, result.lengths, strict=True):
-            found = self._against(part, position, self._of_part(result, length, start, whole))
+            found = self._against(part, position, self._of_part(result, length, start, whole), more)
             if found is not None:
                 return found
             start = start + self._meaning.size(length)
         return None
+
+    def _viewed(
+        self,
+        result: View,
+        dims: Sequence[tuple[Dim, ...]],
+        outermost: int | None,
+        position: int,
+        whole: Callable[[Place], Place],
+    ) -> str | None:
+        """Compare with a view at an index of these digits, of which the outermost may be a number."""
+        with self._context.scope():
+            digits, place = self._index(dims, outermost)
+            if self._is_empty(dims):
+                return None
+            same = tuple(dims) == result.dims
+            claimed = self._meaning.at_digits(result, digits) if same else self._meaning.element(result, place)
+            return self._compare(self._denoter.value(position, whole(place)), claimed)
+
+    def _outermost(self, dims: Sequence[tuple[Dim, ...]]) -> Sequence[int | None]:
+        """The values of the outermost digit where it tells in which of many parts of an operand it is, or no value."""
+        length = next((n for own in dims for n in own if n != 1), None)
+        parts = max((len(o.parts) for o in self._statement.operands if isinstance(o, Pieces)), default=0)
+        if isinstance(length, int) and _MANY_PARTS <= length <= parts and parts % length == 0:
+            return range(length)
+        return [None]
 
     def _of_part(
         self, result: Pieces, length: Dim, start: Polynomial, whole: Callable[[Place], Place]
@@ -207,15 +241,17 @@ class _Proof:
                 return found
         return None
 
-    def _index(self, dims: Sequence[Sequence[Dim]]) -> tuple[list[Polynomial], Place]:
-        """A fresh index in range: its digits, and the indices they make."""
+    def _index(self, dims: Sequence[Sequence[Dim]], outermost: int | None = None) -> tuple[list[Polynomial], Place]:
+        """A fresh index in range, whose outermost digit may be given: its digits, and the indices they make."""
         digits: list[Polynomial] = []
         place: list[Polynomial] = []
         for lengths in dims:
             index = ZERO
             for length in lengths:
                 size, digit = self._meaning.size(length), ZERO
-                if size != ONE:
+                if size != ONE and outermost is not None:
+                    digit, outermost = polynomial(outermost), None
+                elif size != ONE:
                     name = self._context.fresh("i")
                     self._context.range(name, ZERO, size)
                     digit = symbol(name)
@@ -271,6 +307,21 @@ def allowed(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]
     for (_, stop), (start, _) in zip(ranges, ranges[1:], strict=False):
         if stop is not None and start is not None:
             yield at_least_zero((value - size(stop) + 1) * (value - size(start)))
+
+
+def _cut_in(digits: tuple[Dim, ...], count: Dim) -> tuple[Dim, ...]:
+    """The digits of an index, of which one is cut in two where the first digits are then an index below ``count``."""
+    rest = count
+    for number, length in enumerate(digits):
+        inner = divide(length, rest)
+        if inner is not None:
+            return digits if inner == 1 else (*digits[:number], rest, inner, *digits[number + 1 :])
+        fewer = divide(rest, length)
+        if fewer is None:
+            inner = divide(product(digits), count)
+            return digits if inner is None else (count, inner)
+        rest = fewer
+    return digits
 
 
 def _fits(view: View, shape: Sequence[Dim]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 from typing import Union, cast
 
 from rewright.ir.dims import Dim, product
@@ -141,6 +142,7 @@ class Meaning:
         self._definitions = definitions
         self._integers = integers
         self._inside: dict[int, frozenset[int]] = {}
+        self._laid: dict[tuple[Dim, ...], tuple[list[Polynomial], list[Polynomial]]] = {}
 
     def element(self, tensor: Tensor, place: Place) -> Value:
         """The element of a tensor; raises TooHard where the normal form has no rules for it."""
@@ -153,21 +155,27 @@ class Meaning:
         if tensor.rows != 1:
             row, position = self.divided(index, width)
 
-        def from_part(number: int, start: Polynomial) -> Value:
-            length = self.size(tensor.lengths[number])
+        lengths, starts = self._laid_out(tensor.lengths)
 
-            def here() -> Value:
-                if length != ONE:
-                    return self._of_part(tensor, number, place, row, position - start)
-                there = _known(place, position, start)
-                return self._of_part(tensor, number, there, row, ZERO)
+        def among(first: int, last: int) -> Value:
+            if last - first > 1:
+                middle = (first + last) // 2
+                lower = below(position, starts[middle])
+                return branch(self._context, lower, lambda: among(first, middle), lambda: among(middle, last))
+            if lengths[first] != ONE:
+                return self._of_part(tensor, first, place, row, position - starts[first])
+            there = _known(place, position, starts[first])
+            return self._of_part(tensor, first, there, row, ZERO)
 
-            if number == len(tensor.parts) - 1:
-                return here()
-            stop = start + length
-            return branch(self._context, below(position, stop), here, lambda: from_part(number + 1, stop))
+        return among(0, len(lengths))
 
-        return from_part(0, ZERO)
+    def _laid_out(self, sizes: tuple[Dim, ...]) -> tuple[list[Polynomial], list[Polynomial]]:
+        """The lengths of parts, and where each starts."""
+        found = self._laid.get(sizes)
+        if found is None:
+            lengths = [self.size(length) for length in sizes]
+            found = self._laid[sizes] = lengths, list(accumulate(lengths, initial=ZERO))
+        return found
 
     def _of_part(self, pieces: Pieces, number: int, place: Place, row: Polynomial, position: Polynomial) -> Value:
         """An element of one piece, at a position along a row."""
@@ -201,7 +209,7 @@ class Meaning:
 
     def total(self, sizes: Sequence[Dim]) -> Polynomial:
         """The sum of sizes."""
-        return sum((self.size(n) for n in sizes), start=ZERO)
+        return self._laid_out(tuple(sizes))[1][-1]
 
     def divided(self, value: Polynomial, by: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Quotient and remainder of an index."""

@@ -72,6 +72,22 @@ class Collective:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one member of a group keeps of a tensor that is cut in equal parts."""
+
+    type: TensorType
+    axis: int
+    count: int
+    member: int
+
+    def graph(self) -> Graph:
+        """One slice. Raises NoMeaning where there are no equal parts."""
+        builder, (whole,) = _started((self.type,))
+        builder.output("result", _chunk(builder, whole, self.axis, self.count, self.member))
+        return builder.build()
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """What a rank holds of a global tensor: along every axis some runs of it."""
 
@@ -159,7 +175,7 @@ class SameBlock:
         return builder.build()
 
 
-Subject = Union[Applied, Collective, Window, OwnAddend, AllAddends, Reduced, SameBlock]
+Subject = Union[Applied, Collective, Chunk, Window, OwnAddend, AllAddends, Reduced, SameBlock]
 """What a statement is about, as a graph whose inputs are claimed tensors."""
 
 

@@ -169,8 +169,9 @@ def _equation(entry: Any) -> Equation:
         program, position, value, *unfold = rest
         return Step(_integer(program), _integer(position), _integer(value), _numbers(unfold))
     if kind == "meeting":
-        members, *unfold = rest
-        return Meeting(tuple(_three(member) for member in _list(members)), _numbers(unfold))
+        members, whole, *unfold = rest
+        number = None if whole is None else _integer(whole)
+        return Meeting(tuple(_three(member) for member in _list(members)), _numbers(unfold), number)
     if kind != "again":
         raise ValueError(f"there are no equations of kind {kind!r:.40}")
     first, last, shifts, images = _list(rest, 4)

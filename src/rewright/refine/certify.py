@@ -69,7 +69,7 @@ class _Writer:
             given += self._given(rank, graph)
         for entry in self._journal.entries:
             if isinstance(entry, Entry):
-                for value in entry.values:
+                for value in (*entry.values, *([] if entry.whole is None else [entry.whole])):
                     self._values.setdefault(value, len(self._values))
         needed = self._needed()
         self._names = {term: number for number, term in enumerate(sorted(needed))}
@@ -123,7 +123,8 @@ class _Writer:
             values = [self._values[value] for value in entry.values]
             if entry.meeting:
                 members = zip(entry.places, values, strict=True)
-                return Meeting(tuple((rank, position, value) for (rank, position), value in members), unfold)
+                whole = None if entry.whole is None else self._values[entry.whole]
+                return Meeting(tuple((rank, position, value) for (rank, position), value in members), unfold, whole)
             program, position = entry.places[0]
             return Step(program, position, values[0], unfold)
         return self._repetition(entry)
