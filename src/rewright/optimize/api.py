@@ -19,11 +19,14 @@ from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.execution import Runner
 from rewright.optimize.planning import Plan, Planner
 from rewright.optimize.preparing import prepared, reads_places
-from rewright.optimize.proofs import Trust, trust
+from rewright.optimize.proofs import Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained
+from rewright.optimize.splitting import split_plan
 from rewright.optimize.targets import Printed, Target
 
 Allow = Literal["proved", "tested"]
+SMALL_PIECES = 3
+"""Pieces of the lanes of a small program, so that what merges them is tested where the program has it."""
 
 
 @dataclass
@@ -163,6 +166,11 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     started = time.monotonic()
     small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
     small_plan = Planner(prepared(small, places=allow == "tested")).plan() if small is not None else None
+    machine = targets.machine(target)
+    split = split_plan(plan, machine)
+    if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, budget):
+        found.plan = plan = split
+        small_plan = None if small_plan is None else split_plan(small_plan, machine, SMALL_PIECES)
     found.printed = targets.printed(target, plan, small_plan)
     runner, small_runner = targets.runners(target, plan, small_plan, found.printed)
     seconds["build"] = time.monotonic() - started

@@ -141,29 +141,41 @@ def _certified(graph: Graph, written: Graph, found: Trust, seconds: float) -> st
 
 def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
     """The identities that a kernel relies on besides: of running states, and of factors that leave a sum."""
+    why = unproved_identity(plan, found.updates, seconds, whole)
+    if why:
+        found.evidence, found.reason = "tested", why
+
+
+def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: bool = True) -> str:
+    """The first identity of a plan's states that has no proof, and why; the others are added to ``updates``."""
     for kernel in plan.kernels:
         for running in (r for sweep in kernel.sweeps for r in sweep.running):
-            claims: list[tuple[str, Claim]] = []
-            if running.update.factor is not None:
-                kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
-                claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update)))
-            if running.update.drift is not None:
-                what = "a sum follows the running sum of the same pass"
-                claims += [(what, claim) for claim in drift_claims(running.update)]
-            if running.update.reset is not None:
-                (e,) = running.update.depends
-                kinds = (running.value.bound, e.bound)
-                what = " starts again when it passes the running ".join(k.kind for k in kinds if k)
-                claims.append((f"a {what} of the same pass", reset_claim(running.update)))
-            if running.update.finish is not None and not whole:
-                claims.append(("a factor leaves a sum", finish_claim(running)))
-            for what, claim in claims:
+            for what, claim in _claims(running, whole):
                 outcome = prove(claim, seconds)
                 if outcome.status != "proved":
-                    found.evidence, found.reason = "tested", f"{what}: not proved, {outcome.reason}"
-                    return
-                if (text := f"{kernel.name}: {what}") not in found.updates:
-                    found.updates.append(text)
+                    return f"{what}: not proved, {outcome.reason}"
+                if (text := f"{kernel.name}: {what}") not in updates:
+                    updates.append(text)
+    return ""
+
+
+def _claims(running: Running, whole: bool) -> list[tuple[str, Claim]]:
+    """The identities of one running state, in words and as claims."""
+    claims: list[tuple[str, Claim]] = []
+    if running.update.factor is not None:
+        kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
+        claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update)))
+    if running.update.drift is not None:
+        what = "a sum follows the running sum of the same pass"
+        claims += [(what, claim) for claim in drift_claims(running.update)]
+    if running.update.reset is not None:
+        (e,) = running.update.depends
+        kinds = (running.value.bound, e.bound)
+        what = " starts again when it passes the running ".join(k.kind for k in kinds if k)
+        claims.append((f"a {what} of the same pass", reset_claim(running.update)))
+    if running.update.finish is not None and not whole:
+        claims.append(("a factor leaves a sum", finish_claim(running)))
+    return claims
 
 
 def finish_claim(running: Running) -> Claim:

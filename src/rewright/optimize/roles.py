@@ -31,6 +31,8 @@ class Job:
 
     stores: tuple[Store, ...]
     sizes: Mapping[str, int]
+    rows: str | None = None
+    """The loop that is tiled, where that is decided already."""
 
 
 def reductions(*values: Expression) -> list[Expression]:
@@ -57,7 +59,7 @@ class _Arranger:
         self.check_plain()
         if not self.stream:
             return self.map_kernel(name)
-        rows = self.choose_rows()
+        rows = self.job.rows or self.choose_rows()
         products = [self.tile_product(e, rows) for e in self.inner]
         features, lane_out = self.other_loops(rows)
         special = {rows, features, lane_out}

@@ -10,6 +10,7 @@ import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.optimize import building, cpp
+from rewright.optimize.costs import Machine
 from rewright.optimize.execution import TORCH, Runner, native
 from rewright.optimize.planning import Plan
 
@@ -33,6 +34,15 @@ def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
     if target not in get_args(Target):
         raise RewrightError(f"target {target!r} is none of {', '.join(get_args(Target))}; use one of these")
     return target
+
+
+def machine(target: Target) -> Machine:
+    """The machine that the cost model of a target is about: rough figures, of which only ratios matter."""
+    if target == "cuda":
+        units = torch.cuda.get_device_properties().multi_processor_count if torch.cuda.is_available() else 108
+        return Machine("the GPU", units, 1e12, 2e12, 5e-6, 64, 256)
+    units = torch.get_num_threads() if target == "cpu" else 1
+    return Machine("the CPU" if target == "cpu" else "torch", units, 4e10, 2e10, 1e-5, 48, 256)
 
 
 def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
@@ -77,4 +87,4 @@ def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tu
     return Runner(plan, first), Runner(small, second)
 
 
-__all__ = ["TORCH", "Printed", "Target", "chosen", "printed", "runners"]
+__all__ = ["TORCH", "Machine", "Printed", "Target", "chosen", "machine", "printed", "runners"]

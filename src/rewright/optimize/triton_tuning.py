@@ -28,6 +28,8 @@ def tilings(kernel: Kernel) -> list[Tiles]:
     if not is_heavy(kernel):
         wide = min(4096, max(16, 1 << (lanes - 1).bit_length()))
         return [Tiles(max(1, 1024 // wide), wide, 4), Tiles(1, wide, 8), Tiles(max(1, 2048 // wide), wide, 4)]
+    if kernel.rows is None or kernel.rows.size <= 16:
+        return [Tiles(16, 64, 4, 3), Tiles(16, 128, 4, 2), Tiles(16, 128, 8, 3), Tiles(16, 32, 2, 3)]
     return [
         Tiles(64, 64, 4, 2),
         Tiles(128, 64, 8, 3),
