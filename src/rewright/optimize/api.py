@@ -17,10 +17,13 @@ from rewright.ir.graph import Graph
 from rewright.optimize import targets
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.execution import Runner
+from rewright.optimize.laws import laws
 from rewright.optimize.planning import Plan, Planner
 from rewright.optimize.preparing import prepared, reads_places
 from rewright.optimize.proofs import Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained
+from rewright.optimize.rewrite_proofs import unproved_rewrite
+from rewright.optimize.rewriting import rewritten
 from rewright.optimize.splitting import split_plan
 from rewright.optimize.targets import Printed, Target
 
@@ -166,9 +169,13 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     started = time.monotonic()
     small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
     small_plan = Planner(prepared(small, places=allow == "tested")).plan() if small is not None else None
+    if (cheaper := _cheaper(plan, found.trust, budget)) is not None:
+        found.plan = plan = cheaper
+        better = None if small_plan is None else rewritten(small_plan)
+        small_plan = small_plan if better is None else better.plan
     machine = targets.machine(target)
     split = split_plan(plan, machine)
-    if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, budget):
+    if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, budget, whole=False):
         found.plan = plan = split
         small_plan = None if small_plan is None else split_plan(small_plan, machine, SMALL_PIECES)
     found.printed = targets.printed(target, plan, small_plan)
@@ -184,6 +191,23 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     found.status = found.trust.evidence
     found.reason = found.trust.reason
     found.runner = runner
+
+
+def _cheaper(plan: Plan, trust: Trust, seconds: float) -> Plan | None:
+    """The plan by rules of the library, where it is cheaper and proved to be the plan; else why not is a decision."""
+    started = time.monotonic()
+    found = rewritten(plan)
+    if found is None:
+        return None
+    why = unproved_rewrite(plan, found, seconds) or unproved_identity(found.plan, trust.updates, seconds, whole=False)
+    trust.seconds += time.monotonic() - started
+    if why:
+        plan.decisions.append(f"rules of the library are not used: {why}")
+        return None
+    for name, count in found.laws.items():
+        trust.updates.append(f"rule {name}, {count} times: {laws()[name].rule.statement}")
+    trust.updates.append("what these rules make of every stored value is proved to be the value")
+    return found.plan
 
 
 def tensors_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:

@@ -60,6 +60,8 @@ def _fold(value: Fold, body: Bounds) -> Bounds:
         return body
     if value.kind == "sum" and isinstance(value.size, int) and not body.infinite:
         return Bounds(value.size * body.low if body.low else 0.0, value.size * body.high if body.high else 0.0, False)
+    if value.kind == "sum" and body.low >= 0:
+        return Bounds(0.0, INF, body.infinite)
     return UNKNOWN if not body.infinite else Bounds(-INF, INF, True)
 
 

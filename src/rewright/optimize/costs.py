@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
+from rewright.optimize.constants import power_of_two
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel
 
@@ -67,19 +68,15 @@ def weight(e: Expression) -> float:
         return 1
     if not e.free or e.op in FREE or e.op.startswith("convert_"):
         return 0
-    if e.op == "multiply" and any(not a.free for a in e.arguments) and is_exponent_of_two(e):
-        return 0
-    if e.op == "exponential" and is_exponent_of_two(e.arguments[0]):
+    if e.op == "multiply" and _is_log_two(e.arguments[1]):
+        return 0  # the exponent of a power of two, of which only the power is computed
+    if power_of_two(e) is not None:
         return POWER_OF_TWO
     return WEIGHTS.get(e.op, 1)
 
 
-def is_exponent_of_two(e: Expression) -> bool:
-    """Whether a value is ``y * log(2)``, so that its exponential is two to the power y."""
-    if e.op != "multiply":
-        return False
-    last = e.arguments[1]
-    return last.op == "log" and last.arguments[0].op == "constant" and last.arguments[0].value == 2
+def _is_log_two(e: Expression) -> bool:
+    return e.op == "log" and e.arguments[0].op == "constant" and e.arguments[0].value == 2
 
 
 def tasks(kernel: Kernel, machine: Machine) -> int:

@@ -53,6 +53,21 @@ static inline float exp_(float x) {
   return x < -103.97f ? 0.f : y;
 }
 static inline double exp_(double x) { return std::exp(x); }
+// two to a power: the reduction is exact, and the polynomial is that of exp2f in the Cephes library.
+static inline float exp2_(float x) {
+  float c = x < -150.f ? -150.f : x;
+  c = c > 129.f ? 129.f : c;
+  float n = __builtin_rintf(c);
+  float r = c - n;
+  float p = 1.535336188319500e-4f;
+  p = p * r + 1.339887440266574e-3f; p = p * r + 9.618437357674640e-3f; p = p * r + 5.550332471162809e-2f;
+  p = p * r + 2.402264791363012e-1f; p = p * r + 6.931472028550421e-1f; p = p * r + 1.f;
+  int32_t k = (int32_t)n, half = k >> 1;
+  float y = p * bits_to_float((half + 127) << 23) * bits_to_float((k - half + 127) << 23);
+  y = x >= 128.f ? INF : y;
+  return x < -150.f ? 0.f : y;
+}
+static inline double exp2_(double x) { return std::exp2(x); }
 static inline float log_(float x) {
   float s = x < 1.17549435e-38f ? x * 8388608.f : x;  // numbers below the smallest normal one
   int32_t b = float_to_bits(s), e = ((b - 0x3f3504f3) >> 23);

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
+from rewright.optimize.constants import power_of_two
 from rewright.optimize.cpp_scalars import CLAUSE, COMBINE, JOIN, ctype, function, literal
 from rewright.optimize.cpp_values import Values
 from rewright.optimize.expressions import Expression, Table, walk
@@ -125,4 +126,6 @@ class States(Values):
             return names[e.number]
         if not any(x.number in names for x in walk(e)):
             return self.text(e)
+        if (exponent := power_of_two(e)) is not None:
+            return f"exp2_({self.closed(exponent, names)})"
         return function(e, [self.closed(a, names) for a in e.arguments], self.real)

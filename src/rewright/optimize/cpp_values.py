@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rewright.ir.graph import Graph
+from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.cpp_scalars import ctype, function, index_text, literal, offset, span
 from rewright.optimize.expressions import Expression, Table
 from rewright.optimize.kernel import Store
@@ -46,6 +47,8 @@ class Values:
         """An expression as C++; parts get names in the loops where they belong."""
         if e.op == "constant":
             return literal(e.value, e.dtype, self.real)
+        if (number := closed_value(e)) is not None:
+            return literal(number, e.dtype, self.real)
         found = self.scopes.lookup(e)
         if found is not None:
             return found
@@ -71,11 +74,13 @@ class Values:
             return self.load(e)
         if e.op == "divide" and e.dtype.is_float:
             top, bottom = e.arguments
-            if bottom.op == "constant" and bottom.value != 0:
-                return f"({self.text(top)} * {literal(1 / bottom.value, e.dtype, self.real)})"
+            if number := closed_value(bottom):
+                return f"({self.text(top)} * {literal(1 / number, e.dtype, self.real)})"
             if self.scopes.depth(bottom, {}) < self.scopes.depth(top, {}):
                 one = self.table.plain("divide", (self.table.constant(1.0, e.dtype), bottom))
                 return f"({self.text(top)} * {self.text(one)})"
+        if (exponent := power_of_two(e)) is not None:
+            return f"exp2_({self.text(exponent)})"
         return function(e, [self.text(a) for a in e.arguments], self.real)
 
     def variable(self, name: str) -> str:

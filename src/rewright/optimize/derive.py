@@ -193,6 +193,14 @@ def _ratio(table: Table, factor: Expression, sign: int, new: dict[int, Expressio
     if factor.op == "exponential":
         # One exponential of a difference: two of them may overflow where their quotient does not.
         first, second = (moved, factor) if sign > 0 else (factor, moved)
-        gap = table.plain("subtract", (first.arguments[0], second.arguments[0]))
+        gap = _difference(table, first.arguments[0], second.arguments[0])
         return [(table.plain("exponential", (gap,)), 1)]
     return [(moved, sign), (factor, -sign)]
+
+
+def _difference(table: Table, first: Expression, second: Expression) -> Expression:
+    """The difference of two values, taken inside of a factor that both have at the end."""
+    if first.op == second.op == "multiply" and first.arguments[1] is second.arguments[1]:
+        gap = table.plain("subtract", (first.arguments[0], second.arguments[0]))
+        return table.plain("multiply", (gap, first.arguments[1]))
+    return table.plain("subtract", (first, second))

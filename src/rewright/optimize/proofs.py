@@ -99,12 +99,12 @@ def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> Non
                 if time.monotonic() - started > 4 * seconds:
                     found.reason = f"the budget of {4 * seconds:g} s is used up"
                     return
-                sides = _claim([left, right])
+                sides = claim_of([left, right])
                 why = _certified(sides.left, sides.right, found, seconds)
                 outcome = None if found.certificate is not None else prove(sides, seconds)
                 if outcome is not None and outcome.status != "proved":
                     key = (*key, plain[0].nodes)  # with these conditions, and not for all
-                    outcome = prove(_claim(list(plain)), seconds)
+                    outcome = prove(claim_of(list(plain)), seconds)
                 known[key] = outcome is None or outcome.status == "proved"
                 if not known[key] and outcome is not None:
                     node = plan.graph.nodes[store.tensor]
@@ -190,7 +190,7 @@ def finish_claim(running: Running) -> Claim:
             body = writer.builder.add(ops.Multiply(), body, writer.value(update.finish, False))
         writer.builder.output("0", body)
         sides.append(writer.builder.build())
-    return _claim(sides)
+    return claim_of(sides)
 
 
 def update_claim(update: Update) -> Claim:
@@ -204,7 +204,7 @@ def update_claim(update: Update) -> Claim:
             body = writer.builder.add(ops.Multiply(), body, writer.value(update.factor, False))
         writer.builder.output("0", body)
         sides.append(writer.builder.build())
-    return _claim(sides)
+    return claim_of(sides)
 
 
 def drift_claims(update: Update) -> list[Claim]:
@@ -240,7 +240,7 @@ def drift_claims(update: Update) -> list[Claim]:
             rate = writer.builder.add(ops.Add(), rate, writer.value(found.constant, False))
         writer.builder.output("0", rate)
         rates.append(writer.builder.build())
-    return [_claim(sides), _claim(rates)]
+    return [claim_of(sides), claim_of(rates)]
 
 
 def reset_claim(update: Update) -> Claim:
@@ -266,10 +266,11 @@ def reset_claim(update: Update) -> Claim:
     values = [writer.value(own, False), writer.value(e, False), writer.value(new, False)]
     for number, pair in enumerate(pairwise(values)):
         writer.builder.output(str(number), writer.builder.add(above, *pair))
-    return _claim(sides, writer.builder.build())
+    return claim_of(sides, writer.builder.build())
 
 
-def _claim(sides: list[Graph], facts: Graph | None = None) -> Claim:
+def claim_of(sides: list[Graph], facts: Graph | None = None) -> Claim:
+    """That two programs are one, given what boolean outputs of a third say; each has the inputs of all."""
     names = {**_inputs(sides[0]), **_inputs(sides[1]), **(_inputs(facts) if facts is not None else {})}
     facts = None if facts is None else _with_inputs(facts, names)
     return Claim(_with_inputs(sides[0], names), _with_inputs(sides[1], names), facts=facts)

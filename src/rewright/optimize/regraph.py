@@ -48,6 +48,11 @@ def store_graphs(plan: Plan, kernel: Kernel, store: Store, as_computed: bool = T
     return _between(plan.graph, read, store.tensor), _Writer(plan, as_computed).one(kernel, store, read)
 
 
+def store_graph(plan: Plan, kernel: Kernel, store: Store, read: list[int]) -> Graph:
+    """One stored value as a program of tensors ``read``."""
+    return _Writer(plan, as_computed=False).one(kernel, store, read)
+
+
 def _between(graph: Graph, read: list[int], target: int) -> Graph:
     """What a graph computes from some of its tensors, as a program of them."""
     builder = GraphBuilder(graph.name)

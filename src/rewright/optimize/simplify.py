@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from rewright.ir.types import DType
@@ -37,6 +38,13 @@ _FOLDED: dict[str, Callable[..., Any]] = {
     "compare_GT": operator.gt,
     "compare_GE": operator.ge,
 }
+_ROUNDED: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+}
+"""Functions of two floats whose value may need rounding."""
 _COMPARED = {
     "compare_LT": (-1, -1, "at_least_zero"),
     "compare_LE": (-1, 0, "at_least_zero"),
@@ -78,14 +86,26 @@ def _folded(table: Table, op: str, arguments: tuple[Expression, ...]) -> Express
         return table.constant(int(value), target) if math.isfinite(value) else None
     if op == "select":
         return arguments[1] if values[0] else arguments[2]
-    if op == "divide" and arguments[0].dtype.is_float and values[1] != 0:
-        return table.constant(values[0] / values[1], arguments[0].dtype)
+    if op in _ROUNDED and arguments[0].dtype.is_float and all(math.isfinite(v) for v in values):
+        return _exactly(table, op, values, arguments[0].dtype)
     if op == "not" and arguments[0].dtype is not DType.BOOL:
         return None
     if op not in _FOLDED or any(isinstance(v, float) and math.isnan(v) for v in values):
         return None
     result = _FOLDED[op](*values)
     return table.constant(result, DType.BOOL if op.startswith("compare_") else arguments[0].dtype)
+
+
+def _exactly(table: Table, op: str, values: list[Number], dtype: DType) -> Expression | None:
+    """A number computed from two, where it needs no rounding: what is rounded is no longer what the program says."""
+    if op == "divide" and values[1] == 0:
+        return None
+    try:
+        rounded = _ROUNDED[op](*(float(v) for v in values))
+        exact = _ROUNDED[op](*(Fraction(v) for v in values))
+        return table.constant(rounded, dtype) if Fraction(rounded) == exact else None
+    except OverflowError:
+        return None
 
 
 def _converted(table: Table, op: str, value: Expression) -> Expression | None:

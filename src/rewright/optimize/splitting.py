@@ -183,7 +183,8 @@ class _Splitter:
         if not running.value.dtype.is_float:
             return DType.BOOL if running.value.dtype is DType.BOOL else DType.I64
         read = {e.tensor for s in self.kernel.stores for e in walk(s.value) if e.op == "load" and e.tensor >= 0}
-        wide = any(self.graph.nodes[t].type.dtype is DType.F64 for t in (*read, *(s.tensor for s in self.kernel.stores)))
+        tensors = (*read, *(s.tensor for s in self.kernel.stores))
+        wide = any(self.graph.nodes[t].type.dtype is DType.F64 for t in tensors)
         return DType.F64 if wide else DType.F32
 
     # --- pieces
@@ -305,7 +306,8 @@ class _Splitter:
             count = table.constant(float(self.pieces), state.dtype)
             known[e.number] = table.apply("multiply", known[e.number], count)
             rate = at(update.drift.rate)
-            return table.apply("add", state, table.apply("multiply", table.constant(float(self.width), rate.dtype), rate))
+            seen = table.constant(float(self.width), rate.dtype)
+            return table.apply("add", state, table.apply("multiply", seen, rate))
         if update.reset is not None:
             (e,) = update.depends
             own, total = known[e.number], known[update.renewed[0].number]

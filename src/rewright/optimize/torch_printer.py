@@ -15,6 +15,7 @@ import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
+from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.cpp_scalars import span
 from rewright.optimize.execution import TORCH, Launch, Runner
 from rewright.optimize.expressions import Expression, walk
@@ -211,6 +212,8 @@ class _Printer:
             return known[e.number]
         if not any(x.number in known for x in walk(e)):
             return self.value(e, 2)
+        if (exponent := power_of_two(e)) is not None:
+            return f"torch.exp2({self.closed(exponent, known)})"
         return self.function(e, [self.closed(a, known) for a in e.arguments])
 
     def put(self, store: Store, indent: int) -> None:
@@ -238,12 +241,16 @@ class _Printer:
         """An expression as a tensor over all dimensions."""
         if e.op == "constant":
             return _literal(e.value, e.dtype, self.real)
+        if (number := closed_value(e)) is not None:
+            return _literal(number, e.dtype, self.real)
         if e.number in self.names:
             return self.names[e.number]
         if e.op == "index" and e.index is not None:
             return self.name(e, self.index(e.index, indent), indent)
         if e.op == "load":
             return self.name(e, self.load(e, indent), indent)
+        if (exponent := power_of_two(e)) is not None:
+            return self.name(e, f"torch.exp2({self.value(exponent, indent)})", indent)
         return self.name(e, self.function(e, [self.value(a, indent) for a in e.arguments]), indent)
 
     def index(self, index: Index, indent: int) -> str:

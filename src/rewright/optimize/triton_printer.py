@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
+from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.cpp_scalars import offset, span
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
@@ -372,6 +373,8 @@ class Printer:
             return c.names[e.number]
         if not any(x.number in named for x in walk(e)):
             return self.value(c, e)
+        if (exponent := power_of_two(e)) is not None:
+            return f"tl.exp2({self.closed(c, exponent, named)})"
         return function(e, [self.closed(c, a, named) for a in e.arguments])
 
     def accumulate(self, c: Context, sweep: Sweep, running: Running, factor: str | None) -> None:
@@ -456,12 +459,22 @@ class Printer:
         """An expression as a tile."""
         if e.op == "constant":
             return literal(e.value, e.dtype)
+        if (number := closed_value(e)) is not None:
+            return literal(number, e.dtype)
         if e.number in c.names:
             return c.names[e.number]
         if e.op == "index" and e.index is not None:
             text = self.index(c, e.index)
         elif e.op == "load":
             text = self.load(c, e)
+        elif (exponent := power_of_two(e)) is not None:
+            text = f"tl.exp2({self.value(c, exponent)})"
+        elif e.op == "divide" and e.dtype.is_float and (number := closed_value(e.arguments[1])):
+            text = f"({self.value(c, e.arguments[0])} * {1 / number!r})"
+        elif e.op == "divide" and e.dtype.is_float and e.arguments[1].free < e.free:
+            one = self.table.constant(1.0, e.dtype)  # a division for every row, and not for every element
+            inverse = self.value(c, self.table.plain("divide", (one, e.arguments[1])))
+            text = f"({self.value(c, e.arguments[0])} * {inverse})"
         else:
             text = function(e, [self.value(c, a) for a in e.arguments])
         name = self.fresh("v")

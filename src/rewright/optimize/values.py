@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from rewright.ir.types import DType
+from rewright.optimize.constants import closed_value
 from rewright.optimize.expressions import Expression, Table, walk
 
 
@@ -77,7 +78,9 @@ def _simpler(table: Table, e: Expression) -> Expression:
     constants = [a.value if a.op == "constant" else None for a in e.arguments]
     infinite = [v for v in constants if v is not None and isinstance(v, float) and math.isinf(v)]
     result: float | None = None
-    if e.op in ("add", "subtract") and len(infinite) == 1:
+    if e.op in ("multiply", "divide") and infinite and (known := closed_value(e)) is not None:
+        result = known
+    elif e.op in ("add", "subtract") and len(infinite) == 1:
         flip = (
             e.op == "subtract"
             and constants[1] is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rewright.ir.errors import RewrightError
 from rewright.rules.evidence import Record, load, rule_digest
-from rewright.rules.library import arithmetic, layout, models, slicing, sums
+from rewright.rules.library import arithmetic, layout, models, scales, slicing, sums
 from rewright.rules.rule import Rule
 
 TABLES: Mapping[str, tuple[Rule, ...]] = {
@@ -16,6 +16,7 @@ TABLES: Mapping[str, tuple[Rule, ...]] = {
     "slicing": slicing.RULES,
     "sums": sums.RULES,
     "models": models.RULES,
+    "scales": scales.RULES,
 }
 """Rules by the family that they belong to."""
 EVIDENCE = Path(__file__).parent / "evidence.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from rewright.terms.normal.atoms import Atom, Base, Exponential, Indicator, Number, Polynomial, Symbol
+from rewright.terms.normal.atoms import Atom, Base, Exponential, Function, Indicator, Number, Polynomial, Symbol
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.guards import at_least, at_least_zero
 from rewright.terms.normal.ranged import Largest, PrefixSum
@@ -103,6 +103,10 @@ def _atom(context: Context, atom: Atom) -> Sign:
         return _sum(context, atom)
     if isinstance(atom, Largest):
         return _largest(context, atom)
+    if isinstance(atom, Function) and atom.name == "log":
+        constant = atom.arguments[0].constant()
+        if constant is not None and constant > 1:
+            return "positive"
     if context.decide_cheaply(at_least_zero(-Polynomial({((atom, 1),): 1}))) is False:
         return "positive"
     if context.decide_cheaply(at_least_zero(Polynomial({((atom, 1),): 1}))) is True:
