@@ -9,7 +9,8 @@ the order of a sum are no part of the graph; that running states may follow each
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
@@ -48,9 +49,24 @@ def store_graphs(plan: Plan, kernel: Kernel, store: Store, as_computed: bool = T
     return _between(plan.graph, read, store.tensor), _Writer(plan, as_computed).one(kernel, store, read)
 
 
-def store_graph(plan: Plan, kernel: Kernel, store: Store, read: list[int]) -> Graph:
-    """One stored value as a program of tensors ``read``."""
-    return _Writer(plan, as_computed=False).one(kernel, store, read)
+@dataclass(frozen=True)
+class Assumed:
+    """What stands for a value in a proof: an input of the program, or that over log 2."""
+
+    label: str
+    over_log_two: bool
+
+
+def value_graph(
+    plan: Plan,
+    kernel: Kernel,
+    value: Expression,
+    axes: Axes,
+    read: Sequence[int],
+    assumed: Mapping[int, Assumed],
+) -> Graph:
+    """A value of a kernel as a program of tensors ``read``, with some values as inputs of their own."""
+    return _Writer(plan, False, assumed).alone(kernel, value, axes, read)
 
 
 def _between(graph: Graph, read: list[int], target: int) -> Graph:
@@ -77,8 +93,9 @@ def _between(graph: Graph, read: list[int], target: int) -> Graph:
 
 
 class _Writer:
-    def __init__(self, plan: Plan, as_computed: bool) -> None:
+    def __init__(self, plan: Plan, as_computed: bool, assumed: Mapping[int, Assumed] | None = None) -> None:
         self.as_computed = as_computed
+        self.assumed = assumed or {}
         self.plan, self.source, self.table = plan, plan.graph, plan.table
         self.builder = GraphBuilder(plan.graph.name)
         self.memory: dict[int, int] = {}
@@ -109,6 +126,30 @@ class _Writer:
         self.kernel(replace(kernel, sweeps=tuple(replace(s, stores=()) for s in kernel.sweeps), finals=(store,)))
         self.builder.output("0", self.memory[store.tensor])
         return self.builder.build()
+
+    def alone(self, kernel: Kernel, value: Expression, axes: Axes, read: Sequence[int]) -> Graph:
+        """One value of a kernel over the tensors that it reads."""
+        for p in read:
+            self.memory[p] = self.builder.input(f"t{p}", ops.Input(f"t{p}", self.source.nodes[p].type))
+        self.kernel(replace(kernel, sweeps=tuple(replace(s, stores=()) for s in kernel.sweeps), finals=()))
+        for e in walk(value):
+            if e.bound is not None:
+                self.sizes[e.bound.index] = e.bound.size
+        self.sizes |= {sweep.lane.name: sweep.lane.size for sweep in kernel.sweeps}
+        found = self.value(value)
+        self.builder.output("0", self.ordered(self.spread(found, axes), axes))
+        return self.builder.build()
+
+    def stand_in(self, e: Expression, found: Assumed) -> Value:
+        """The input that stands for a value."""
+        axes = tuple(sorted(e.free))
+        kind = TensorType(tuple(self.sizes[a] for a in axes), e.dtype)
+        position = self.builder.input(found.label, ops.Input(found.label, kind))
+        if found.over_log_two:
+            two = self.builder.add(ops.Constant(TensorType((), e.dtype), (2.0,)))
+            two = self.spread((self.builder.add(ops.Log(), two), ()), axes)[0]
+            position = self.builder.add(ops.Divide(), position, two)
+        return position, axes
 
     def library(self, step: LibraryStep) -> None:
         """A node as it is."""
@@ -176,7 +217,8 @@ class _Writer:
     def value(self, e: Expression) -> Value:
         """The tensor of an expression."""
         if e.number not in self.known:
-            self.known[e.number] = self.made(e)
+            stand_in = self.assumed.get(e.number)
+            self.known[e.number] = self.made(e) if stand_in is None else self.stand_in(e, stand_in)
         return self.known[e.number]
 
     def made(self, e: Expression) -> Value:

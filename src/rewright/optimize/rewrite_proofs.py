@@ -7,20 +7,20 @@ tensor that is a sum of exponentials is known not to be negative, by its bounds.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import TensorType
 from rewright.optimize.expressions import Expression, walk
-from rewright.optimize.kernel import Kernel, Store
+from rewright.optimize.kernel import Kernel
 from rewright.optimize.masks import with_mask_inputs
 from rewright.optimize.planning import Plan
 from rewright.optimize.proofs import claim_of
 from rewright.optimize.properties import properties
-from rewright.optimize.regraph import NoGraph, store_graph
-from rewright.optimize.rewriting import Rewritten
-from rewright.terms.normal.assumptions import Claim
+from rewright.optimize.regraph import Assumed, NoGraph, value_graph
+from rewright.optimize.rewriting import Rewritten, log_two
 from rewright.terms.normal.prove import prove
 
 
@@ -34,25 +34,66 @@ def unproved_rewrite(plan: Plan, found: Rewritten, seconds: float) -> str:
             if old is new:
                 continue
             try:
-                claims = _claims(found.plan, kernel, store, old, new)
+                why = _Comparison(found.plan, kernel, seconds).unproved(old, new, store.axes)
             except NoGraph as error:
-                return str(error)
-            outcomes = [prove(claims[0], seconds)]
-            if outcomes[0].status != "proved":
-                outcomes.append(prove(claims[1], seconds))
-            if outcomes[-1].status != "proved":
-                return f"{kernel.name} stores another value than before, for all that is proved: {outcomes[0].reason}"
+                why = str(error)
+            if why:
+                return f"{kernel.name} stores another value than before, for all that is proved: {why}"
     return ""
 
 
-def _claims(plan: Plan, kernel: Kernel, store: Store, old: Expression, new: Expression) -> list[Claim]:
-    """``old = new`` as programs of the tensors that they read, with these conditions on indices and with any."""
-    read = sorted({e.tensor for e in walk(old, new) if e.op == "load" and e.tensor >= 0})
-    plain = [store_graph(plan, kernel, replace(store, value=v), read) for v in (old, new)]
-    return [claim_of(sides, _signs(plan, read, sides)) for sides in (plain, [with_mask_inputs(g) for g in plain])]
+@dataclass
+class _Comparison:
+    """Proofs that values of one kernel are equal."""
+
+    plan: Plan
+    kernel: Kernel
+    seconds: float
+
+    def unproved(self, old: Expression, new: Expression, axes: tuple[str, ...]) -> str:
+        """Why a value is not known to be another one: with the conditions on indices as they are, and with any.
+
+        Where the prover has no law for a maximum over elements that are masked, it is given what the rule ``max-over``
+        says of it: the maximum is one variable in both values, once the elements are proved to be those over log 2.
+        """
+        first = self.reason(old, new, axes, {})
+        if not first:
+            return ""
+        assumed = self.extrema(old, new)
+        return first if not assumed else self.reason(old, new, axes, assumed)
+
+    def reason(self, old: Expression, new: Expression, axes: tuple[str, ...], assumed: Mapping[int, Assumed]) -> str:
+        """Why two values are not proved to be equal; nothing where they are."""
+        read = sorted({e.tensor for e in walk(old, new) if e.op == "load" and e.tensor >= 0})
+        plain = [value_graph(self.plan, self.kernel, v, axes, read, assumed) for v in (old, new)]
+        outcome = prove(claim_of(plain, _signs(self.plan, read, plain)), self.seconds)
+        if outcome.status == "proved":
+            return ""
+        masked = [with_mask_inputs(g) for g in plain]
+        again = prove(claim_of(masked, _signs(self.plan, read, masked)), self.seconds)
+        return "" if again.status == "proved" else outcome.reason
+
+    def extrema(self, old: Expression, new: Expression) -> dict[int, Assumed]:
+        """Extrema of the new value that are those of the old one over log 2, by their elements and a rule."""
+        found: dict[int, Assumed] = {}
+        kept = {e.number for e in walk(old)}
+        for theirs in (e for e in walk(new) if e.number not in kept and _is_extremum(e)):
+            for own in (e for e in walk(old) if _is_extremum(e) and (e.bound, e.free) == (theirs.bound, theirs.free)):
+                assert own.bound is not None
+                over = self.plan.table.plain("divide", (own.arguments[0], log_two(self.plan.table, own.dtype)))
+                axes = (*sorted(own.free), own.bound.index)
+                if not self.reason(over, theirs.arguments[0], axes, {}):
+                    label = f"extremum {own.number}"
+                    found |= {own.number: Assumed(label, False), theirs.number: Assumed(label, True)}
+                    break
+        return found
 
 
-def _signs(plan: Plan, read: list[int], sides: list[Graph]) -> Graph | None:
+def _is_extremum(e: Expression) -> bool:
+    return e.bound is not None and e.bound.kind in ("maximum", "minimum") and e.dtype.is_float
+
+
+def _signs(plan: Plan, read: Sequence[int], sides: Sequence[Graph]) -> Graph | None:
     """That tensors are not negative, of those whose bounds say so."""
     builder = GraphBuilder("signs")
     bounds = properties(plan.graph)

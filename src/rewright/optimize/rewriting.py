@@ -16,6 +16,7 @@ Every step is an instance of a rule with its evidence (``laws``), and the result
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -25,7 +26,7 @@ from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.costs import operations
-from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.laws import laws
 from rewright.optimize.planning import KernelStep, LibraryStep, Plan, Step, reads_of
@@ -68,10 +69,32 @@ def rewritten(plan: Plan) -> Rewritten | None:
     """A cheaper plan by the laws; None where there is none."""
     best, found = cost(plan), None
     for logarithms, products in product((True, False), repeat=2):
+        if products and multiplies_again(plan):
+            continue
         candidate = _Rewriter(plan, logarithms, products).found()
         if candidate is not None and cost(candidate.plan) < best:
             best, found = cost(candidate.plan), candidate
     return found
+
+
+def multiplies_again(plan: Plan) -> bool:
+    """Whether two kernels compute one matrix product: both have to round it alike, as what they share is its maximum.
+
+    A scale that goes into an operand would go into another operand in a kernel whose lane is the other one.
+    """
+    seen: set[frozenset[int]] = set()
+    for kernel in plan.kernels:
+        products = [p.value for sweep in kernel.sweeps for p in sweep.products]
+        mine = {frozenset(e.tensor for e in walk(value) if e.op == "load") for value in products}
+        if mine & seen:
+            return True
+        seen |= mine
+    return False
+
+
+def log_two(table: Table, dtype: DType) -> Expression:
+    """The logarithm of two, as the exact number that it is."""
+    return table.plain("log", (table.constant(2.0, dtype),))
 
 
 def cost(plan: Plan) -> float:
@@ -98,6 +121,7 @@ class _Rewriter:
     sunk: dict[int, Expression] = field(default_factory=dict[int, Expression])
     read: dict[int, Expression] = field(default_factory=dict[int, Expression])
     made: dict[int, Expression] = field(default_factory=dict[int, Expression])
+    rounded: list[Expression] = field(default_factory=list[Expression])
     outer: frozenset[str] = frozenset()
     """The loops of the kernel at hand that are no reductions."""
 
@@ -121,10 +145,10 @@ class _Rewriter:
             stores[kernel.name] = [replace(s, value=v) for s, v in zip(kernel.stores, values, strict=True)]
         if not self.used:
             return None
-        if self.logarithms:
-            for kernel in self.source.kernels:
-                self.statistics(kernel.name, stores)
-        return self.finished({name: self.without_raw_extrema(found) for name, found in stores.items()})
+        for kernel in self.source.kernels:
+            self.statistics(kernel.name, stores)
+        stores = {name: self.without_raw_extrema(found) for name, found in stores.items()}
+        return None if self.rounds_more(stores) else self.finished(stores)
 
     def finished(self, stores: dict[str, list[Store]]) -> Plan | None:
         """The plan with other stores."""
@@ -228,8 +252,32 @@ class _Rewriter:
                 found = self.good_instance(name, e)
                 if found is not None:
                     self.sunk[e.number] = self.good_instance("dot-times", found) or self.inwards(found)
+                    self.note_rounding(name, e, self.sunk[e.number])
                     break
+            else:
+                self.note_rounding("", e, e)
         return self.sunk[e.number]
+
+    def note_rounding(self, name: str, e: Expression, found: Expression) -> None:
+        """Note where values along the lane are rounded at their own size that were not rounded before.
+
+        A factor that is no power of two rounds with or without log 2 in it, and so does a matrix product. Programs of
+        16 bits round their values far more coarsely.
+        """
+        inner = e.arguments[0]
+        if closed_value(e) is not None or inner.op == "log" or any(x.dtype in NARROW for x in walk(inner)):
+            return
+        if not name:
+            self.rounded.append(e)
+        elif name in ("product-over", "quotient-over") and found.op == "multiply":
+            factors = [closed_value(a) for a in inner.arguments]
+            if all(f is None or abs(math.frexp(f)[0]) == 0.5 for f in factors):
+                self.rounded.append(found)
+
+    def rounds_more(self, stores: Mapping[str, Sequence[Store]]) -> bool:
+        """Whether a value that is rounded and was not is still there."""
+        found = {e.number for kept in stores.values() for e in walk(*(s.value for s in kept))}
+        return any(e.number in found for e in self.rounded)
 
     def good_instance(self, name: str, e: Expression) -> Expression | None:
         """What a law makes of an expression, where that saves work."""
@@ -272,7 +320,7 @@ class _Rewriter:
         instead: dict[int, Expression] = {}
         for e in walk(*(s.value for s in stores)):
             if e.bound is not None and e.bound.kind in ("maximum", "minimum") and e.dtype.is_float:
-                two = self.table.plain("log", (self.table.constant(2.0, e.dtype),))
+                two = log_two(self.table, e.dtype)
                 scaled = self.sunk.get(self.table.plain("divide", (e, two)).number)
                 if scaled is not None and scaled.number in found:
                     instead[e.number] = self.table.plain("multiply", (scaled, two))
@@ -282,7 +330,7 @@ class _Rewriter:
     # --- statistics of rows
 
     def statistics(self, reader: str, stores: dict[str, list[Store]]) -> None:
-        """Store what a kernel computes from several stored values of a row, in place of those values."""
+        """Store what a kernel computes from stored values of a row, in place of those values."""
         outputs = set(self.source.graph.outputs.values())
         for producer in self.source.kernels:
             made = {s.tensor: s for s in producer.stores if s.tensor not in outputs}
@@ -319,13 +367,13 @@ class _Rewriter:
         return list(found.values())
 
     def is_statistic(self, e: Expression, made: Mapping[int, Store]) -> bool:
-        """Whether a value is a function of several tensors of one kernel, read at one place."""
+        """Whether a value is a function of tensors of one kernel, read at one place."""
         leaves = [x for x in walk(e) if x.op == "load"]
         inside = {a.number for x in leaves for a in x.arguments for a in walk(a)}
         plain = all(x.op not in ("reduce", "index") or x.number in inside for x in walk(e))
         axes = {made[x.tensor].axes for x in leaves if x.tensor in made}
-        several = len({x.tensor for x in leaves}) > 1 and all(x.tensor in made for x in leaves)
-        return e.dtype.is_float and plain and several and len(axes) == 1 and len({x.arguments for x in leaves}) == 1
+        alike = len(axes) == 1 and len({x.arguments for x in leaves}) == 1
+        return e.dtype.is_float and plain and alike and all(x.tensor in made for x in leaves)
 
     def store(
         self,
