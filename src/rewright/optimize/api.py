@@ -162,35 +162,45 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     if found.trust.evidence == "proved" and reads_places(captured, graph):
         found.trust.evidence, found.trust.certificate = "tested", None
         found.trust.reason = "that the first of top_k is a maximum and its place is tested; besides, the plan is proved"
-    seconds["prove"] = found.trust.seconds
     if found.trust.evidence != "proved" and allow != "tested":
+        seconds["prove"] = found.trust.seconds
         found.reason = f"the plan is not proved ({found.trust.reason}); allow='tested' uses it all the same"
         return
-    started = time.monotonic()
+    cheaper = _cheaper(plan, found.trust, budget)
+    seconds["prove"] = found.trust.seconds
     small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
-    small_plan = Planner(prepared(small, places=allow == "tested")).plan() if small is not None else None
-    if (cheaper := _cheaper(plan, found.trust, budget)) is not None:
-        found.plan = plan = cheaper
-        better = None if small_plan is None else rewritten(small_plan)
-        small_plan = small_plan if better is None else better.plan
+    tiny = Planner(prepared(small, places=allow == "tested")).plan() if small is not None else None
+    if cheaper is not None and _build(found, cheaper, target, small, _rewritten_too(tiny)):
+        found.trust.updates += _words(found.trust.rules)
+    elif cheaper is not None:
+        plan.decisions.append(f"rules of the library are not used: {found.reason}")
+    if found.runner is None and not _build(found, plan, target, small, tiny):
+        return
+    found.status = found.trust.evidence
+    found.reason = found.trust.reason
+
+
+def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, tiny: Plan | None) -> bool:
+    """Print, build and test the kernels of a plan, split for the target; false, with the reason, where a test fails."""
+    started = time.monotonic()
     machine = targets.machine(target)
     split = split_plan(plan, machine)
-    if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, budget, whole=False):
-        found.plan = plan = split
-        small_plan = None if small_plan is None else split_plan(small_plan, machine, SMALL_PIECES)
-    found.printed = targets.printed(target, plan, small_plan)
-    runner, small_runner = targets.runners(target, plan, small_plan, found.printed)
-    seconds["build"] = time.monotonic() - started
+    if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, 5.0, whole=False):
+        plan = split
+        tiny = None if tiny is None else split_plan(tiny, machine, SMALL_PIECES)
+    printed = targets.printed(target, plan, tiny)
+    runner, small_runner = targets.runners(target, plan, tiny, printed)
+    seconds = found.seconds
+    seconds["build"] = seconds.get("build", 0.0) + time.monotonic() - started
     if small is not None and small_runner is not None:
         started = time.monotonic()
         found.checked = check(small, small_runner)
-        seconds["check"] = time.monotonic() - started
+        seconds["check"] = seconds.get("check", 0.0) + time.monotonic() - started
         if not found.checked.passed:
             found.reason = f"kernels do not agree with float64: {found.checked.reason}"
-            return
-    found.status = found.trust.evidence
-    found.reason = found.trust.reason
-    found.runner = runner
+            return False
+    found.plan, found.printed, found.runner = plan, printed, runner
+    return True
 
 
 def _cheaper(plan: Plan, trust: Trust, seconds: float) -> Plan | None:
@@ -199,15 +209,25 @@ def _cheaper(plan: Plan, trust: Trust, seconds: float) -> Plan | None:
     found = rewritten(plan)
     if found is None:
         return None
-    why = unproved_rewrite(plan, found, seconds) or unproved_identity(found.plan, trust.updates, seconds, whole=False)
+    why = unproved_rewrite(plan, found, seconds) or unproved_identity(found.plan, [], seconds, whole=False)
     trust.seconds += time.monotonic() - started
     if why:
         plan.decisions.append(f"rules of the library are not used: {why}")
         return None
-    for name, count in found.laws.items():
-        trust.updates.append(f"rule {name}, {count} times: {laws()[name].rule.statement}")
-    trust.updates.append("what these rules make of every stored value is proved to be the value")
+    trust.rules = dict(found.laws)
     return found.plan
+
+
+def _rewritten_too(tiny: Plan | None) -> Plan | None:
+    """The small plan by the same rules, where they apply to it."""
+    found = None if tiny is None else rewritten(tiny)
+    return tiny if found is None else found.plan
+
+
+def _words(rules: Mapping[str, int]) -> list[str]:
+    """The rules that a plan was rewritten by, for its explanation."""
+    used = [f"rule {name}, {count} times: {laws()[name].rule.statement}" for name, count in rules.items()]
+    return [*used, "every stored value is proved to be what it was before these rules"]
 
 
 def tensors_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:

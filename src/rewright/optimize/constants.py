@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
+from typing import Any
 
 from rewright.optimize.expressions import Expression
 
-_FUNCTIONS: dict[str, Callable[..., float]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
-    "negate": lambda a: -a,
+
+def _over(left: float, right: float) -> float:
+    return left / right
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": _over,
+    "negate": operator.neg,
     "log": math.log,
 }
 

@@ -43,6 +43,8 @@ class Trust:
     """The plan as a graph, which the certificate is about."""
     updates: list[str] = field(default_factory=list[str])
     """The identities of the running states, in words."""
+    rules: dict[str, int] = field(default_factory=dict[str, int])
+    """The rules of the library that the plan was rewritten by, and how often."""
     seconds: float = 0.0
 
 

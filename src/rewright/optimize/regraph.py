@@ -233,9 +233,18 @@ class _Writer:
             return self.reduction(e)
         if e.op in ("at_least_zero", "is_zero"):
             return self.condition(e)
-        values = [self.value(a) for a in e.arguments]
+        values = self.alike([self.value(a) for a in e.arguments])
         axes = self.joint(values)
         return self.builder.add(operator_of(e), *(self.spread(v, axes)[0] for v in values)), axes
+
+    def alike(self, values: list[Value]) -> list[Value]:
+        """Values of which all that are floats have the dtype of the first such: numbers have the wider one of a law."""
+        kinds = [self.builder.type(position).dtype for position, _ in values]
+        floats = [kind for kind in kinds if kind.is_float]
+        if len(set(floats)) < 2:
+            return values
+        pairs = zip(values, kinds, strict=True)
+        return [self.converted(value, floats[0]) if kind.is_float else value for value, kind in pairs]
 
     def condition(self, e: Expression) -> Value:
         """A condition on an index as a comparison of what is added in it with what is subtracted."""

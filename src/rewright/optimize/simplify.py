@@ -21,6 +21,10 @@ def _either(left: int, right: int) -> int:
     return left | right
 
 
+def _over(left: Any, right: Any) -> Any:
+    return left / right
+
+
 _FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -42,7 +46,7 @@ _ROUNDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
-    "divide": operator.truediv,
+    "divide": _over,
 }
 """Functions of two floats whose value may need rounding."""
 _COMPARED = {

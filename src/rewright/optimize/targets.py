@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -39,7 +39,8 @@ def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
 def machine(target: Target) -> Machine:
     """The machine that the cost model of a target is about: rough figures, of which only ratios matter."""
     if target == "cuda":
-        units = torch.cuda.get_device_properties().multi_processor_count if torch.cuda.is_available() else 108
+        cuda: Any = torch.cuda
+        units = int(cuda.get_device_properties(0).multi_processor_count) if cuda.is_available() else 108
         return Machine("the GPU", units, 1e12, 2e12, 5e-6, 64, 256)
     units = torch.get_num_threads() if target == "cpu" else 1
     return Machine("the CPU" if target == "cpu" else "torch", units, 4e10, 2e10, 1e-5, 48, 256)
