@@ -48,6 +48,44 @@ plan = Planner(prepared(rw.capture(lambda x: tuple(x.max(-1)), (x,)), places=Tru
 assert [len(kernel.sweeps) for kernel in plan.kernels] == [1]
 compiled(plan, plan.kernels[0], int(sys.argv[1]))
 """
+PIECES = """
+import sys, torch, rewright as rw
+from rewright.optimize import targets
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.splitting import split_plan
+from tests.optimize.programs import PROGRAMS
+from tests.optimize.test_splitting import plan_of, run, tensors
+for name in sys.argv[1:]:
+    program, args = PROGRAMS[name]()
+    split = split_plan(plan_of(program, args), targets.machine("cuda"), 3)
+    assert len(split.kernels) > len(plan_of(program, args).kernels), name
+    for mine, expected in zip(run(split, "cuda", program, args), tensors(program(*args))):
+        torch.testing.assert_close(mine, expected, rtol=1e-5, atol=2e-5)
+"""
+CHEAPER = """
+import sys, torch, rewright as rw
+from rewright.optimize import targets
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.rewriting import rewritten
+from rewright.optimize.splitting import split_plan
+from rewright.optimize.triton_launch import compiled, module_text
+from rewright.optimize.triton_printer import Tiles
+from tests.optimize.programs import PROGRAMS
+program, _ = PROGRAMS["decode"]()
+q, k = (torch.empty(1, 4, n, 64, dtype=torch.float16, device="meta") for n in (1, 10000))
+plan = Planner(prepared(rw.capture(program, (q, k, k)))).plan()
+split = split_plan(rewritten(plan).plan, targets.machine("cuda"))
+assert len(split.kernels) == 2
+text = module_text(split)
+assert "tl.exp2(" in text and "tl.exp(" not in text
+for kernel in split.kernels:
+    made = compiled(split, kernel, int(sys.argv[1]))
+    assert made.metadata.shared <= 232448, made.metadata.shared
+    units = any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma"))
+    assert units == (kernel.features is not None), kernel.name
+"""
 WITH_NAN = """
 import torch, rewright as rw
 from tests.optimize.test_resetting import places, rows
@@ -86,6 +124,16 @@ def test_values_in_the_interpreter(names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("capability", ["80", "90", "100"])
 def test_places_compile(capability: str) -> None:
     run(PLACES, capability, interpret=False)
+
+
+@pytest.mark.parametrize("names", [("decode", "causal"), ("threshold", "deviation", "loss")])
+def test_pieces_in_the_interpreter(names: tuple[str, ...]) -> None:
+    run(PIECES, *names, interpret=True)
+
+
+@pytest.mark.parametrize("capability", ["80", "90", "100"])
+def test_pieces_and_powers_of_two_compile(capability: str) -> None:
+    run(CHEAPER, capability, interpret=False)
 
 
 def test_places_with_nan_in_the_interpreter() -> None:
