@@ -122,7 +122,19 @@ def test_no_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.status == "fallback" and "no C++ compiler" in found.reason
 
 
-@pytest.mark.parametrize("name", ["causal", "grouped", "decode", "alibi", "threshold"])
-def test_plans_of_masked_attention_have_a_certificate(name: str) -> None:
+@pytest.mark.parametrize("name", ["causal", "grouped", "decode", "alibi", "threshold", "rotary"])
+def test_plans_of_attention_and_of_rotary_positions_have_a_certificate(name: str) -> None:
     program, args = PROGRAMS[name]()
     assert rw.optimize(program, args, target="torch").certificate is not None
+
+
+@pytest.mark.parametrize("first", [1, 5, 8])
+def test_parts_that_change_places_have_a_certificate(first: int) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat((-x[:, first:], y[:, :first]), -1) * y
+
+    args = normal(3, 9), normal(3, 9, seed=1)
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved" and found.certificate is not None
+    torch.testing.assert_close(found(*args), program(*args))

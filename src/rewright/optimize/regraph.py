@@ -233,9 +233,50 @@ class _Writer:
             return self.reduction(e)
         if e.op in ("at_least_zero", "is_zero"):
             return self.condition(e)
+        if e.op == "select" and (parts := self.parts_of(e)) is not None:
+            return self.joined(e, *parts)
         values = self.alike([self.value(a) for a in e.arguments])
         axes = self.joint(values)
         return self.builder.add(operator_of(e), *(self.spread(v, axes)[0] for v in values)), axes
+
+    def parts_of(self, e: Expression) -> tuple[str, int, bool] | None:
+        """The loop along which a choice is one value first and the other one after, where, and which comes first.
+
+        None where the condition is about more than one loop, or the parts are not both read at the loop.
+        """
+        condition = e.arguments[0]
+        index = as_index(condition.arguments[0]) if condition.op == "at_least_zero" else None
+        if index is None or len(index.terms) != 1 or not isinstance(index.constant, int):
+            return None
+        ((atom, factor),) = index.terms
+        if not isinstance(atom, Variable) or factor not in (1, -1) or atom.name.startswith("@"):
+            return None
+        # x >= -constant: the other value comes first; or x <= constant: this one does.
+        place = -index.constant if factor == 1 else index.constant + 1
+        name = atom.name
+        parts = e.arguments[1:]
+        loads = all(any(x.op == "load" and name in x.free for x in walk(part)) for part in parts)
+        moved = any(_is_moved(x, name) for part in parts for x in walk(part))
+        return (name, place, factor == -1) if 0 < place < self.sizes[name] and loads and moved else None
+
+    def joined(self, e: Expression, name: str, place: int, first: bool) -> Value:
+        """A choice by a loop as the concatenation of its parts, of which each has the loop to itself."""
+        early, late = e.arguments[1:] if first else e.arguments[:0:-1]
+        size = self.sizes[name]
+        parts: list[Value] = []
+        for number, (value, start, count) in enumerate(((early, 0, place), (late, place, size - place))):
+            own = f"{name}part{number}"
+            self.sizes[own] = count
+            index = Index(start, ((Variable(own), 1),))
+            position, axes = self.value(self.table.substitute(value, {name: index}))
+            parts.append((position, tuple(name if a == own else a for a in axes)))
+        axes = self.joint([*parts, (-1, (name,))])
+        whole: list[int] = []
+        for part, count in zip(self.alike(parts), (place, size - place), strict=True):
+            self.sizes[name] = count
+            whole.append(self.spread(part, axes)[0])
+        self.sizes[name] = size
+        return self.builder.add(ops.Concatenate(axes.index(name)), *whole), axes
 
     def alike(self, values: list[Value]) -> list[Value]:
         """Values of which all that are floats have the dtype of the first such: numbers have the wider one of a law."""
@@ -487,6 +528,12 @@ class _Writer:
         )
         rest = [a for v in (left, right) for a in v[1] if a not in batch and a != e.bound.index]
         return self.builder.add(op, left[0], right[0]), (*batch, *rest)
+
+
+def _is_moved(e: Expression, name: str) -> bool:
+    """Whether a tensor is read at an offset along a loop, as the later parts of a concatenation are."""
+    places = [as_index(a) for a in e.arguments if name in a.free] if e.op == "load" else []
+    return any(place is not None and place.constant != 0 for place in places)
 
 
 def operator_of(e: Expression) -> ops.TensorOperator:
