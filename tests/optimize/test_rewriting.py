@@ -137,6 +137,19 @@ def test_a_row_of_16_bits_has_one_statistic_and_no_division_for_each_element(nam
     assert sum(tensor in {s.tensor for k in found.plan.kernels for s in k.stores} for tensor in read) == 1
 
 
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_the_log_domain_is_closer_to_float64_than_eager_16_bits(scale: float) -> None:
+    program, args = attention.h2o, attention.inputs("h2o", 48, 2, 16, torch.float16, "cpu", scale)
+
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved" and "exp-difference-over" in found.trust.rules
+    exact = program(*(a.double() for a in args))
+    for mine, eager, expected in zip(found(*args), program(*args), exact, strict=True):
+        assert mine.isfinite().all()
+        assert (mine.double() - expected).abs().max() <= (eager.double() - expected).abs().max()
+
+
 def test_float32_rows_keep_maximum_and_sum_apart() -> None:
     found = rewritten(variant("h2o", torch.float32))
 

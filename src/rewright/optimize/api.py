@@ -209,7 +209,10 @@ def _cheaper(plan: Plan, trust: Trust, seconds: float) -> Plan | None:
     found = rewritten(plan)
     if found is None:
         return None
-    why = unproved_rewrite(plan, found, seconds) or unproved_identity(found.plan, [], seconds, whole=False)
+    try:
+        why = unproved_rewrite(plan, found, seconds) or unproved_identity(found.plan, [], seconds, whole=False)
+    except RewrightError as error:  # the plan from before is as good as it was
+        why = str(error)
     trust.seconds += time.monotonic() - started
     if why:
         plan.decisions.append(f"rules of the library are not used: {why}")

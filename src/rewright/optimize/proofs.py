@@ -292,12 +292,12 @@ class _Scalars:
     def variable(self, name: str, dtype: DType) -> int:
         """A free scalar."""
         if name not in self.known:
-            self.known[name] = self.builder.input(name, ops.Input(name, TensorType((), dtype)))
+            self.known[name] = self.builder.input(name, ops.Input(name, TensorType((), _plain(dtype))))
         return self.known[name]
 
     def number(self, value: float, dtype: DType) -> int:
         """A fixed number."""
-        return self.builder.add(ops.Constant(TensorType((), dtype), (value,)))
+        return self.builder.add(ops.Constant(TensorType((), _plain(dtype)), (value,)))
 
     def value(self, e: Expression, moved: bool) -> int:
         """An expression; parts without running values are variables."""
@@ -315,7 +315,15 @@ class _Scalars:
                 return self.variable(f"x{e.number}", e.dtype)
         elif not any(contains(e, x) for x in (*self.update.depends, *self.update.renewed, self.own) if x is not None):
             return self.variable(f"x{e.number}", e.dtype)
+        if e.op.startswith("convert_") and e.dtype.is_float:
+            inner = self.value(e.arguments[0], moved)
+            return inner if e.arguments[0].dtype.is_float else self.builder.add(ops.Convert(_plain(e.dtype)), inner)
         return self.builder.add(operator_of(e), *(self.value(a, moved) for a in e.arguments))
+
+
+def _plain(dtype: DType) -> DType:
+    """One float type for all: a claim about scalars is about real numbers."""
+    return DType.F32 if dtype.is_float else dtype
 
 
 def _inputs(graph: Graph) -> dict[str, TensorType]:
