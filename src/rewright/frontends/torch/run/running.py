@@ -70,7 +70,8 @@ class Running(Tracing):
         inputs, assumed = fix_reads(module, recorder.reads, tuple(self.inputs), self.recorder.span)
         program = TracedProgram(module, inputs, tuple(self.results.named), self.recorder.span, groups(), rank, ran=True)
         known = {name: spec for name, spec in self.specs.items() if name in inputs}
-        return Trace(program, known, specs, self._notes(), assumed)
+        marks = {name: mark for name, mark in self.marks.items() if name in inputs}
+        return Trace(program, known, specs, self._notes(), assumed, marks=marks)
 
     def _record(self, recorder: Recorder) -> None:
         """Run the program under the recorder and collect its results."""
