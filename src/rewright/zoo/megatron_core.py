@@ -8,6 +8,7 @@ Everything here but the sizes is what any user of Megatron-core needs for a capt
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -60,7 +61,9 @@ MODELS: dict[str, dict[str, Any]] = {
 def _module(name: str) -> Any:
     """A module of Megatron-core; raises CaptureError where it is not installed."""
     try:
-        return importlib.import_module(f"megatron.core.{name}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that Apex is missing, and the like
+            return importlib.import_module(f"megatron.core.{name}")
     except ImportError as error:
         raise CaptureError(f"megatron-core cannot be imported ({error}); install rewright[zoo] on Linux") from None
 
@@ -73,7 +76,8 @@ def on_cpu() -> Generator[None]:
     compiled at import, and the generator that Megatron switches to for dropout is not: use no dropout. Raises
     CaptureError where Megatron-core is not installed.
     """
-    with without_cuda():
+    with without_cuda(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="megatron")
         _module("jit").disable_jit_fuser()  # before the modules that are decorated with it
         tracker = _module("tensor_parallel.random").CudaRNGStatesTracker
         with mock.patch.object(tracker, "fork", _same_generator):

@@ -93,7 +93,7 @@ def test_a_mark_that_does_not_fit_is_none(attributes: dict[str, int]) -> None:
 
 @pytest.mark.parametrize(("parts", "stride"), [(1, 1), (2, 1), (3, 2), (4, 3)])
 def test_the_parts_are_those_that_megatron_deals_out(parts: int, stride: int) -> None:
-    """Its initialization on a CPU cuts the whole into ``parts * stride`` pieces, and rank ``r`` takes ``[r::parts]``."""
+    """Its initialization on a CPU cuts the whole into ``parts * stride`` pieces; rank ``r`` takes ``[r::parts]``."""
     pieces = torch.arange(parts * stride * 2).split(2)
     mesh = Mesh.of({"tp": parts})
     for rank in range(parts):

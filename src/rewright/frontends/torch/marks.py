@@ -48,7 +48,7 @@ def read_mark(mark: Mark, mesh: Mesh, rank: int) -> RankPlacement | None:
     if axes is None:
         return None
     group = mesh.group(rank, axes)
-    runs = [((0, size),) if size else () for size in mark.shape]
+    runs: list[AxisRuns] = [((0, size),) if size else () for size in mark.shape]
     runs[mark.axis] = _parts(mark.shape[mark.axis], mark.stride, group.index(rank), len(group))
     text = f"Shard({mark.axis})" if mark.stride == 1 else f"StridedShard({mark.axis}, {mark.stride})"
     printed = tuple(text if name in axes else "Replicate()" for name, _ in mesh.axes)

@@ -6,6 +6,7 @@ tensors with ``.cuda()`` or waits for a stream then fails on a machine without a
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -70,7 +71,10 @@ class _ToCpu(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.cuda:
             return args[0]
-        given = {name: _on_cpu(value) for name, value in (kwargs or {}).items()}
+        if func is torch.device:
+            return _on_cpu(func(*args, **(kwargs or {})))
+        named: dict[str, Any] = kwargs or {}
+        given = {name: _on_cpu(value) for name, value in named.items()}
         return func(*(_on_cpu(value) for value in args), **given)
 
 
@@ -90,8 +94,7 @@ def without_cuda() -> Generator[None]:
     Only PyTorch is changed, and only inside of the block. What a program computes does not depend on it: streams order
     work that a trace has in order already. Random numbers of a CUDA generator and custom CUDA kernels are not replaced.
     """
-    import torch._dynamo.device_interface  # it derives classes from the real streams, so it has to be loaded before
-
+    importlib.import_module("torch._dynamo.device_interface")  # which derives classes from the real streams
     with ExitStack() as stack:
         for name, value in _REPLACED.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, value))
