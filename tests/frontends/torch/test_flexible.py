@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._higher_order_ops.flex_attention import FlexAttentionHOP
+from torch.distributed.device_mesh import DeviceMesh
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 import rewright as rw
@@ -167,6 +169,24 @@ def test_a_program_that_runs() -> None:
     left = rw.capture(WrittenOut(capped, window), arguments())
     ran = rw.capture(Flexible(capped, mask_of(window)), arguments(), run=True)
     assert rw.equiv(left, ran).status == "proved"
+
+
+@pytest.mark.parametrize(("ranks", "mask"), [("traced", window), ("threads", None), ("processes", None)])
+def test_ranks_with_some_heads_each(ranks: Any, mask: Mod | None) -> None:
+    """Ranks that run together enter and leave their captures in any order, and leave nothing behind."""
+
+    def build(mesh: DeviceMesh) -> Any:
+        own = slice(mesh.get_rank(), mesh.get_rank() + 1)
+        q, k, v = (x[:, own] for x in arguments())
+        return Flexible(capped, mask_of(mask)), (q, k, v)
+
+    before = FlexAttentionHOP.__call__
+    program = rw.capture_ranks(build, mesh={"tp": HEADS}, ranks=ranks)
+    assert FlexAttentionHOP.__call__ is before
+    sequential = rw.capture(Flexible(capped, mask_of(mask)), arguments(), run=ranks != "traced")
+    verdict = rw.refine(sequential, program, relations=dict.fromkeys("qkv", "Shard(1)"))
+    assert verdict.status == "proved", verdict.reason
+    assert verdict.relation["output"].placement == "Shard(1)"
 
 
 def test_a_block_mask_that_is_made_in_the_program_is_taken_at_its_word() -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Generator
+import threading
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
@@ -26,19 +27,40 @@ _MOST_SCORES = 1 << 24
 ASSUMED = "the block masks of attention say the same as the functions that they were made of"
 
 
-@contextmanager
-def dense_attention(assume: Callable[[str], None]) -> Generator[None]:
-    """FlexAttention inside of the block is traced as plain operators.
+class _Noted(threading.local):
+    """What the capture of this thread assumes, in order; nobody asks where there is none."""
 
-    ``assume`` is told where a block mask cannot be compared with its function, because its values are not known; where
-    they differ, CaptureError is raised.
+    def __init__(self) -> None:
+        self.texts: dict[str, None] | None = None
+
+
+_noted = _Noted()
+
+
+@contextmanager
+def noting() -> Generator[dict[str, None]]:
+    """What is assumed of attention inside of the block, by the capture that this thread makes."""
+    before, _noted.texts = _noted.texts, {}
+    try:
+        yield _noted.texts
+    finally:
+        _noted.texts = before
+
+
+@contextmanager
+def dense_attention() -> Generator[None]:
+    """FlexAttention inside of the block is plain operators, for all threads: enter it once for all of them.
+
+    Where a block mask cannot be compared with its function, because its values are not known, that is noted
+    (:func:`noting`); where they differ, CaptureError is raised.
     """
     operator: Any = importlib.import_module("torch._higher_order_ops.flex_attention")
     module: Any = importlib.import_module("torch.nn.attention.flex_attention")
 
     def called(_: object, query: Any, key: Any, value: Any, score: Any, block_mask: Any, *rest: Any) -> Any:
-        if not _agrees(module, query, key, block_mask, rest[3] if len(rest) > 3 else ()):
-            assume(ASSUMED)
+        known = _agrees(module, query, key, block_mask, rest[3] if len(rest) > 3 else ())
+        if not known and _noted.texts is not None:
+            _noted.texts[ASSUMED] = None
         return operator.math_attention(query, key, value, score, block_mask, *rest)
 
     def accepted(*_: object) -> None:

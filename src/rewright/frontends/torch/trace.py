@@ -36,7 +36,7 @@ from rewright.frontends.torch.fakes import (
     new_mode,
     undecided_sizes,
 )
-from rewright.frontends.torch.flexible import dense_attention
+from rewright.frontends.torch.flexible import dense_attention, noting
 from rewright.frontends.torch.foreach import foreach_decompositions, placed_one_by_one
 from rewright.frontends.torch.marks import Mark, mark_of
 from rewright.frontends.torch.messages import capture_error
@@ -169,9 +169,15 @@ class Tracing:
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
-        assumed: dict[str, None] = {}
-        dense = dense_attention(lambda text: assumed.setdefault(text))
-        with quiet(), compiling(), dense, refusing_wrappers(), placed_one_by_one(), self._with_gradients():
+        with (
+            quiet(),
+            compiling(),
+            dense_attention(),
+            noting() as assumed,
+            refusing_wrappers(),
+            placed_one_by_one(),
+            self._with_gradients(),
+        ):
             module = _make_graph(self._program, values, symbolic=mode.shape_env is not None)
         check_constants(module, self.recorder)
         results = self.results.named | {name: value for name, (value, _) in self.results.untold.items()}

@@ -11,7 +11,7 @@ import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from rewright.frontends.torch.decompositions import library_decompositions
-from rewright.frontends.torch.flexible import dense_attention
+from rewright.frontends.torch.flexible import noting
 from rewright.frontends.torch.foreach import foreach_decompositions
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.run.memory import Memory
@@ -60,9 +60,7 @@ class Running(Tracing):
         self._check_values()
         recorder = Recorder(memory, {**foreach_decompositions(), **library_decompositions()})
         differentiates = self.backward or self._trains()
-        masks: dict[str, None] = {}
-        dense = dense_attention(lambda text: masks.setdefault(text))
-        with undisturbed(self.inputs), dense, torch.set_grad_enabled(differentiates):
+        with undisturbed(self.inputs), noting() as masks, torch.set_grad_enabled(differentiates):
             for value in self.inputs.values():
                 recorder.placeholder(local(value))
             self._record(recorder)
