@@ -148,21 +148,16 @@ def test_heads_share_keys_and_values() -> None:
     assert verdict.status == "proved", verdict.reason
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, where it first exports
-def test_compiled_and_exported_programs() -> None:
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, where it first compiles
+def test_a_compiled_program() -> None:
     compiled = torch.compile(flex_attention)
-    mask = mask_of(documents)
     left = rw.capture(WrittenOut(same, documents), arguments())
-    module = Flexible(same, mask).eval()
-    with torch.no_grad():  # else PyTorch refuses: kernels have no gradient on a CPU
-        exported = rw.capture(torch.export.export(module, arguments()), arguments())
-    assert rw.equiv(left, exported).status == "proved"
 
     class Compiled(Flexible):
         def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
             return compiled(q, k, self.values(v), block_mask=self.mask)
 
-    assert rw.equiv(left, rw.capture(Compiled(same, mask), arguments())).status == "proved"
+    assert rw.equiv(left, rw.capture(Compiled(same, mask_of(documents)), arguments())).status == "proved"
 
 
 def test_a_program_that_runs() -> None:

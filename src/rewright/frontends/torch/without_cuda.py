@@ -95,6 +95,7 @@ def without_cuda() -> Generator[None]:
     work that a trace has in order already. Random numbers of a CUDA generator and custom CUDA kernels are not replaced.
     """
     importlib.import_module("torch._dynamo.device_interface")  # which derives classes from the real streams
+    importlib.import_module("torch._dynamo.trace_rules").get_torch_obj_rule_map()  # which has one entry a function
     with ExitStack() as stack:
         for name, value in _REPLACED.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, value))
