@@ -132,6 +132,7 @@ docs: $(VENV)/.dev
 zoo: $(VENV)/.dev
 	@$(BIN)/python -m bench.zoo
 	@$(BIN)/python -m bench.schedules
+	@$(BIN)/python -m bench.megatron
 	@$(MAKE) --no-print-directory pairs
 
 $(PAIRS)/.created:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
+from bench import megatron
 from bench.programs import captured
 from bench.schedules import programs as schedules
 from rewright.frontends.capture import capture, capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine.relations import Given, input_relations, output_expectations
+from rewright.zoo.megatron_core import GPT
+from rewright.zoo.megatron_core import MODELS as MEGATRON
 from rewright.zoo.steps import STEPS, Step
 from tests.frontends.jax import programs as jax_programs
 
@@ -50,6 +54,11 @@ def _model(name: str, plan: str, backward: bool) -> Claim:
     return Claim(pair.sequential, pair.distributed)
 
 
+def _megatron(sequence: bool) -> Claim:
+    pair = megatron.captured(GPT(DEGREE, layers=1, **MEGATRON["llama"]), sequence=sequence, backward=True)
+    return Claim(pair.sequential, pair.distributed)
+
+
 def _step(step: Step) -> Claim:
     return claim(capture(*step.sequential()), capture_ranks(step.parallel, step.mesh), step.relations)
 
@@ -77,6 +86,8 @@ def claims() -> Iterator[tuple[str, Callable[[], Claim]]]:
     """Every program by name, and how to capture it."""
     for name, plan, backward in MODELS:
         yield f"{name} {plan}", partial(_model, name, plan, backward)
+    for plan in ("tp", "tp and sp") if find_spec("megatron") else ():  # it has wheels for Linux only
+        yield f"megatron-core llama, {plan}", partial(_megatron, plan != "tp")
     for name, step in STEPS.items():
         yield name, partial(_step, step)
     for name, plan, what, made in schedules():

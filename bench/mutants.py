@@ -173,7 +173,9 @@ def settled(name: str, made: Claim) -> Claim:
     outputs = {
         output: place(shape_of(made.sequential, output), program.mesh, relation.placement.strip("[]").split(", "))
         for output, relation in right.relation.items()
-        if relation.placement and all(output in graph.outputs for graph in program.graphs)
+        if relation.placement
+        and "Strided" not in relation.placement  # a gradient that is expected to be held as its parameter is
+        and all(output in graph.outputs for graph in program.graphs)
     }
     return Claim(made.sequential, replace(program, outputs={**outputs, **program.outputs}))
 

@@ -1,6 +1,6 @@
 """torchtitan's decoders against Transformers': weights go through torchtitan's adapters, which permute them for rotary.
 
-FlexAttention is replaced by the fused attention that it is here, causal and without a window.
+Attention is torchtitan's own FlexAttention, with the mask that it makes of positions: causal, and within documents.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from unittest import mock
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from bench.pairs import reference
 from bench.pairs.reference import Pair
 from rewright.zoo.transformers_models import quiet, transformers_module
 
+_flex: Any = importlib.import_module("torch.nn.attention.flex_attention")
 _THETA = {"rope_parameters": {"rope_type": "default", "rope_theta": 9000.0}}
 PAIRS: dict[str, tuple[Mapping[str, Any], ...]] = {
     "llama3": ({"rms_norm_eps": 1e-4}, _THETA),
@@ -38,33 +38,22 @@ _LLAMA3 = {
 class Trained(nn.Module):
     """A decoder of torchtitan as a function from tokens (sequences, positions) to logits."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, tokens: torch.Tensor) -> None:
         super().__init__()
         self.model = model
+        untyped: Any = model
+        self.positions = torch.arange(tokens.shape[1]).expand(tokens.shape)
+        with torch.compiler.set_stance("force_eager"):
+            self.masks = untyped.get_attention_masks(self.positions)
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        attention = importlib.import_module("torchtitan.models.common.attention").FlexAttention
-        positions = torch.arange(input_ids.shape[1]).expand(input_ids.shape)
         with ExitStack() as stack:
-            stack.enter_context(mock.patch.object(attention, "forward", _attention))
+            # Nothing is compiled here, and FlexAttention says that it has to be.
+            stack.enter_context(mock.patch.object(_flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True))
             for module in self.model.modules():
                 if hasattr(module, "_precompute_cache"):  # rotary tables, as they are when the model is made
                     stack.enter_context(mock.patch.dict(module._buffers, cache=module._precompute_cache()))
-            return self.model(input_ids, positions=positions)
-
-
-def _attention(
-    layer: Any,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    *_: object,
-    scale: float | None = None,
-    **__: object,
-) -> torch.Tensor:
-    """Causal attention on (sequences, positions, heads, size)."""
-    q, k, v = (x.transpose(1, 2) for x in (query, key, value))
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True).transpose(1, 2)
+            return self.model(input_ids, positions=self.positions, attention_masks=self.masks)
 
 
 def pair(name: str, changed: Mapping[str, Any] | None) -> Pair:
@@ -93,7 +82,8 @@ def pair(name: str, changed: Mapping[str, Any] | None) -> Pair:
         **(changed or {}),
     }
     left = _loaded({"llama3": "Llama", "qwen3": "Qwen3"}[name], values, weights)
-    return reference.pair(reference.Logits(left), Trained(model.eval()), (reference.tokens(),))
+    tokens = reference.tokens()
+    return reference.pair(reference.Logits(left), Trained(model.eval(), tokens), (tokens,))
 
 
 def _loaded(stem: str, values: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> nn.Module:

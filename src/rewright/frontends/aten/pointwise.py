@@ -358,8 +358,10 @@ def lerp(c: Context, start: Value, end: Value, weight: Number) -> int:
 
 
 @TABLE.register("aten._to_copy.default")
-def to_copy(c: Context, x: Value, **_: object) -> int:
-    return rb.convert(c.b, x.position, c.result().dtype)
+def to_copy(c: Context, x: Operand, **_: object) -> int:
+    if isinstance(x, float) and not c.result().dtype.is_float:
+        x = int(x)
+    return c.converted(x)  # under vmap a number is copied too
 
 
 @TABLE.register("aten.native_dropout.default")

@@ -12,6 +12,7 @@ import torch
 from torch.export import ExportedProgram
 
 from rewright.frontends.torch.fakes import Dynamic
+from rewright.frontends.torch.flexible import dense_attention
 from rewright.frontends.torch.lower import lower
 from rewright.frontends.torch.run.running import run as run_once
 from rewright.frontends.torch.run.watching import surroundings
@@ -43,7 +44,7 @@ def capture(
     values; it is then captured for inputs that give these values, and the graph says under assumptions which they are.
     """
     if run:
-        with without_network(), quiet(), surroundings():
+        with without_network(), quiet(), surroundings(), dense_attention():
             recorded = run_once(_runnable(program, dynamic), args, kwargs, backward=backward)
         return with_metadata(lower(recorded.program), recorded)
     with without_network():

@@ -17,6 +17,7 @@ from rewright.frontends.torch import forks
 from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower import lower
+from rewright.frontends.torch.marks import read_mark
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.run.exchange import Exchange
 from rewright.frontends.torch.run.running import run
@@ -64,9 +65,10 @@ def capture_ranks(
     """Call ``build`` once per rank with a device mesh of these axes, trace what it returns, and lower it.
 
     Under the mesh there are no peers: every collective is recorded and none communicates. Placements of parameters,
-    buffers, arguments, results and gradients are read off DTensors; a plain tensor has no known placement. ``jobs``
-    forks that many processes, each for its share of the ranks. The rest is as in :func:`capture`. Raises CaptureError
-    and UnsupportedOperator.
+    buffers, arguments, results and gradients are read off DTensors; of plain tensors only parameters that Megatron-LM
+    marked (``tensor_model_parallel``, ``partition_dim``, ``partition_stride``) have a known placement. ``jobs`` forks
+    that many processes, each for its share of the ranks. The rest is as in :func:`capture`. Raises CaptureError and
+    UnsupportedOperator.
 
     Of a mesh of more than 16 ranks some are traced, and the rest is taken to be like them but for numbers that are
     affine in mesh coordinates, which is compared with ranks that it was not made from and named under assumptions.
@@ -128,8 +130,7 @@ def trace_rank(
         target, args, kwargs = _built(build, device_mesh, rank)
         traced = trace(target, args, kwargs, backward=backward, dynamic=dynamic, groups=groups, rank=rank)
         with unset_fake_temporarily():
-            reader = SpecReader(mesh, rank)
-            inputs, outputs = _read(reader, traced.input_specs), _read(reader, traced.output_specs)
+            inputs, outputs = _placements(traced, mesh, rank)
     return TracedRank(traced, inputs, outputs, count_collectives(traced))
 
 
@@ -137,8 +138,7 @@ def _run_together(build: Build, mesh: Mesh, backward: bool, ranks: Literal["thre
     def one(rank: int, device_mesh: DeviceMesh, exchange: Exchange) -> _Lowered:
         target, args, kwargs = _built(build, device_mesh, rank)
         traced = run(target, args, kwargs, backward=backward, groups=groups, rank=rank, memory=exchange.memory)
-        reader = SpecReader(mesh, rank)
-        inputs, outputs = _read(reader, traced.input_specs), _read(reader, traced.output_specs)
+        inputs, outputs = _placements(traced, mesh, rank)
         return _lowered(TracedRank(traced, inputs, outputs, count_collectives(traced)))
 
     with without_network():
@@ -166,6 +166,14 @@ def _built(build: Build, device_mesh: DeviceMesh, rank: int) -> tuple[Any, Seque
     if isinstance(args, Mapping):
         return target, (), cast("Mapping[str, Any]", args)
     return target, cast("Sequence[Any]", args), rest[0] if rest else {}
+
+
+def _placements(traced: Trace, mesh: Mesh, rank: int) -> tuple[dict[str, RankPlacement], dict[str, RankPlacement]]:
+    """What this rank knows of inputs and outputs: from DTensors, and from the attributes of plain parameters."""
+    reader = SpecReader(mesh, rank)
+    marked = {name: read_mark(mark, mesh, rank) for name, mark in traced.marks.items()}
+    known = {name: placement for name, placement in marked.items() if placement is not None}
+    return known | _read(reader, traced.input_specs), _read(reader, traced.output_specs)
 
 
 def _read(reader: SpecReader, specs: Mapping[str, Any]) -> dict[str, RankPlacement]:

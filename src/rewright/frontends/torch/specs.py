@@ -69,11 +69,15 @@ class SpecReader:
 
     def _axes(self, device_mesh: Any, dimension: int) -> tuple[str, ...] | None:
         """The axes of the program's mesh along which the ranks of one dimension of a device mesh differ."""
-        ranks = tuple(dist.get_process_group_ranks(device_mesh.get_group(dimension)))
-        for names in _subsets(tuple(name for name, _ in self._mesh.axes)):
-            if self._mesh.group(self._rank, names) == ranks:
-                return names
-        return None
+        return mesh_axes(self._mesh, self._rank, dist.get_process_group_ranks(device_mesh.get_group(dimension)))
+
+
+def mesh_axes(mesh: Mesh, rank: int, ranks: Sequence[int]) -> tuple[str, ...] | None:
+    """The axes along which these ranks, which include the one given, differ; None where they are no such group."""
+    for names in _subsets(tuple(name for name, _ in mesh.axes)):
+        if mesh.group(rank, names) == tuple(ranks):
+            return names
+    return None
 
 
 def assemble(parts: Sequence[RankPlacement]) -> Placement:

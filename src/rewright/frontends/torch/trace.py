@@ -36,7 +36,9 @@ from rewright.frontends.torch.fakes import (
     new_mode,
     undecided_sizes,
 )
+from rewright.frontends.torch.flexible import dense_attention, noting
 from rewright.frontends.torch.foreach import foreach_decompositions, placed_one_by_one
+from rewright.frontends.torch.marks import Mark, mark_of
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
 from rewright.frontends.torch.optimizers import Optimizers
@@ -63,6 +65,8 @@ class Trace:
     assumptions: tuple[str, ...] = ()
     buffers: dict[str, str] = field(default_factory=dict[str, str])
     """By name of a buffer a digest of its values, which is empty where it has none."""
+    marks: dict[str, Mark] = field(default_factory=dict[str, Mark])
+    """What plain parameters say of how they are split."""
 
 
 @dataclass
@@ -134,6 +138,8 @@ class Tracing:
         self.state = self.optimizers.state()
         self.inputs = self._named_inputs()
         self.specs: dict[str, Any] = {name: spec_of(value) for name, value in self.inputs.items()}
+        found = {name: mark_of(value) for name, value in self.inputs.items()}
+        self.marks = {name: mark for name, mark in found.items() if mark is not None}
         self.results = _Results()
 
     def _bind(self) -> dict[str, Any]:
@@ -163,7 +169,15 @@ class Tracing:
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
-        with quiet(), compiling(), refusing_wrappers(), placed_one_by_one(), self._with_gradients():
+        with (
+            quiet(),
+            compiling(),
+            dense_attention(),
+            noting() as assumed,
+            refusing_wrappers(),
+            placed_one_by_one(),
+            self._with_gradients(),
+        ):
             module = _make_graph(self._program, values, symbolic=mode.shape_env is not None)
         check_constants(module, self.recorder)
         results = self.results.named | {name: value for name, (value, _) in self.results.untold.items()}
@@ -180,7 +194,8 @@ class Tracing:
         if symbols is not None:
             symbols.check()
         held = {name: _digest(value) for name, value in self.buffers.items()}
-        return Trace(program, self.specs, specs, self._notes(), assumptions(mode), held)
+        known = (*assumptions(mode), *assumed)
+        return Trace(program, self.specs, specs, self._notes(), known, held, self.marks)
 
     def _with_gradients(self) -> AbstractContextManager[Any]:
         return torch.set_grad_enabled(self.backward or self._trains())

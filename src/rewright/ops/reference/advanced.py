@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.ir.dims import Shape
 from rewright.ir.graph import GraphBuilder
+from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import indexing
@@ -121,9 +122,9 @@ def write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kin
 
 
 def _row_write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int, kind: ScatterKind) -> int | None:
-    """One write per row into equal elements, ``x[arange(n), index] = v``, as a comparison instead of a scatter."""
-    kind_x, value = b.type(x), b.uniform(x)
-    if value is None or kind not in ("replace", "sum") or selection.axes != [0, 1] or kind_x.rank != 2:
+    """One write per row, ``x[arange(n), index] = v``, as a comparison of the row's positions instead of a scatter."""
+    kind_x = b.type(x)
+    if kind not in ("replace", "sum") or selection.axes != [0, 1] or kind_x.rank != 2:
         return None
     (_, rows), (_, index) = selection.columns
     form = b.affine(rows)
@@ -131,15 +132,59 @@ def _row_write(b: SimplifyingBuilder, x: int, selection: Selection, updates: int
         return None
     if form.constant or form.coefficients != (1,):
         return None
-    return write_rows(b, kind_x, value, index, updates, kind)
+    value = b.uniform(x)
+    if value is not None:
+        return write_rows(b, kind_x, value, index, updates, kind)
+    here = _chosen(b, kind_x, index)
+    if kind == "sum":
+        return _changed(b, ops.Add(), x, here, updates)
+    change = _change(b, x, index, updates)
+    if change is not None:
+        return _changed(b, change[0], x, here, change[1])
+    return rb.select(b, here, rb.along(b, updates, kind_x.shape, 0), x)
 
 
 def write_rows(
     b: GraphBuilder, kind: TensorType, value: float | int | bool, index: int, updates: int, how: ScatterKind
 ) -> int:
     """(n, m) elements equal to ``value`` with ``updates[i]`` written or added at ``[i, index[i]]``."""
-    ramp = rb.iota(b, kind.shape, 1, b.type(index).dtype)
-    here = b.add(ops.Compare("EQ"), ramp, rb.along(b, index, kind.shape, 0))
+    here = _chosen(b, kind, index)
     base = rb.splat(b, value, kind.shape, kind.dtype)
     spread = rb.along(b, updates, kind.shape, 0)
     return b.add(ops.Select(), here, rb.add(b, spread, base) if how == "sum" else spread, base)
+
+
+def _chosen(b: GraphBuilder, kind: TensorType, index: int) -> int:
+    """Whether an element of (n, m) is the one at ``[i, index[i]]``."""
+    ramp = rb.iota(b, kind.shape, 1, b.type(index).dtype)
+    return b.add(ops.Compare("EQ"), ramp, rb.along(b, index, kind.shape, 0))
+
+
+def _changed(b: SimplifyingBuilder, op: Operator, x: int, here: int, amounts: int) -> int:
+    """The sum or difference of ``x`` and of ``amounts[i]`` in row i, where it is chosen."""
+    spread = rb.along(b, amounts, b.type(x).shape, 0)
+    return b.add(op, x, rb.select(b, here, spread, rb.splat_like(b, 0, x)))
+
+
+def _change(b: SimplifyingBuilder, x: int, index: int, updates: int) -> tuple[Operator, int] | None:
+    """For ``x[i, index[i]] + v[i]``, or minus it, the operator and ``v``.
+
+    Written back to where it was read, as ``x[rows, index] -= v`` does, it changes the element by ``v``.
+    """
+    node = b.node(updates)
+    if not isinstance(node.op, (ops.Add, ops.Subtract)):
+        return None
+    first, second = node.operands
+    if _reads(b, first, x, index):
+        return node.op, second
+    return (node.op, first) if isinstance(node.op, ops.Add) and _reads(b, second, x, index) else None
+
+
+def _reads(b: SimplifyingBuilder, position: int, x: int, index: int) -> bool:
+    """Whether a node is ``x[i, index[i]]``, as :func:`read` writes it."""
+    while isinstance(b.node(position).op, ops.Reshape):
+        (position,) = b.node(position).operands
+    node, known = b.node(position), indexing.pick(b, x, index, 1)
+    while isinstance(b.node(known).op, ops.Reshape):
+        (known,) = b.node(known).operands
+    return (node.op, node.operands) == (b.node(known).op, b.node(known).operands)

@@ -85,6 +85,8 @@ class Search:
     def first(self, outputs: Sequence[str], expected: Mapping[str, Placement]) -> Divergence | None:
         """The explanation that presumes least; among equals the earliest in the programs of the ranks.
 
+        Integers come last among equals: ranks have constants of their own to address their shards by.
+
         Args:
             outputs: names of outputs that are known to differ.
             expected: placements of outputs at the sizes of the twin.
@@ -94,7 +96,13 @@ class Search:
         self._before.clear()
         found = list(self._misplaced(outputs, expected)) or self._explanations(outputs)
         best = min((d.cost for d in found), default=None)
-        return min((d for d in found if d.cost == best), key=lambda d: max(d.place), default=None)
+        equals = (d for d in found if d.cost == best)
+        return min(equals, key=lambda d: (self._is_address(d), max(d.place)), default=None)
+
+    def _is_address(self, divergence: Divergence) -> bool:
+        """Whether a wrong constant is an integer that ranks may well have a value of their own of."""
+        node = self.holding.twin.sequential.nodes[divergence.sequential]
+        return divergence.cause == "constant" and not node.type.dtype.is_float
 
     def _misplaced(self, outputs: Sequence[str], expected: Mapping[str, Placement]) -> Iterator[Divergence]:
         """Outputs that are right but for their placement."""

@@ -10,6 +10,7 @@ from rewright.ir.placement import AxisRuns, Placement, place
 from rewright.ops.base import Array
 from rewright.refine.solving import cuts
 from rewright.refine.twin.index import TensorIndex
+from rewright.refine.twin.merged import merged
 from rewright.refine.twin.places import Place, Places
 from rewright.refine.twin.placing import are_copies, compare
 from rewright.refine.twin.twin import Trial, Twin
@@ -81,7 +82,8 @@ class Holding:
         """The placements of a global tensor with these local shapes, clean ones first."""
         key = value.shape, tuple(tensor.shape for tensor in local)
         if key not in self._placements:
-            self._placements[key] = [p for p in self._all(value.shape) if _has_shapes(p, key[1])]
+            clean = [p for p in self._all(value.shape) if _has_shapes(p, key[1])]
+            self._placements[key] = [*clean, *merged(value.shape, key[1], self.mesh)]
         return self._placements[key]
 
     def _direct(self, position: int, at: Place) -> Placement | None:

@@ -11,6 +11,7 @@ import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from rewright.frontends.torch.decompositions import library_decompositions
+from rewright.frontends.torch.flexible import noting
 from rewright.frontends.torch.foreach import foreach_decompositions
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.run.memory import Memory
@@ -59,7 +60,7 @@ class Running(Tracing):
         self._check_values()
         recorder = Recorder(memory, {**foreach_decompositions(), **library_decompositions()})
         differentiates = self.backward or self._trains()
-        with undisturbed(self.inputs), torch.set_grad_enabled(differentiates):
+        with undisturbed(self.inputs), noting() as masks, torch.set_grad_enabled(differentiates):
             for value in self.inputs.values():
                 recorder.placeholder(local(value))
             self._record(recorder)
@@ -70,7 +71,8 @@ class Running(Tracing):
         inputs, assumed = fix_reads(module, recorder.reads, tuple(self.inputs), self.recorder.span)
         program = TracedProgram(module, inputs, tuple(self.results.named), self.recorder.span, groups(), rank, ran=True)
         known = {name: spec for name, spec in self.specs.items() if name in inputs}
-        return Trace(program, known, specs, self._notes(), assumed)
+        marks = {name: mark for name, mark in self.marks.items() if name in inputs}
+        return Trace(program, known, specs, self._notes(), (*assumed, *masks), marks=marks)
 
     def _record(self, recorder: Recorder) -> None:
         """Run the program under the recorder and collect its results."""

@@ -10,6 +10,7 @@ import torch
 import torch.distributed.distributed_c10d as c10d
 from torch.distributed.device_mesh import DeviceMesh
 
+from rewright.frontends.torch.flexible import dense_attention
 from rewright.frontends.torch.run.exchange import Ask, Exchange
 from rewright.frontends.torch.run.transport import as_processes, as_threads
 from rewright.frontends.torch.run.watching import surroundings
@@ -41,7 +42,7 @@ def run_together(
         with joined(rank, mesh) as device_mesh, Exchange(rank, ask, groups) as exchange:
             return one(rank, device_mesh, exchange)
 
-    with quiet(), surroundings(), own_groups():
+    with quiet(), surroundings(), dense_attention(), own_groups():
         if ranks == "processes":
             return as_processes(work, mesh.size)
         with _worlds_by_thread():
