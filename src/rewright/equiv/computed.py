@@ -1,14 +1,16 @@
 """Tables that one program holds and the other one computes from positions and numbers.
 
 A held table was rounded where it was made, and the longer its angles the more: by how much is what rounding every step
-of the other program's computation to its declared type does to it. Within that both are one table, which is an
-assumption of the verdict; whole numbers are not rounded, and need none.
+of the other program's computation does to it. Within that both are one table, which is an assumption of the verdict;
+whole numbers are not rounded, and need none. Types shorter than single precision are computed in single precision and
+rounded to the nearest number, so that they explain no more than the elements that end up between two of these.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,8 +27,23 @@ from rewright.ops.base import Array, TensorOperator
 _MOST_ELEMENTS = 1 << 22
 _RUNS = 8
 _TIMES = 8.0
-"""A held table may be so much farther from the ideal one than the farthest of the rounded runs, element by element."""
+"""By so many steps of rounding every operation of a run may be off, since functions are rounded by more than one."""
+_MOVING = (
+    ops.BroadcastInDim,
+    ops.Concatenate,
+    ops.Gather,
+    ops.Negate,
+    ops.Pad,
+    ops.Reshape,
+    ops.Reverse,
+    ops.Select,
+    ops.Slice,
+    ops.Transpose,
+)
+"""Operators whose elements are elements of their operands, or these negated: nothing is rounded."""
 MOST = 2e-3
+LOOSE = math.inf
+"""For ``most``: whatever rounding every step to its declared type explains is one table, which proves nothing."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +64,34 @@ class Computed:
 
 @dataclass
 class _Rounded:
-    """Float results off by some rounding to their declared type; whole numbers stay what they are."""
+    """Float results as a machine may compute them; whole numbers stay what they are."""
 
-    draws: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    draws: np.random.Generator
+    times: float
+    """How many half steps of its type an operation may be off."""
+    loose: bool = False
+    """Whether that holds for short types too; else they are rounded to the nearest from single precision."""
 
     def read(self, value: Array, tensor: TensorType) -> Array:
         """Inputs as they are."""
         return value
 
     def apply(self, op: TensorOperator, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
-        """The result of an operator, moved by up to half a step of its type."""
+        """The result of an operator, moved by what rounding may do to it."""
         found = op.execute(operands, np.float64)
         digits = DIGITS.get(op.infer(types).dtype)
-        if digits is None or found.dtype.kind != "f":
+        if digits is None or found.dtype.kind != "f" or isinstance(op, _MOVING):
             return found
-        moved = found * (1.0 + self.draws.uniform(-1.0, 1.0, found.shape) * 2.0**-digits)
-        return np.where((found == np.round(found)) & (np.abs(found) < 2.0**digits), found, moved)
+        computed = digits if self.loose else max(digits, DIGITS[DType.F32])
+        moved = found * (1.0 + self.draws.uniform(-1.0, 1.0, found.shape) * self.times * 2.0**-computed)
+        kept = np.where((found == np.round(found)) & (np.abs(found) < 2.0**digits), found, moved)
+        return kept if computed == digits else _nearest(kept, digits)
+
+
+def _nearest(value: Array, digits: int) -> Array:
+    """The nearest numbers of so many binary digits, ties to even."""
+    fraction, exponent = np.frexp(value)
+    return np.ldexp(np.round(np.ldexp(fraction, digits)), exponent - digits)
 
 
 def with_computed(graphs: Sequence[Graph], most: float = MOST) -> tuple[tuple[Graph, ...], tuple[str, ...]]:
@@ -130,7 +159,7 @@ def computed(graph: Graph, other: Graph, most: float = MOST) -> Iterator[Compute
                 part = pruned(Graph(other.nodes, {}, {"result": source}))
                 everything = run_nodes(part, {})
                 is_exact = apart == 0.0 and all(is_whole(value) for value in everything.values())
-                if is_exact or _explains(wanted, part, everything[part.outputs["result"]], kind):
+                if is_exact or _explains(wanted, part, everything[part.outputs["result"]], kind, loose=most == LOOSE):
                     yield Computed(position, source, apart, is_exact, denied)
                     break
 
@@ -179,18 +208,28 @@ def _step(kind: TensorType) -> float:
     return 2.0 ** -DIGITS.get(kind.dtype, DIGITS[DType.F32])
 
 
-def _explains(held: Array, part: Graph, result: Array, kind: TensorType) -> bool:
+def _explains(held: Array, part: Graph, result: Array, kind: TensorType, *, loose: bool) -> bool:
     """Whether a held table is what a program computes, but for the rounding of every step and of the table itself."""
     if held.dtype.kind != "f":
         return False
-    ideal, root, axes = core(result), part.outputs["result"], changing(result)
-    spread = np.zeros(held.shape)
-    for run in range(_RUNS):
-        moved = execute(part, {}, _Rounded(np.random.default_rng(run)), [root]).values[root]
+    root, axes = part.outputs["result"], changing(result)
+    # One run without any noise, for what rounding to short types makes of the table.
+    runs = [_Rounded(np.random.default_rng(run), _TIMES if run else 0.0, loose) for run in range(_RUNS + 1)]
+    found: list[Array] = []
+    for semantics in runs:
+        moved = execute(part, {}, semantics, [root]).values[root]
         kept = moved[tuple(slice(None) if axis in axes else slice(1) for axis in range(moved.ndim))]
-        with np.errstate(invalid="ignore"):
-            spread = np.fmax(spread, np.abs(kept.reshape(held.shape) - ideal))
-    own = _step(kind) * np.abs(np.where(np.isfinite(held), held, 0.0))
+        found.append(kept.reshape(held.shape))
+    return bool((_within(held, found, kind, loose=loose) | (held == core(result))).all())
+
+
+def _within(held: Array, runs: Sequence[Array], kind: TensorType, *, loose: bool) -> Array:
+    """Where elements are no farther from those of the first run than those of the others, when they are rounded."""
+    ideal, *others = runs
     with np.errstate(invalid="ignore"):
-        off = np.abs(held - ideal)
-    return bool(((off <= _TIMES * spread + 2.0 * own) | (held == ideal)).all())
+        spread = np.fmax.reduce([np.abs(other - ideal) for other in others])
+        digits = DIGITS.get(kind.dtype, DIGITS[DType.F32])
+        if digits < DIGITS[DType.F32] and not loose:
+            return (_nearest(ideal - spread, digits) <= held) & (held <= _nearest(ideal + spread, digits))
+        own = _step(kind) * np.abs(np.where(np.isfinite(held), held, 0.0))
+        return np.abs(held - ideal) <= spread + 2.0 * own

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from rewright.equiv import precision
 from rewright.equiv.alignment import Numbers
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
+from rewright.equiv.computed import LOOSE
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed, held_apart
 from rewright.equiv.lemmas import Lemma, Prover, described
@@ -158,7 +158,7 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
     if values is None or not any(ready.tables) or not pair.is_single:
         return ""
     again = partial(prepared, captured.left, captured.right, captured.weights)
-    loose = again(values, math.inf)
+    loose = again(values, LOOSE)
     if loose.assumptions != ready.assumptions and pair.of(loose).agrees():
         return ROUNDED
     if may_be_rounding(verdict):

@@ -286,22 +286,51 @@ def _by_blocks(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
     same = {n: v for n, v in lefts.items() if v.ndim == wanted.ndim and v.shape[1:] == wanted.shape[1:]}
     known = {np.asarray(row, np.float32).tobytes(): (n, k) for n, v in same.items() for k, row in enumerate(v)}
     places = [known.get(np.asarray(row, np.float32).tobytes()) for row in wanted]
-    parts: list[str] = []
-    used: set[tuple[str, int]] = set()
-    while places:
-        if places[0] is None:
+    if None in places or len(set(places)) < len(places):
+        return None
+    rows = itertools.groupby((place for place in places if place is not None), key=lambda place: place[0])
+    runs = [(name, [number for _, number in run]) for name, run in rows]
+    text = _by_groups(runs, same)
+    if text is None and len(runs) <= _MOST_RUNS:
+        text = _concatenated([_block(name, numbers, same) for name, numbers in runs])
+    return text
+
+
+def _by_groups(runs: Sequence[tuple[str, list[int]]], lefts: Mapping[str, Array]) -> str | None:
+    """The same parts over and over again, each going on where it ended in the group before, as one concatenation.
+
+    That is how queries, keys and values of one group of heads lie together.
+    """
+    parts = len({name for name, _ in runs})
+    groups = len(runs) // parts if parts else 0
+    if groups < 2 or len(runs) % parts:
+        return None
+    found: list[str | None] = []
+    for k in range(parts):
+        name, numbers = runs[k][0], [number for _, run in runs[k::parts] for number in run]
+        if any((other, len(run)) != (name, len(runs[k][1])) for other, run in runs[k::parts]):
             return None
-        name = places[0][0]
-        block = itertools.takewhile(lambda place, own=name: place is not None and place[0] == own, places)
-        rows = [place for place in block if place is not None]
-        numbers = [number for _, number in rows]
-        text = _in_order(numbers, _sliced(name, 0, min(numbers), 1, len(numbers), same[name].shape))
-        if text is None or used & set(rows) or len(parts) >= _MOST_RUNS:
-            return None
-        used |= set(rows)
-        parts.append(text)
-        places = places[len(rows) :]
-    return parts[0] if len(parts) == 1 else f"concat([{', '.join(parts)}], axis=0)" if parts else None
+        block = _block(name, numbers, lefts)
+        sizes = groups, len(runs[k][1]), *lefts[name].shape[1:]
+        found.append(None if block is None else f"reshape({block}, {sizes})")
+    whole = _concatenated(found, axis=1)
+    return (
+        None
+        if whole is None
+        else f"reshape({whole}, {(sum(len(run) for _, run in runs), *lefts[runs[0][0]].shape[1:])})"
+    )
+
+
+def _concatenated(parts: Sequence[str | None], axis: int = 0) -> str | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or not known:
+        return None
+    return known[0] if len(known) == 1 else f"concat([{', '.join(known)}], axis={axis})"
+
+
+def _block(name: str, numbers: Sequence[int], lefts: Mapping[str, Array]) -> str | None:
+    """Rows of one tensor in an order that a rotary layout explains."""
+    return _in_order(numbers, _sliced(name, 0, min(numbers), 1, len(numbers), lefts[name].shape))
 
 
 def _in_order(numbers: Sequence[int], text: str) -> str | None:

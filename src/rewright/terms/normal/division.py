@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rewright.terms.normal.atoms import (
     ONE,
     ZERO,
@@ -21,6 +23,8 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
 
     Polynomial division gives a quotient and a rest; where the rest, the numerator, or the rest plus or minus the
     divisor is known to lie between zero and the divisor, the quotient is resolved, else a floor of the rest stays.
+    Where the rest has another floor, ``16*floor(x/8) + x`` over 24 for example, so may be what is left of it when one
+    more of these is taken out: ``x - 8*floor(x/8)``.
     """
     if divisor == ONE:
         return numerator
@@ -31,10 +35,20 @@ def floor_quotient(context: Context, numerator: Polynomial, divisor: Polynomial)
     if not rest.terms:
         return quotient
     nearby = (rest + divisor, quotient - 1), (rest - divisor, quotient + 1)
-    for candidate, result in ((rest, quotient), (numerator, ZERO), *nearby):
+    for candidate, result in ((rest, quotient), (numerator, ZERO), *nearby, *_around(rest, quotient, bottom)):
         if context.holds(at_least_zero(candidate)) and context.holds(below(candidate, divisor)):
             return result
     return quotient + polynomial(Floor(rest, divisor))
+
+
+def _around(rest: Polynomial, quotient: Polynomial, divisor: Number | None) -> Iterator[tuple[Polynomial, Polynomial]]:
+    """The rest with one more of a floor in it taken out, and the quotient with it."""
+    if not isinstance(divisor, int):
+        return
+    for monomial in rest.terms:
+        if any(isinstance(atom, Floor) for atom, _ in monomial):
+            whole = Polynomial({monomial: 1})
+            yield rest - whole * divisor, quotient + whole
 
 
 def floor_remainder(context: Context, numerator: Polynomial, divisor: Polynomial) -> Polynomial:

@@ -1,0 +1,178 @@
+"""What numbers the elements of every tensor of a program may be: without infinities, at least nought, above nought.
+
+One pass from the inputs on, with one fact for a whole tensor (an abstract interpretation over signs: Cousot and Cousot
+1977). Inputs are real numbers, as everywhere in this package. Facts are about elements that are numbers at all: where
+an operation is not defined, 0/0 for example, nothing is said of its result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import IntFlag
+
+from rewright import ops
+from rewright.ir.dims import Shape
+from rewright.ir.graph import Graph, Node
+
+
+class Span(IntFlag):
+    """What is known of all elements of a tensor."""
+
+    NOTHING = 0
+    FINITE = 1
+    """No element is infinite."""
+    BELOW = 2
+    """No element is plus infinity."""
+    NATURAL = 4
+    """No element is below nought."""
+    POSITIVE = 8
+    """Every element is above nought."""
+
+
+REAL = Span.FINITE | Span.BELOW
+FRACTION = REAL | Span.NATURAL
+ABOVE = FRACTION | Span.POSITIVE
+_MOVING = (
+    ops.BroadcastInDim,
+    ops.Concatenate,
+    ops.DynamicSlice,
+    ops.Maximum,
+    ops.Minimum,
+    ops.Pad,
+    ops.Reshape,
+    ops.Reverse,
+    ops.Slice,
+    ops.Transpose,
+)
+"""Every element of the result is an element of an operand."""
+
+
+def spans(graph: Graph) -> list[Span]:
+    """What is known of every node."""
+    found: list[Span] = []
+    for node in graph.nodes:
+        found.append(_span(graph, node, [found[p] for p in node.operands]))
+    return found
+
+
+def _span(graph: Graph, node: Node, known: Sequence[Span]) -> Span:
+    op = node.op
+    if isinstance(op, ops.Constant):
+        return _of_numbers([float(value) for value in op.values])
+    if isinstance(op, ops.Iota):
+        return FRACTION
+    if not node.type.dtype.is_float:
+        return FRACTION if node.type.dtype.value == "i1" else REAL
+    if isinstance(op, ops.Input):
+        return REAL
+    if isinstance(op, _MOVING):
+        return _both(known)
+    if isinstance(op, ops.Select):
+        return _both(known[1:])
+    if isinstance(op, ops.Convert | ops.Gather | ops.TopK):
+        return known[0]
+    if isinstance(op, ops.Reduce):
+        return _reduced(op, graph.nodes[node.operands[0]].type.shape, known[0])
+    if isinstance(op, ops.DotGeneral):
+        return _both(known) & FRACTION if all(REAL in span for span in known) else Span.NOTHING
+    if isinstance(op, ops.Divide) and _is_share(graph, node) and FRACTION in known[0]:
+        return FRACTION | (known[0] & Span.POSITIVE)
+    return _elementwise(node, known)
+
+
+def _of_numbers(values: Sequence[float]) -> Span:
+    found = Span.NOTHING
+    found |= Span.FINITE if all(math.isfinite(value) for value in values) else Span.NOTHING
+    found |= Span.BELOW if all(value < math.inf for value in values) else Span.NOTHING
+    found |= Span.NATURAL if all(value >= 0 for value in values) else Span.NOTHING
+    return found | (Span.POSITIVE if all(value > 0 for value in values) else Span.NOTHING)
+
+
+def _both(known: Sequence[Span]) -> Span:
+    """What all of some tensors have."""
+    found = ABOVE
+    for span in known:
+        found &= span
+    return found
+
+
+def _reduced(op: ops.Reduce, shape: Shape, span: Span) -> Span:
+    sizes = [shape[axis] for axis in op.dimensions]
+    if not all(isinstance(n, int) and n > 0 for n in sizes):
+        return Span.NOTHING  # of no element there is a sum, which is nought, and no maximum
+    if op.kind in ("maximum", "minimum"):
+        return span
+    if op.kind == "sum":
+        return span if Span.BELOW in span else span & ~Span.FINITE
+    return Span.NOTHING
+
+
+def _elementwise(node: Node, known: Sequence[Span]) -> Span:
+    op, first = node.op, known[0] if known else Span.NOTHING
+    is_real = all(REAL in span for span in known)
+    if isinstance(op, ops.Exponential):
+        return ABOVE if is_real else FRACTION if Span.BELOW in first else Span.NATURAL
+    if isinstance(op, ops.Logistic):
+        return ABOVE if is_real else FRACTION
+    if isinstance(op, ops.Tanh | ops.Erf | ops.Sine | ops.Cosine):
+        return REAL
+    if isinstance(op, ops.Sqrt):
+        return first if FRACTION in first else Span.NOTHING
+    if isinstance(op, ops.Rsqrt):
+        return ABOVE if ABOVE in first else Span.NOTHING
+    if isinstance(op, ops.Negate):
+        return first & REAL if is_real else Span.NOTHING
+    if isinstance(op, ops.Abs):
+        return FRACTION if is_real else Span.NATURAL
+    return _binary(node, known, is_real=is_real)
+
+
+def _binary(node: Node, known: Sequence[Span], *, is_real: bool) -> Span:
+    op = node.op
+    if isinstance(op, ops.Add):
+        return _sum(known)
+    if isinstance(op, ops.Subtract):
+        return REAL if is_real else Span.BELOW if Span.BELOW in known[0] and REAL in known[1] else Span.NOTHING
+    if isinstance(op, ops.Multiply):
+        squared = Span.NATURAL if node.operands[0] == node.operands[1] else Span.NOTHING
+        signs = _both(known) & (Span.NATURAL | Span.POSITIVE) if is_real else Span.NOTHING
+        return (REAL if is_real else Span.NOTHING) | signs | squared
+    if isinstance(op, ops.Divide) and is_real and Span.POSITIVE in known[1]:
+        return known[0]
+    return Span.NOTHING
+
+
+def _sum(known: Sequence[Span]) -> Span:
+    found = _both(known)
+    if FRACTION in found and any(Span.POSITIVE in span for span in known):
+        found |= Span.POSITIVE
+    return found
+
+
+def _is_share(graph: Graph, node: Node) -> bool:
+    """Whether a quotient is of elements by the sum of a row that they are in, which is no less than each of them."""
+    position, labels = node.operands[1], list(range(node.type.rank))
+    # By axis of what is looked at the axis of the quotient that it follows; -1 for one of size 1.
+    while True:
+        own = graph.nodes[position]
+        if isinstance(own.op, ops.Reduce):
+            source = graph.nodes[own.operands[0]].type
+            kept = [axis for axis in range(source.rank) if axis not in own.op.dimensions]
+            follows = [label in (axis, -1) for axis, label in zip(kept, labels, strict=True)]
+            fits = all(ok or source.shape[axis] == 1 for axis, ok in zip(kept, follows, strict=True))
+            return own.op.kind == "sum" and own.operands[0] == node.operands[0] and fits
+        before = graph.nodes[own.operands[0]].type.shape if own.operands else ()
+        if isinstance(own.op, ops.BroadcastInDim):
+            # An axis of size 1 that is stretched is the same all along, and follows nothing.
+            labels = [-1 if n == 1 else labels[a] for a, n in zip(own.op.dimensions, before, strict=True)]
+        elif isinstance(own.op, ops.Reshape) and _long(before) == _long(own.type.shape):
+            rest = iter([label for label, n in zip(labels, own.type.shape, strict=True) if n != 1])
+            labels = [-1 if n == 1 else next(rest) for n in before]
+        elif not isinstance(own.op, ops.Convert):
+            return False
+        position = own.operands[0]
+
+
+def _long(shape: Shape) -> list[object]:
+    return [n for n in shape if n != 1]
