@@ -22,6 +22,20 @@ _DECODER = {
     "max_position_embeddings": 64,
 }
 _EXPERTS = {"num_experts_per_tok": 2}
+_LATENT = {
+    "num_key_value_heads": 4,
+    "n_routed_experts": 4,
+    "n_shared_experts": 1,
+    "moe_intermediate_size": 128,
+    "kv_lora_rank": 32,
+    "q_lora_rank": 32,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 16,
+    "first_k_dense_replace": 1,
+    **_EXPERTS,
+}
+"""Attention with a latent vector, one dense layer, and a mixture with a shared expert."""
 _LLAMA3 = {
     "rope_type": "llama3",
     "rope_theta": 10000.0,
@@ -170,21 +184,28 @@ FAMILIES: dict[str, Family] = {
     "deepseek_v2": Family(
         "DeepseekV2",
         {
-            "num_key_value_heads": 4,
-            "n_routed_experts": 4,
-            "n_shared_experts": 1,
-            "moe_intermediate_size": 128,
-            "kv_lora_rank": 32,
-            "q_lora_rank": 32,
-            "qk_nope_head_dim": 16,
-            "qk_rope_head_dim": 16,
-            "v_head_dim": 16,
+            **_LATENT,
             "n_group": 2,
             "topk_group": 1,
             "topk_method": "group_limited_greedy",
-            "first_k_dense_replace": 1,
-            **_EXPERTS,
         },
         (_EPS, _THETA, {"routed_scaling_factor": 2.0}, {"topk_group": 2}),
+    ),
+    "deepseek_v2, greedy": Family(
+        "DeepseekV2",
+        {**_LATENT, "n_group": 1, "topk_group": 1, "topk_method": "greedy"},
+        (_EPS, _THETA, {"routed_scaling_factor": 2.0}, {"n_group": 2}),
+    ),
+    "deepseek_v2, two of four groups": Family(
+        "DeepseekV2",
+        {
+            **_LATENT,
+            "n_routed_experts": 8,
+            "num_experts_per_tok": 3,
+            "n_group": 4,
+            "topk_group": 2,
+            "topk_method": "group_limited_greedy",
+        },
+        (_EPS, {"topk_group": 1}, {"topk_group": 3}),
     ),
 }

@@ -39,7 +39,8 @@ class _Choices:
         self._graph = graph
         self._chains: dict[int, list[int]] = {}
         functions: set[tuple[str, ...]] = set()
-        for position, node in enumerate(graph.nodes):
+        for position in sorted(graph.live()):
+            node = graph.nodes[position]
             if isinstance(node.op, ops.TopK) and graph.nodes[node.operands[0]].type.dtype.is_float:
                 chain = self._chains[position] = self._chain(node.operands[0])
                 operators = [graph.nodes[p].op for p in chain[:-1]]

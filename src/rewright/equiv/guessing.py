@@ -283,7 +283,9 @@ def _close(a: Array, b: Array) -> bool:
 
 def _by_blocks(wanted: Array, lefts: Mapping[str, Array]) -> str | None:
     """Blocks of rows of left tensors, each as it is or head by head with rotated halves as rotated pairs."""
-    same = {n: v for n, v in lefts.items() if v.ndim == wanted.ndim and v.shape[1:] == wanted.shape[1:]}
+    same = {n: v for n, v in lefts.items() if 0 < v.ndim == wanted.ndim and v.shape[1:] == wanted.shape[1:]}
+    if not same:
+        return None
     known = {np.asarray(row, np.float32).tobytes(): (n, k) for n, v in same.items() for k, row in enumerate(v)}
     places = [known.get(np.asarray(row, np.float32).tobytes()) for row in wanted]
     if None in places or len(set(places)) < len(places):

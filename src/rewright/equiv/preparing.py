@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.computed import MOST, with_computed
 from rewright.equiv.expressions import names_in
+from rewright.equiv.fills import filled_alike
 from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
 from rewright.equiv.tables import bound
@@ -60,7 +61,7 @@ def prepared(
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
-    graphs = chosen_alike(same)
+    graphs = chosen_alike(filled_alike(same))
     program = replace(both.right, graphs=graphs[1:])
     return Prepared(graphs[0], program, tuple(dict.fromkeys((*ideal.assumptions, *taken, *more))), tables, both.unread)
 

@@ -76,8 +76,11 @@ def _span(graph: Graph, node: Node, known: Sequence[Span]) -> Span:
         return _reduced(op, graph.nodes[node.operands[0]].type.shape, known[0])
     if isinstance(op, ops.DotGeneral):
         return _both(known) & FRACTION if all(REAL in span for span in known) else Span.NOTHING
-    if isinstance(op, ops.Divide) and _is_share(graph, node) and FRACTION in known[0]:
+    # The largest element of a row, and the sum of elements that are no less than nought, are no less than each of them.
+    if isinstance(op, ops.Divide) and FRACTION in known[0] and _is_by_own_row(graph, node, "sum"):
         return FRACTION | (known[0] & Span.POSITIVE)
+    if isinstance(op, ops.Subtract) and Span.BELOW in known[0] and _is_by_own_row(graph, node, "maximum"):
+        return known[0] & REAL
     return _elementwise(node, known)
 
 
@@ -150,18 +153,17 @@ def _sum(known: Sequence[Span]) -> Span:
     return found
 
 
-def _is_share(graph: Graph, node: Node) -> bool:
-    """Whether a quotient is of elements by the sum of a row that they are in, which is no less than each of them."""
+def _is_by_own_row(graph: Graph, node: Node, kind: str) -> bool:
+    """Whether the second operand is, for every element of the first, a reduction of a row that this element is in."""
     position, labels = node.operands[1], list(range(node.type.rank))
-    # By axis of what is looked at the axis of the quotient that it follows; -1 for one of size 1.
+    # By axis of what is looked at the axis of the node that it follows; -1 for one of size 1.
     while True:
         own = graph.nodes[position]
         if isinstance(own.op, ops.Reduce):
             source = graph.nodes[own.operands[0]].type
             kept = [axis for axis in range(source.rank) if axis not in own.op.dimensions]
-            follows = [label in (axis, -1) for axis, label in zip(kept, labels, strict=True)]
-            fits = all(ok or source.shape[axis] == 1 for axis, ok in zip(kept, follows, strict=True))
-            return own.op.kind == "sum" and own.operands[0] == node.operands[0] and fits
+            follows = all(label == a or source.shape[a] == 1 for a, label in zip(kept, labels, strict=True))
+            return own.op.kind == kind and own.operands[0] == node.operands[0] and follows
         before = graph.nodes[own.operands[0]].type.shape if own.operands else ()
         if isinstance(own.op, ops.BroadcastInDim):
             # An axis of size 1 that is stretched is the same all along, and follows nothing.
