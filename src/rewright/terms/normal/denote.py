@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -368,8 +369,10 @@ class _Reader:
         number = place.constant() if isinstance(place, Polynomial) else None
         if isinstance(number, int) and 0 <= number < len(values):
             return fixed(values[number])
-        if not isinstance(place, Polynomial) or len(values) > _MOST_CASES:
+        if not isinstance(place, Polynomial) or (len(values) > _MOST_CASES and not all(map(math.isfinite, values))):
             raise TooHard(f"one of {len(values)} constants at a symbolic index")
+        if len(values) > _MOST_CASES:
+            return self.denoter.opaque(_name(values), (place,), all(value == int(value) for value in values))
 
         def from_entry(entry: int) -> Value:
             if entry == len(values) - 1:
@@ -447,6 +450,12 @@ class _Reader:
 
 
 _MOST_CASES = 16
+"""Longer tables are functions of which only the table is known: two are one where all of their elements are."""
+
+
+def _name(values: Sequence[float | int | bool]) -> str:
+    """A name that only tables of the same numbers have."""
+    return f"table_{hashlib.sha256(','.join(str(Fraction(value)) for value in values).encode()).hexdigest()}"
 
 
 def _and(left: Leaf, right: Leaf) -> Value:
