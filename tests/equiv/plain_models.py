@@ -131,7 +131,7 @@ class DeepseekV2(Plain):
         grouped = probabilities.unflatten(-1, (c.n_group, -1))
         best = torch.topk(grouped.amax(-1), self.of("groups", c.topk_group)).indices
         kept = F.one_hot(best, c.n_group).sum(-2).bool()[..., None].expand_as(grouped).flatten(-2)
-        values, chosen = torch.topk(torch.where(kept, probabilities, 0.0), c.num_experts_per_tok)
+        values, chosen = torch.topk(torch.where(kept, probabilities, self.of("fill", 0.0)), c.num_experts_per_tok)
         return shares(chosen, values * self.of("scale", c.routed_scaling_factor), experts)
 
 

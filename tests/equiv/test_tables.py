@@ -144,6 +144,35 @@ def test_long_angles_of_single_precision() -> None:
         assert verdict.status == "refuted"
 
 
+def scaled(base: float = 1e4, original: int = 64, factor: float = 8.0) -> torch.Tensor:
+    """Frequencies of a rotary embedding that go over from themselves to a fraction of them, as in Llama 3."""
+    plain = base ** (-torch.arange(16) / 16)
+    turns = original * plain / (2 * math.pi)
+    smooth = ((turns - 1) / 3).clamp(0, 1)
+    return plain * (smooth + (1 - smooth) / factor)
+
+
+def turned(frequencies: torch.Tensor, dtype: torch.dtype, *, short: bool) -> torch.Tensor:
+    """Sines of small angles in a type; angles are computed in it too where they are ``short``."""
+    places = torch.arange(6)[:, None].float()
+    angle = places.to(dtype) * frequencies.to(dtype) if short else places * frequencies
+    return angle.sin().to(dtype)
+
+
+@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_little_of_another_embedding_is_no_rounding(dtype: torch.dtype, *, short: bool) -> None:
+    """Types of few digits excuse what they round, and no other base, length or factor."""
+    x, own = torch.zeros(6, 16, dtype=dtype), turned(scaled(), dtype, short=short)
+    computes = rw.capture(lambda x: x * turned(scaled(), dtype, short=short), (x,))
+    for changed in ({}, {"base": 9990.0}, {"base": 9900.0}, {"original": 65}, {"factor": 8.1}):
+        held = Held(turned(scaled(**changed), dtype, short=short), times)
+        given = dict(held.named_buffers())
+        verdict = equiv(computes, rw.capture(held, (x,)), ({}, given), explain=False)
+        same = torch.equal(given["table"], own)
+        assert (verdict.status == "proved") is same, (changed, verdict.reason)
+
+
 def test_what_rounding_makes_anything_of_is_no_proof() -> None:
     def far() -> torch.Tensor:
         return (angles(9, 8) * 1e5).cos()

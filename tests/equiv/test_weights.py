@@ -169,6 +169,26 @@ def test_rotated_rows_are_found_by_their_values(how: str, shape: tuple[int, ...]
     assert [d.text for d in found.definitions] == [f"{how}(w, heads=2)"]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_heads_in_groups_are_one_concatenation(turned: bool) -> None:
+    """Queries, keys and values of one group of heads after those of another."""
+    source = np.random.default_rng(0)
+    parts = {name: source.standard_normal((rows, 4)) for name, rows in (("q", 16), ("k", 8), ("v", 8))}
+    held = {
+        name: w.reshape(-1, 2, 2, 4).swapaxes(1, 2).reshape(w.shape) if turned and name != "v" else w
+        for name, w in parts.items()
+    }
+    fused = np.concatenate([held["q"].reshape(2, 8, 4), *(held[n].reshape(2, 4, 4) for n in "kv")], 1).reshape(32, 4)
+    left, right = product(q=(16, 4), k=(8, 4), v=(8, 4)), product(qkv=(32, 4))
+    (found,) = guessed(WeightMap(), left, alone(right), (parts, {"qkv": fused})).definitions
+    q, k = ("interleaved(q, heads=4)", "interleaved(k, heads=2)") if turned else ("q", "k")
+    text = f"concat([reshape({q}, (2, 8, 4)), reshape({k}, (2, 4, 4)), reshape(v, (2, 4, 4))], axis=1)"
+    assert found.text == f"reshape({text}, (32, 4))"
+    swapped = fused.reshape(2, 16, 4)[::-1].reshape(32, 4)
+    (other,) = guessed(WeightMap(), left, alone(right), (parts, {"qkv": swapped})).definitions
+    assert other.text != found.text
+
+
 def test_equal_numbers_by_chance_are_no_map() -> None:
     left, right = product(gain=(2, 4)), product(scale=(4, 4))
     ones = {"gain": np.ones((2, 4))}, {"scale": np.ones((4, 4))}

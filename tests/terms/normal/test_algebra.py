@@ -142,6 +142,20 @@ def test_row_major_digits_come_back() -> None:
         assert floor_remainder(known, joined, symbol("b")) == symbol("c")
 
 
+@pytest.mark.parametrize(("inner", "times", "divisor"), [(8, 16, 24), (4, 8, 12), (8, 16, 20), (8, 17, 24), (5, 3, 7)])
+def test_floors_in_floors(inner: int, times: int, divisor: int) -> None:
+    """``16*floor(x/8) + x`` over 24 is ``floor(x/8)``: rows of groups of 8 with 16 others between them."""
+    known = context()
+    with known.ranges([("x", polynomial(0), polynomial(64))]):
+        x = symbol("x")
+        top = floor_quotient(known, x, polynomial(inner)) * times + x
+        quotient = floor_quotient(known, top, polynomial(divisor))
+    for number in range(64):
+        expected = (times * (number // inner) + number) // divisor
+        assert value(quotient, {"x": number}) == expected
+    assert (inner, times, divisor) != (8, 16, 24) or quotient == floor_quotient(known, x, polynomial(8))
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(-2, 3), st.integers(-3, 3), st.integers(0, 5), st.sampled_from((1, -1)), VALUES)
 def test_a_sum_over_a_range_is_the_sum(shift: int, offset: int, size: int, sign: int, at: dict[str, int]) -> None:

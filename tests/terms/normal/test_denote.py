@@ -6,8 +6,9 @@ import gc
 
 from rewright import ops
 from rewright.ir.dims import Dim
+from rewright.ir.types import DType, TensorType
 from rewright.terms.normal.algebra import new_context
-from rewright.terms.normal.atoms import Polynomial, polynomial
+from rewright.terms.normal.atoms import Polynomial, polynomial, symbol
 from rewright.terms.normal.denote import Denoter
 from tests.programs import Builder
 
@@ -29,3 +30,18 @@ def test_a_denoter_that_is_gone_leaves_nothing_to_the_next_one() -> None:
         del denoter
         gc.collect()
     assert values == ["-a[0]", "-b[0]"] * 10
+
+
+def test_long_tables_are_functions_that_their_elements_tell_apart() -> None:
+    context = new_context(10.0)
+
+    def read(values: list[float]) -> str:
+        build = Builder("tables")
+        tensor = TensorType((len(values),), DType.F32)
+        build.output("y", build.add(ops.Constant(tensor, tuple(values))))
+        return str(Denoter(context, build.build(), size).value(0, (symbol("i"),)))
+
+    long = [k / 7 for k in range(40)]
+    assert read(long) == read(list(long))
+    assert read(long) != read([*long[:-1], 0.5])
+    assert read(long) != read([*long, 0.5])
