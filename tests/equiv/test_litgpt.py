@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import rewright as rw
+from bench import depth
 from rewright.equiv.engine import equiv
 from rewright.ir.graph import Graph
 from tests.equiv.transformers_models import built, captured
@@ -98,3 +99,13 @@ def test_a_default_eps_is_found() -> None:
     verdict = equiv(captured(model), other("Gemma-2b", {"head_size": 8}), dict(model.named_buffers()))
     assert verdict.status == "refuted"
     assert verdict.findings[0].kind == "eps"
+
+
+def test_full_size_without_values() -> None:
+    """8B parameters have shapes alone, and are matched by their names; one layer is like another."""
+    left, right, buffers = depth.modules(2)
+    example = (torch.zeros(1, 16, dtype=torch.long),)
+    graphs = rw.capture(left, example), rw.capture(right, example)
+    verdict = equiv(*graphs, (buffers, {}))
+    assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason
+    assert depth.twin_of(*graphs, buffers).compare(trials=1).agrees is True
