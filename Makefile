@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-optimize bench-rules bench-ir clean bench-env ray gpu-passes enzyme browser figures
+.PHONY: help demo test check lint types floors unit slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -42,6 +42,7 @@ help:
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
 	@echo "make bench-meshes  training steps on 512 ranks, as a table"
+	@echo "make bench-depth   two implementations of a model of 8B parameters, on meta tensors, as a table"
 	@echo "make bench-optimize  fused kernels beside other compilers, as a table and as figures in build/figures"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
@@ -172,6 +173,9 @@ bench-captured: $(VENV)/.dev
 
 bench-meshes: $(VENV)/.dev
 	@$(BIN)/python -m bench.meshes
+
+bench-depth: $(VENV)/.dev
+	@$(BIN)/python -m bench.depth
 
 bench-optimize: $(VENV)/.dev
 	@$(BIN)/python -m bench.draw_optimize build/figures

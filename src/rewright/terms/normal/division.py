@@ -48,7 +48,8 @@ def _around(rest: Polynomial, quotient: Polynomial, divisor: Number | None) -> I
     for monomial in rest.terms:
         if any(isinstance(atom, Floor) for atom, _ in monomial):
             whole = Polynomial({monomial: 1})
-            yield rest - whole * divisor, quotient + whole
+            if whole.integer:
+                yield rest - whole * divisor, quotient + whole
 
 
 def floor_remainder(context: Context, numerator: Polynomial, divisor: Polynomial) -> Polynomial:
