@@ -19,6 +19,7 @@ from rewright import ops
 from rewright.equiv.building import pruned, rebuilt
 from rewright.equiv.expressions import build, fitted, names_in
 from rewright.interp.program import run
+from rewright.ir.digest import digest
 from rewright.ir.dims import Shape
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
@@ -305,6 +306,7 @@ def _extended(graph: Graph, every: Mapping[str, Node]) -> Graph:
 def _covered(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, ...]:
     """Raise RewrightError for a tensor that the map reads in part; the names of those too large to be looked at."""
     unchecked: list[str] = []
+    known: dict[object, bool] = {}
     for side, source in (("right", left), ("left", right.graphs[0])):
         definitions = weights.of("right" if side == "right" else "left")
         by_name: dict[str, list[Definition]] = {}
@@ -318,7 +320,7 @@ def _covered(left: Graph, right: RankProgram, weights: WeightMap) -> tuple[str, 
             sizes: Shape = source.nodes[source.inputs[name]].type.shape if name in source.inputs else ()
             if not all(isinstance(n, int) for n in sizes) or _count(sizes) > _MOST_ELEMENTS:
                 unchecked.append(name)
-            elif not _all_used(name, readers, source):
+            elif not _all_used(name, readers, source, known):
                 raise RewrightError(
                     f"the weight map is partial: {readers[0].side} {readers[0].name!r} and what else is made of "
                     f"{name!r} leave out a part of it; relate all of it"
@@ -330,21 +332,37 @@ def _count(sizes: Sequence[object]) -> int:
     return math.prod(int(str(n)) for n in sizes)
 
 
-def _all_used(name: str, readers: Sequence[Definition], source: Graph) -> bool:
-    """Whether every element of a tensor occurs in something that the map makes of it."""
-    kind = source.nodes[source.inputs[name]].type
-    shape = tuple(int(str(n)) for n in kind.shape)
-    used = np.zeros(_count(shape) + 1, np.bool_)
-    for definition in readers:
-        builder = GraphBuilder()
-        others = [n for n in names_in(definition.text) if n in source.inputs]
-        tensors = {n: builder.input(n, source.nodes[source.inputs[n]].op) for n in others}
-        builder.output("made", build(definition.text, builder, tensors))
-        moved = rebuilt(builder.build(), _only_moving)
-        zero = {n: np.zeros([int(str(k)) for k in source.nodes[source.inputs[n]].type.shape]) for n in others}
-        zero[name] = np.arange(1, _count(shape) + 1, dtype=np.float64).reshape(shape)
-        used[run(moved, zero)["made"].astype(np.int64).reshape(-1)] = True
-    return bool(used[1:].all())
+def _all_used(name: str, readers: Sequence[Definition], source: Graph, known: dict[object, bool]) -> bool:
+    """Whether every element of a tensor occurs in something that the map makes of it.
+
+    ``known`` is what was found of other tensors: those of one layer are read as those of the next.
+    """
+    shape = _shape(source, name)
+    moved = [_moved(definition, name, source) for definition in readers]
+    key = shape, tuple((digest(graph), own) for graph, own in moved)
+    if key not in known:
+        used = np.zeros(_count(shape) + 1, np.bool_)
+        for graph, own in moved:
+            given = {label: np.zeros(_shape(graph, label)) for label in graph.inputs}
+            given[own] = np.arange(1, _count(shape) + 1, dtype=np.float64).reshape(shape)
+            used[run(graph, given)["made"].astype(np.int64).reshape(-1)] = True
+        known[key] = bool(used[1:].all())
+    return known[key]
+
+
+def _moved(definition: Definition, name: str, source: Graph) -> tuple[Graph, str]:
+    """Where a definition moves the elements of its tensors, which are named by their order; and the name of one."""
+    builder = GraphBuilder()
+    read = [n for n in names_in(definition.text) if n in source.inputs]
+    labels = {n: f"x{number}" for number, n in enumerate(read)}
+    kinds = {n: source.nodes[source.inputs[n]].type for n in read}
+    tensors = {n: builder.input(labels[n], ops.Input(labels[n], kinds[n])) for n in read}
+    builder.output("made", build(definition.text, builder, tensors))
+    return rebuilt(builder.build(), _only_moving), labels[name]
+
+
+def _shape(graph: Graph, name: str) -> tuple[int, ...]:
+    return tuple(int(str(n)) for n in graph.nodes[graph.inputs[name]].type.shape)
 
 
 def _only_moving(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
