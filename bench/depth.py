@@ -1,8 +1,9 @@
 """Two implementations at full size, on meta tensors; ``make bench-depth`` prints the table.
 
 Llama 3.1 at 8B as Transformers and as litgpt write it, with llama3 rotary scaling: weights have shapes and no values,
-and are matched by their names. Each row is captured and proved anew. Both programs, the weights of the one made of those
-of the other, also run on random numbers at sizes that were shrunk (the numeric twin), which is no part of the proof.
+and are matched by their names. Each row is captured and proved anew. Both programs, the weights of the one made of
+those of the other, also run on random numbers at sizes that were shrunk (the numeric twin), which is no part of the
+proof.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ come in blocks of 100, each of a seed of its own, so that a block is made again 
 
 from __future__ import annotations
 
+import argparse
 import os
 import secrets
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.rules.test_hunt import hunt
@@ -24,24 +24,25 @@ def _block(seed: int) -> tuple[int, int, list[str]]:
     return seed, *hunt(seed, BLOCK)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(pairs: int, seed: int | None) -> int:
     """Print the count of every block and of all; 1 where a wrong pair was proved."""
-    pairs = int(arguments[0]) if arguments else PAIRS
-    if len(arguments) > 1:
-        seeds = [int(arguments[1]) + block for block in range(pairs // BLOCK)]
+    if seed is not None:
+        seeds = [seed + block for block in range(pairs // BLOCK)]
     else:
         fresh = secrets.randbelow(2**31)
         seeds = [first + block for first in (FIXED, fresh) for block in range(pairs // BLOCK // 2)]
     proved, wrong = 0, list[str]()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for number, (seed, count, found) in enumerate(pool.map(_block, seeds), start=1):
+        for number, (own, count, found) in enumerate(pool.map(_block, seeds), start=1):
             proved, wrong = proved + count, wrong + found
             shown = "".join(f"\n  {one}" for one in found)
-            print(
-                f"seed {seed}: {number * BLOCK} pairs, {proved} proved, {len(wrong)} of them wrong{shown}", flush=True
-            )
+            print(f"seed {own}: {number * BLOCK} pairs, {proved} proved, {len(wrong)} of them wrong{shown}", flush=True)
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pairs", nargs="?", type=int, default=PAIRS)
+    parser.add_argument("seed", nargs="?", type=int)
+    chosen = parser.parse_args()
+    sys.exit(main(chosen.pairs, chosen.seed))
