@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 import rewright as rw
+from bench.pairs.reference import Logits
 from bench.tables import print_table
 from rewright.equiv.engine import equiv
 from rewright.equiv.guessing import guessed
@@ -27,6 +28,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.refine.relations import input_relations
 from rewright.refine.twin.twin import Twin, make_twin
+from rewright.zoo.families import LLAMA_SCALING
 from rewright.zoo.transformers_models import quiet, transformers_module
 
 COLUMNS = ["layers", "tokens", "parameters", "nodes", "capture s", "prove s", "status", "evidence", "lemmas"]
@@ -40,25 +42,6 @@ _SIZES = {
     "max_position_embeddings": 131072,
     "rms_norm_eps": 1e-5,
 }
-_ROTARY = {
-    "rope_type": "llama3",
-    "rope_theta": 500000.0,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
-
-
-class Logits(nn.Module):
-    """A model of Transformers as a function from tokens to logits."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        return self.model(input_ids=input_ids, use_cache=False).logits
 
 
 class Tabled(nn.Module):
@@ -84,7 +67,7 @@ def modules(layers: int) -> tuple[nn.Module, nn.Module, dict[str, torch.Tensor]]
 
     transformers = transformers_module()
     with quiet():
-        configuration = transformers.LlamaConfig(num_hidden_layers=layers, rope_parameters=_ROTARY, **_SIZES)
+        configuration = transformers.LlamaConfig(num_hidden_layers=layers, rope_parameters=LLAMA_SCALING, **_SIZES)
         configuration._attn_implementation = "eager"
         with torch.device("meta"):
             left = Logits(transformers.LlamaForCausalLM(configuration).eval())

@@ -8,17 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from rewright.optimize.expressions import Expression
-
-
-def _over(left: float, right: float) -> float:
-    return left / right
-
+from rewright.optimize.simplify import over
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
-    "divide": _over,
+    "divide": over,
     "negate": operator.neg,
     "log": math.log,
 }

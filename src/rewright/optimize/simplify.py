@@ -21,7 +21,8 @@ def _either(left: int, right: int) -> int:
     return left | right
 
 
-def _over(left: Any, right: Any) -> Any:
+def over(left: Any, right: Any) -> Any:
+    """The quotient, typed, as ``operator.truediv`` is not."""
     return left / right
 
 
@@ -46,7 +47,7 @@ _ROUNDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
-    "divide": _over,
+    "divide": over,
 }
 """Functions of two floats whose value may need rounding."""
 _COMPARED = {

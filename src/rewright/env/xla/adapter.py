@@ -210,6 +210,7 @@ class Adapter:
         try:
             return self._client.compile_and_load(entrance, self._devices, options)
         except Exception:
+            # The hook ends a compilation by an error of its own once it has the module; XLA raises it as any type.
             if self._captured is None:
                 raise
             return None
