@@ -60,6 +60,8 @@ def holders_of(name: str, graphs: Sequence[Graph], mesh: Mesh) -> Holders | None
     The gradient or the new value of a tensor is missing on a rank that reads the tensor.
     """
     ranks = [rank for rank, graph in enumerate(graphs) if name in graph.outputs]
+    if len(ranks) == mesh.size:
+        return Holders(mesh, tuple(ranks), mesh, tuple(tuple(range(size)) for _, size in mesh.axes))
     _, _, owner = name.partition(":") if name.startswith(("grad:", "updated:")) else ("", "", "")
     for graph in graphs:
         if name not in graph.outputs and owner in graph.inputs and _is_read(graph, graph.inputs[owner]):

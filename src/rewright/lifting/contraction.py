@@ -86,6 +86,16 @@ class Contraction:
         """How many entries are not lifted."""
         return sum((period.count - 3) * period.length for period in self.periods)
 
+    def inputs_read(self, entries: Stream) -> Integers:
+        """The input entries that something reads which is lifted, or which are outputs."""
+        lifted = np.ones(len(entries), np.bool_)
+        for period in self.periods:
+            lifted[period.stretch(2) : period.stretch(-1)] = False
+        read = entries.operands[np.repeat(lifted, np.diff(entries.first)) & (entries.operands >= 0)]
+        needed = entries.last_use == len(entries)
+        needed[read] = True
+        return np.flatnonzero(needed & entries.inputs)
+
 
 def contraction(
     entries: Stream, found: Sequence[Repeat], graphs: Sequence[Graph], like: Contraction | None = None

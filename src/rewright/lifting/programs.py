@@ -7,8 +7,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from rewright import ops
 from rewright.interp.meetings import Meeting, Schedule, Step, match_collectives
 from rewright.ir.graph import Graph
@@ -24,7 +22,7 @@ from rewright.lifting.integers import integer_part
 from rewright.lifting.journal import SEQUENTIAL, Journal
 from rewright.lifting.layout import concatenate, slice_axis, tidy
 from rewright.lifting.reuse import Reuse
-from rewright.lifting.stream import Repeat, Stream, lockstep, repeats, shared_first, stream
+from rewright.lifting.stream import Integers, Repeat, Stream, lockstep, repeats, shared_first, stream
 from rewright.lifting.terms import ONE
 from rewright.lifting.trace import Instance, Trace, alike, terms_of
 from rewright.lifting.transfer import as_view, transfer
@@ -200,13 +198,14 @@ class Lifter:
         if sequential:
             run.name({entries.places[e] for p in shorter.periods for n in range(-1, p.count) for e in p.crossings(n)})
         run.swap(shorter.swapped)
+        needed = shorter.inputs_read(entries)
         position = 0
         for period in sorted(shorter.periods, key=lambda p: p.start):
             run.stretch(entries, position, period.start)
             reuse = Reuse(self, run, entries, period.length)
             reuse.stretch(period.start)
             reuse.stretch(period.stretch(1))
-            run.inputs(entries, period.stretch(2), period.stretch(-1))
+            run.inputs(entries, needed[(needed >= period.stretch(2)) & (needed < period.stretch(-1))])
             run.repeat(entries, period)
             reuse.stretch(period.stretch(-1))
             self._step(entries, period, run, sequential)
@@ -370,9 +369,9 @@ class Run:
         for own in self._inputs:
             own.update({label: own[stands] for label, stands in inputs.items() if label in own})
 
-    def inputs(self, entries: Stream, start: int, stop: int) -> None:
-        """Lift the inputs among the steps of a stretch."""
-        for entry in (np.flatnonzero(entries.inputs[start:stop]) + start).tolist():
+    def inputs(self, entries: Stream, wanted: Integers) -> None:
+        """Lift these entries of a stream, which are inputs."""
+        for entry in wanted.tolist():
             self.stretch(entries, entry, entry + 1)
 
     def repeat(self, entries: Stream, period: Period) -> None:

@@ -195,17 +195,26 @@ def _stand_ins(lifter: Lifter, relations: Relations, expected: Mapping[str, Plac
 
 def _repeat(proof: Proof, program: RankProgram, stands: Mapping[str, str], expected: Mapping[str, Placement]) -> None:
     """Relate outputs of layers that were left out as those that speak for them."""
+    held: dict[str, tuple[Holders, Placement] | None] = {}
     for name, other in stands.items():
-        placement = proof.placements.get(other)
-        owners, others = (holders_of(each, program.graphs, program.mesh) for each in (name, other))
-        part = owners.restrict(placement) if owners is not None and placement is not None else None
-        if owners != others or owners is None or part is None or other in proof.failed:
+        if other not in held:
+            held[other] = _held(proof, other, program)
+        found = held[other]
+        if found is None or holders_of(name, program.graphs, program.mesh) != found[0]:
             proof.failed.append(name)
-            continue
-        _found(proof, name, owners, part, expected.get(name), fine=True)
+        else:
+            _found(proof, name, *found, expected.get(name), fine=True)
     proof.relations = {
         name: proof.relations[name] for name in proof.sequential.graph.outputs if name in proof.relations
     }
+
+
+def _held(proof: Proof, name: str, program: RankProgram) -> tuple[Holders, Placement] | None:
+    """Who holds an output that is related, and how they do; None where that is not known."""
+    placement = proof.placements.get(name)
+    owners = holders_of(name, program.graphs, program.mesh)
+    part = owners.restrict(placement) if owners is not None and placement is not None else None
+    return None if owners is None or part is None or name in proof.failed else (owners, part)
 
 
 @contextmanager

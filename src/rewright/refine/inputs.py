@@ -49,13 +49,13 @@ def input_values(
             continue
         value = found.sequential[name] = lifter.input(name, kind)
         if placement is not None:
-            for rank in range(len(program.graphs)):
-                key = (placement, rank, kind)
-                known = windows.get(key)
-                window = None if known is None else _of_term(known, value)
-                if window is None:
-                    window = _window(lifter, value, placement, rank, name)
-                    windows[key] = value, window
+            key = placement, kind
+            held = _of_term(windows[key], value) if key in windows else None
+            if held is None:
+                every = [_window(lifter, value, placement, rank, name) for rank in range(len(program.graphs))]
+                held = _shared(every)
+                windows[key] = value, held
+            for rank, window in enumerate(held):
                 _assign(program, found, rank, name, window)
     for (rank, name), value in solve(equations, found.sequential, program).items():
         _assign(program, found, rank, name, value)
@@ -69,22 +69,29 @@ def input_values(
     return found
 
 
-_Windows = dict[tuple[Placement, int, TensorType], tuple[Value, Value]]
-"""For placements of tensors of one type, a tensor of them and what a rank holds of it."""
+_Windows = dict[tuple[Placement, TensorType], tuple[Value, list[Value]]]
+"""For placements of tensors of one type, a tensor of them and what the ranks hold of it."""
 
 
-def _of_term(known: tuple[Value, Value], value: Value) -> Value | None:
-    """The window of a tensor as that of another one, with its own term; None for what is no plain view."""
-    (tensor, window), own = known, value
-    if not (isinstance(tensor, View) and isinstance(window, View) and isinstance(own, View)):
+def _shared(values: Sequence[Value]) -> list[Value]:
+    """The same values, equal ones as one object."""
+    known: dict[Value, Value] = {}
+    return [known.setdefault(value, value) for value in values]
+
+
+def _of_term(known: tuple[Value, Sequence[Value]], value: Value) -> list[Value] | None:
+    """The windows of a tensor as those of another one, with its own term; None where one is no plain view."""
+    (tensor, windows), own = known, value
+    if not isinstance(tensor, View) or not isinstance(own, View) or len(tensor.addends) != 1 or len(own.addends) != 1:
         return None
-    if (
-        len(tensor.addends) != 1
-        or len(own.addends) != 1
-        or {a.term for a in window.addends} != {tensor.addends[0].term}
-    ):
-        return None
-    return View(window.dims, tuple(replace(a, term=own.addends[0].term) for a in window.addends))
+    made: dict[int, Value] = {}
+    for window in windows:
+        if id(window) in made:
+            continue
+        if not isinstance(window, View) or {a.term for a in window.addends} != {tensor.addends[0].term}:
+            return None
+        made[id(window)] = View(window.dims, tuple([replace(a, term=own.addends[0].term) for a in window.addends]))
+    return [made[id(window)] for window in windows]
 
 
 def _window(lifter: Lifter, value: Value, placement: Placement, rank: int, name: str) -> Value:
