@@ -269,7 +269,8 @@ def pad(p: Program) -> int:
     rank = p.types[x].rank
     zero = p.add(ops.Constant(TensorType((), REALS), (p.random.choice([0.0, 0.0, 2.5]),)))
     low, high = (tuple(p.random.choice([0, 0, 1, -1]) for _ in range(rank)) for _ in range(2))
-    return p.add(ops.Pad(low, high, (0,) * rank), x, zero)
+    inner = tuple(p.random.choice([0, 0, 0, 1, 2]) for _ in range(rank))
+    return p.add(ops.Pad(low, high, inner), x, zero)
 
 
 def reduce(p: Program) -> int:

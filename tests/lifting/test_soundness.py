@@ -58,6 +58,22 @@ def test_padding_that_cuts_more_than_there_is_leaves_filling(low: int, high: int
     assert sequential_differences(graph, random_inputs(graph)) == []
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 1), (1, 0), (2, 0), (0, 2), (1, 1), (3, 4), (-1, 2), (2, -1)])
+@pytest.mark.parametrize("inner", [1, 2])
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_padding_between_elements(size: int, inner: int, low: int, high: int) -> None:
+    if size == 0 and low + high < 0:
+        return
+
+    def program(build: Builder) -> None:
+        filling = build.tensor("c", ())
+        x = build.tensor("x", (2, size))
+        build.output("y", build.add(ops.Pad((0, low), (1, high), (1, inner)), x, filling))
+
+    graph = built(program)
+    assert sequential_differences(graph, random_inputs(graph)) == []
+
+
 @pytest.mark.parametrize("block", range(5))
 def test_random_programs(block: int) -> None:
     for seed in range(30 * block, 30 * (block + 1)):

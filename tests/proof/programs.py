@@ -159,6 +159,48 @@ def rows_of_maxima() -> Pair:
     return sequential.build(), RankProgram((build.build(), build.build()), mesh, inputs, outputs)
 
 
+def turned_pairs() -> Pair:
+    """Neighbours of a row turned against each other and put back in between each other; a rank has whole pairs."""
+
+    def program(width: int) -> Graph:
+        build = Builder("pairs")
+        x, zero = build.tensor("x", (3, width)), build.add(ops.Constant(TensorType((), F32), (0.0,)))
+        odd = build.add(ops.Slice((0, 1), (3, width), (1, 2)), x)
+        even = build.add(ops.Slice((0, 0), (3, width), (1, 2)), x)
+        first = build.add(ops.Pad((0, 0), (0, 1), (0, 1)), build.add(ops.Negate(), odd), zero)
+        second = build.add(ops.Pad((0, 1), (0, 0), (0, 1)), even, zero)
+        build.output("y", build.add(ops.Tanh(), build.add(ops.Add(), first, second)))
+        return build.build()
+
+    mesh = Mesh.of({"tp": WORLD})
+    inputs, outputs = ({name: place((3, 8), mesh, ["Shard(1)"])} for name in "xy")
+    return program(8), RankProgram(tuple(program(4) for _ in range(WORLD)), mesh, inputs, outputs)
+
+
+def chosen_weights() -> Pair:
+    """The weights of the largest scores of a row: by position without a look-up, and as the ranks look them up."""
+
+    def program(rows: int, looked_up: bool) -> Graph:
+        build = Builder("chosen")
+        scores, weights = build.tensor("scores", (rows, 5)), build.tensor("weights", (5,))
+        places = build.add(ops.TopK(2, "indices"), scores)
+        if looked_up:
+            build.output("y", build.add(ops.Gather((), (0,), (), (), (0,), 2, (1,)), weights, places))
+            return build.build()
+        shape = (rows, 2, 5)
+        wide = build.add(ops.BroadcastInDim(shape, (0, 1)), places)
+        here = build.add(ops.Compare("EQ"), wide, build.add(ops.Iota(TensorType(shape, DType.I64), 2)))
+        own = build.add(ops.BroadcastInDim(shape, (2,)), weights)
+        zero = build.full(0.0, own)
+        build.output("y", build.reduce(build.add(ops.Select(), here, own, zero), 2))
+        return build.build()
+
+    mesh = Mesh.of({"dp": WORLD})
+    inputs = {"scores": place((4, 5), mesh, ["Shard(0)"]), "weights": place((5,), mesh, ["Replicate()"])}
+    outputs = {"y": place((4, 2), mesh, ["Shard(0)"])}
+    return program(4, False), RankProgram(tuple(program(2, True) for _ in range(WORLD)), mesh, inputs, outputs)
+
+
 PROGRAMS: dict[str, Callable[[], Pair]] = {
     **{name: (lambda make=make: make(WORLD)) for name, make in ALL.items()},
     "deep": deep,
@@ -169,6 +211,8 @@ PROGRAMS: dict[str, Callable[[], Pair]] = {
     "any_batch": any_batch,
     "traded": traded,
     "two_axes": two_axes,
+    "turned_pairs": turned_pairs,
+    "chosen_weights": chosen_weights,
 }
 """Every program here and of ``tests.programs``, by name."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import cast
 
-from rewright.ir.dims import Dim
-from rewright.lifting.regions import Region
+from rewright import ops
+from rewright.ir.dims import Dim, product
+from rewright.lifting.regions import Region, intersect, intervals
 from rewright.lifting.terms import Operand, Terms
 from rewright.lifting.windows import Window, contains, dense, hull, read_by
 
@@ -34,7 +36,21 @@ class Facts:
         found = self.known.get(term)
         if found is not None:
             self._terms.pin(term)
-        return found
+            return found
+        return self._chosen_among(term)
+
+    def _chosen_among(self, term: int) -> Region | None:
+        """The positions of an axis, for a term that sorts it or chooses of it: these are known without a look-up."""
+        label = self._terms.label(term)
+        if label[0] != "opaque":
+            return None
+        key, layout = cast("tuple[tuple[object, ...], tuple[tuple[int | tuple[Dim, ...], ...], ...]]", label[1])
+        op = key[0]
+        if not isinstance(op, ops.Sort | ops.TopK) or op.result != "indices":
+            return None
+        digits = layout[0][op.dimension if isinstance(op, ops.Sort) else -1]
+        length = product(digits) if isinstance(digits, tuple) else None
+        return intervals(0, length) if isinstance(length, int) and length > 0 else None
 
     def learn(self, operand: Operand, lengths: Sequence[Dim], allowed: Region) -> None:
         """Record the set that the values read lie in; not for a term that was tested outside of what is read."""
@@ -42,6 +58,9 @@ class Facts:
         self._terms.pin(term)
         window = hull(access, lengths)
         if window is None or not dense(access, lengths):
+            return
+        chosen = None if term in self.known else self._chosen_among(term)
+        if chosen is not None and intersect(chosen, allowed) == chosen:
             return
         if term in self.known:
             if self.known[term] == allowed:

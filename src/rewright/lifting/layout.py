@@ -180,10 +180,10 @@ def slice_rows(value: Value, like: Pieces, axis: int, start: Dim, limit: Dim) ->
         raise NotAView("rows of unequal length")
     if start == 0 and limit == length:
         return value
-    return merge(slice_axis(_split(value, axis, outer, length), axis + 1, start, limit), axis)
+    return merge(slice_axis(split_axis(value, axis, outer, length), axis + 1, start, limit), axis)
 
 
-def _split(value: Value, axis: int, outer: Dim, length: Dim) -> Value:
+def split_axis(value: Value, axis: int, outer: Dim, length: Dim) -> Value:
     """An axis as two, of rows and of what is in a row; rows of one element hold nothing of the axes around them."""
     shape = (*value.shape[:axis], outer, length, *value.shape[axis + 1 :])
     if length != 1 or not isinstance(value, View):
@@ -245,7 +245,7 @@ def assemble(parts: Sequence[Value], axis: int, outer: Dim) -> Value:
         length = divide(part.shape[axis], outer)
         if length is None:
             raise NotAView("rows of unequal pieces")
-        spread.append(_split(part, axis, outer, length))
+        spread.append(split_axis(part, axis, outer, length))
     return merge(concatenate(spread, axis + 1), axis)
 
 

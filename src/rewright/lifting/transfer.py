@@ -25,6 +25,7 @@ from rewright.lifting.layout import (
     tidy,
     transpose,
 )
+from rewright.lifting.padding import pad
 from rewright.lifting.placed import written_out
 from rewright.lifting.pointwise import pointwise
 from rewright.lifting.readings import opened, plain, plain_view, plainer, reads_ones, recognised, shut
@@ -131,6 +132,8 @@ def as_view(algebra: Algebra, value: Value) -> View:
     """Pieces as one term: their concatenation as an opaque function along the axis."""
     if isinstance(value, View):
         return value
+    if 0 in value.shape:  # of no elements, however they lie
+        return algebra.zero(tuple((n,) for n in value.shape))
     axis, rank = value.axis, len(value.shape)
     if value.outer != 1:
         length = divide(value.shape[axis], value.outer)
@@ -236,24 +239,7 @@ def _pad(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
     assert isinstance(op, ops.Pad)
-    if any(op.interior):
-        raise NotAView("interior padding")
-    value, filling = values
-    for axis, (low, high) in enumerate(zip(op.low, op.high, strict=True)):
-        size = value.shape[axis]
-        if not isinstance(low, int) or not isinstance(high, int):
-            raise NotAView("symbolic padding")
-        start, stop = max(0, -low), size - max(0, -high)
-        if isinstance(stop, int) and isinstance(size, int) and stop < start:
-            # One end is cut beyond the other: nothing of the operand is left, and filling everywhere.
-            start = stop = min(start, size)
-            low, high = size + low + high, 0
-        value = slice_axis(value, axis, start, stop)
-        around = [
-            broadcast(filling, (*value.shape[:axis], max(0, n), *value.shape[axis + 1 :]), ()) for n in (low, high)
-        ]
-        value = concatenate([around[0], value, around[1]], axis)
-    return value
+    return pad(op, values[0], values[1])
 
 
 def _concatenate(

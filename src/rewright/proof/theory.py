@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from operator import itemgetter
 from typing import cast
 
 from rewright import ops
+from rewright.ir.dims import Dim, product
 from rewright.ir.graph import Graph
 from rewright.proof.forms import check_definition
 from rewright.proof.language import Definition, Tensor, terms_of
@@ -33,12 +35,16 @@ class Theory:
     def __init__(self, definitions: Sequence[Definition], inputs: frozenset[str]) -> None:
         self.definitions = definitions
         self.facts: dict[int, tuple[Fact, ...]] = {}
+        """What is known of terms: by their definitions, and by look-ups that a certificate names."""
         self.holes: list[frozenset[int]] = []
         for term in range(len(definitions)):
             check_definition(term, definitions)
         self._integers = integer_terms(definitions, inputs)
         for term, definition in enumerate(definitions):
             self.holes.append(holes(term, definition, [self.holes[o] for o in definition.operands]))
+            length = _chosen_among(definition)
+            if length is not None:
+                self.facts[term] = (Fact(((((0, length),), Fraction(1)),), None),)
 
     def is_integer(self, term: int) -> bool:
         """Whether every element of a term is an integer by its definition."""
@@ -104,6 +110,19 @@ class Theory:
         """The sums that tensors are made of."""
         found = dict.fromkeys(term for tensor in tensors for term in terms_of(tensor))
         return tuple(term for term in found if self.definitions[term].kind in ("add", "ranged"))
+
+
+def _chosen_among(definition: Definition) -> Dim | None:
+    """For the places that a sort or a choice of the largest gives, the length of the axis that they are places on."""
+    op = definition.data[0] if definition.kind == "opaque" else None
+    if not isinstance(op, ops.Sort | ops.TopK) or op.result != "indices":
+        return None
+    layout = cast("tuple[tuple[int | tuple[Dim, ...], ...], ...]", definition.data[2])
+    axis = op.dimension if isinstance(op, ops.Sort) else -1
+    if len(layout) != 1 or not -len(layout[0]) <= axis < len(layout[0]):
+        return None
+    digits = layout[0][axis]
+    return product(digits) if isinstance(digits, tuple) else None  # no axis of a certificate is empty
 
 
 def integer_inputs(graph: Graph) -> frozenset[str]:
