@@ -23,8 +23,9 @@ from rewright.lifting.signs import is_finite
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
 
-MOST_OPEN = 6
-"""A sum of more open addends than this closes them, which costs proofs and never soundness."""
+_MOST_OPEN = 16
+"""A sum of more open addends than this closes them, which costs proofs and never soundness: so many hold what a rank
+has of queries, keys and values whose halves are turned by themselves, and what is behind them."""
 
 
 _MOST_PLACES = 2
@@ -158,7 +159,7 @@ class Algebra:
         left: list[Addend] = []
         for (term, access, coefficient, _), parts in grouped.items():
             done = self.complete(Addend(coefficient, term, access, parts))
-            if done.parts and len(grouped) > MOST_OPEN:
+            if done.parts and len(grouped) > _MOST_OPEN:
                 done = self.filler.fill(done)
             if done.parts:
                 left.append(done)

@@ -200,6 +200,8 @@ class Guards:
             closed = self._algebra.filler.fill(Addend(body.coefficient, hole, access, ((hole, region),)))
             return Addend(closed.coefficient, closed.term, closed.access)
         if body.parts:
+            if self._algebra.filler.unguarded(hole, region) is not None:
+                return body  # the set holds all that the value can be
             closed = self._terms.ranged(hole, region)
             return Addend(body.coefficient, closed, access, body.parts)
         return self._algebra.part(body.coefficient, hole, region, access)

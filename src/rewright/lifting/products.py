@@ -8,11 +8,13 @@ from fractions import Fraction
 from itertools import combinations, product
 
 from rewright.ir.dims import Dim
-from rewright.lifting.algebra import MOST_OPEN, Algebra
+from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, compose, magnitude, rename, used
 from rewright.lifting.roots import squared_root
 from rewright.lifting.value import Addend, Digits, View
 
+_MOST_DISTRIBUTED = 6
+"""A factor is tried in each of so many addends."""
 _MOST_PLACES = 2
 """Factors that are read at more single indices are not looked for among the sequential program's products."""
 
@@ -121,7 +123,7 @@ def _distributed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[A
             for a in many
             for c, (term, access) in algebra.terms.expand(a.term, a.access)
         ]
-        if 1 < len(flat) <= MOST_OPEN:
+        if 1 < len(flat) <= _MOST_DISTRIBUTED:
             view = algebra.settle(dims, [_product(algebra, a, other) for a in flat])
             if algebra.is_familiar(view):
                 return view
