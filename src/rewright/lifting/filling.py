@@ -78,6 +78,8 @@ class Filler:
         terms = self._terms
         if label[:2] == ("apply", "multiply"):
             return terms.multiply(operands)
+        if label[:2] == ("apply", "identity"):
+            return terms.make(("apply", "identity"), operands)  # a name for how the operand is read
         if label[0] == "apply":
             return terms.apply(str(label[1]), operands)
         if label[0] == "take":

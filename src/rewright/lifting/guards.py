@@ -191,7 +191,7 @@ class Guards:
         found = self.guard_of(body)
         if found is not None and found[0] == value:
             region, body = regions.intersect(region, found[1]), found[2]
-        elif found is not None and found[0][0] > value[0] and not body.parts:
+        elif found is not None and found[0][0] > value[0]:
             return self.guarded(found[0], found[1], self.guarded(value, region, found[2]))
         if not region:
             return Addend(Fraction(0), self._terms.one, ())

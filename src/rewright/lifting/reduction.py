@@ -124,8 +124,10 @@ def _fold(
         else:
             coefficient = coefficient * length
     ranges: dict[int, tuple[Dim, Dim]] = {v: (0, n) for v, n in folded.items() if v in occurring}
-    # One element of several that are added up is a part of a sum, also where it is alone in its piece.
-    single = [] if part and kind == "sum" and algebra.sequential else [v for v in sorted(occurring) if lengths[v] == 1]
+    # One element of several that are added up is a part of a sum, also where it is alone in its piece. What has open
+    # parts is never the sequential program's own, so that it cannot tell.
+    alone = not part or kind != "sum" or not (algebra.sequential or addend.parts)
+    single = [v for v in sorted(occurring) if lengths[v] == 1] if alone else []
     found = _family(algebra, kind, (term, access), ranges, single)
     if not isinstance(found, Folded):
         return Addend(coefficient, *found, addend.parts)

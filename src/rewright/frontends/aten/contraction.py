@@ -9,6 +9,7 @@ from rewright.frontends.aten.context import Context, Number, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import convolution as reference
+from rewright.ops.reference.grouped import grouped_matrix, grouped_outer
 
 TABLE = Table()
 
@@ -47,6 +48,27 @@ def matmul(c: Context, x: Value, y: Value) -> int:
     left = rb.broadcast(c.b, left, (*batch, *x.shape[-2:]))
     right = rb.broadcast(c.b, right, (*batch, *y.shape[-2:]))
     return rb.dot(c.b, left, right, ([len(batch) + 1], [len(batch)]), batch=len(batch))
+
+
+@TABLE.register("aten._grouped_mm.default")
+def grouped_mm(
+    c: Context, x: Value, y: Value, offs: Value | None = None, bias: Value | None = None, out_dtype: object = None
+) -> int:
+    """Groups of rows of ``x``, of columns of ``y``, or of what both are summed over; ``offs`` says where each ends."""
+    left, right = c.positions(x, y)
+    if bias is not None:
+        raise UnsupportedOperator("a grouped product with a bias; add it afterwards")
+    if offs is None:
+        if (x.rank, y.rank) != (3, 3):
+            raise UnsupportedOperator("a grouped product without offsets; give where each group ends")
+        return rb.dot(c.b, left, right, ([2], [1]), batch=1)
+    if (x.rank, y.rank) == (2, 2):
+        return grouped_outer(c.b, rb.swap(c.b, left, 0, 1), right, offs.position)
+    c.assume("rows and columns of a grouped product that are in no group are zero")
+    if x.rank == 2:
+        return grouped_matrix(c.b, left, right, offs.position)
+    turned = grouped_matrix(c.b, rb.swap(c.b, right, 0, 1), rb.swap(c.b, left, 1, 2), offs.position)
+    return rb.swap(c.b, turned, 0, 1)
 
 
 def add_before_flattening(c: Context, product: int, addend: int) -> int:

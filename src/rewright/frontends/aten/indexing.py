@@ -134,11 +134,22 @@ def index(c: Context, x: Value, indices: Indices) -> int:
 
 @TABLE.register("aten.index_put.default", "aten._unsafe_index_put.default", "aten._index_put_impl.default")
 def index_put(c: Context, x: Value, indices: Indices, values: Value, accumulate: bool = False, *_: object) -> int:
-    selection = _indices(c, x, indices)
     updates = rb.convert(c.b, values.position, x.dtype)
+    first = indices[0] if len(indices) == 1 else None
+    if first is not None and not accumulate and first.shape == x.shape[:1] and _is_permutation(c, first.position):
+        # Every row is written, each once: x[p] = v is x = v[argsort(p)], whatever x was.
+        order = c.b.add(ops.Sort(0, False, "indices"), first.position)
+        return read(c.b, rb.broadcast(c.b, updates, x.shape), Selection(((0, order),)))
+    selection = _indices(c, x, indices)
     if isinstance(selection, int):
         return _masked_put(c, x, selection, updates, accumulate)
     return write(c.b, x.position, selection, updates, "sum" if accumulate else "replace")
+
+
+def _is_permutation(c: Context, index: int) -> bool:
+    """Whether an index is the order of a vector, as a sort gives it."""
+    op = c.b.node(index).op
+    return isinstance(op, ops.Sort) and op.result == "indices" and c.b.type(index).rank == 1
 
 
 def _masked_put(c: Context, x: Value, mask: int, values: int, accumulate: bool) -> int:

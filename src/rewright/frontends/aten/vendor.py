@@ -1,4 +1,4 @@
-"""Kernels of vLLM, Apex and Megatron, and HLO operators that captures write among ATen calls."""
+"""Kernels of vLLM, Apex, Megatron and Transformers, and HLO operators that captures write among ATen calls."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import normalization
 from rewright.ops.reference import vendor as reference
+from rewright.ops.reference.grouped import grouped_matrix, grouped_outer
 
 TABLE = Table()
 HLO = Table()
@@ -129,6 +130,20 @@ def fused_layer_norm_affine_bwd(
     kinds = (x.dtype, weight.dtype, weight.dtype if bias is None else bias.dtype)
     first, second, third = (rb.convert(c.b, part, kind) for part, kind in zip(found, kinds, strict=True))
     return first, second, third
+
+
+@TABLE.register("transformers.grouped_mm_fallback.default")
+def grouped_mm_fallback(c: Context, x: Value, weight: Value, offs: Value) -> int:
+    rows, matrices = c.positions(x, weight)
+    return grouped_matrix(c.b, rows, matrices, offs.position)
+
+
+@TABLE.register("transformers.grouped_mm_fallback_backward.default")
+def grouped_mm_fallback_backward(c: Context, x: Value, weight: Value, offs: Value, gradient: Value) -> tuple[int, int]:
+    """Gradients of rows and matrices."""
+    rows, matrices, given = c.positions(x, weight, gradient)
+    back = grouped_matrix(c.b, given, rb.swap(c.b, matrices, 1, 2), offs.position)
+    return back, grouped_outer(c.b, rows, given, offs.position)
 
 
 @HLO.register("hlo.dot")
