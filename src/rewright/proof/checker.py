@@ -33,6 +33,8 @@ from rewright.proof.programs import Applied, Chunk, Collective
 from rewright.proof.relations import Relations
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
+_MEET = frozenset({*_COLLECTIVES, ops.CollectivePermute, ops.CollectiveBroadcast})
+_MESSAGES = frozenset({ops.Send, ops.Recv})
 
 
 def audit(
@@ -84,7 +86,7 @@ class _Checker:
         if len(stated) != len(ledger.graphs):
             raise OtherPrograms(f"the certificate is about {len(stated) - 1} ranks, not {len(ledger.graphs) - 1}")
         for program, (expected, graph) in enumerate(zip(stated, ledger.graphs, strict=True), start=SEQUENTIAL):
-            if digest(graph) != expected:
+            if digest(graph, kinds=ledger.kinds[program + 1]) != expected:
                 raise OtherPrograms(f"the certificate is not about the {name_of(program)} that was given")
 
     def _forms(self) -> None:
@@ -139,15 +141,13 @@ class _Checker:
         ledger.value(step.value, where)
         self._in_order(step.program, step.position, node, where)
         operands = [ledger.claim(step.program, p, where) for p in node.operands]
-        if isinstance(node.op, (*_COLLECTIVES, ops.CollectivePermute, ops.CollectiveBroadcast)):
+        if type(node.op) in _MEET:
             raise Refused(f"{where} is a collective, which no rank computes alone")
-        if isinstance(node.op, ops.Send | ops.Recv):
+        if type(node.op) in _MESSAGES:
             sent = operands[0] if isinstance(node.op, ops.Send) else self._received(step, where)
             used = self._copied(sent, step.value, where)
         else:
-            graph = ledger.graphs[step.program + 1]
-            subject = Applied(node.op, tuple(graph.nodes[p].type for p in node.operands))
-            used = ledger.prove(subject, operands, step.value, step.unfold, where)
+            used = ledger.step(step, operands, where)
         ledger.enter(step.program, step.position, step.value, where)
         return used
 
@@ -255,7 +255,7 @@ class _Checker:
 
     def _in_order(self, program: int, position: int, node: Node, where: str) -> None:
         """Ranks run in program order; only a receive may be waited for later."""
-        if isinstance(node.op, ops.Recv):
+        if type(node.op) is ops.Recv:
             return
         if position <= self._last[program + 1]:
             raise Refused(f"{where} is about %{position}, which the {name_of(program)} runs earlier")
@@ -327,16 +327,16 @@ class _Repeated:
     def check(self, program: int, position: int, later: int) -> None:
         """A later node is the same operator, on values that are the images of those of the earlier node."""
         graph, ledger = self._ledger.graphs[program + 1], self._ledger
-        mine, other = graph.nodes[position], graph.nodes[later]
-        same = mine.op == other.op and mine.type == other.type and len(mine.operands) == len(other.operands)
-        if not same or isinstance(mine.op, ops.Recv | ops.Send):
+        mine, other, kinds = graph.nodes[position], graph.nodes[later], ledger.kinds[program + 1]
+        same = kinds[position] == kinds[later] and len(mine.operands) == len(other.operands)
+        if not same or type(mine.op) in _MESSAGES:
             raise Refused(f"{self._where}: {other.op.name} at %{later} does not repeat {mine.op.name} at %{position}")
         shift = self._again.shifts[program + 1]
         for a, b in zip(mine.operands, other.operands, strict=True):
             if b == a + shift and (program, a) in self._inside:
                 continue
             before, now = ledger.claim(program, a, self._where), ledger.claim(program, b, self._where)
-            if graph.nodes[a].type != graph.nodes[b].type or self.image(before) != now:
+            if kinds[a][1] != kinds[b][1] or self.image(before) != now:
                 raise Refused(f"{self._where}: operand %{b} of %{later} is not the image of %{a}")
 
     def image(self, value: int) -> int:

@@ -74,7 +74,7 @@ def with_value(guard: Guard, value: Polynomial) -> Guard | bool:
 
 
 def _denominators(value: Polynomial) -> int:
-    return math.lcm(*(Fraction(c).denominator for c in value.terms.values()))
+    return math.lcm(*[c.denominator for c in value.terms.values()])
 
 
 def _integer_guard(value: Polynomial) -> Guard:
