@@ -13,9 +13,7 @@ _COMPARED_BY_PRINT = frozenset({"constant", "custom_call"})
 """Operators with values among their attributes: 1 and true, or 0.0 and -0.0, are equal and print differently."""
 
 
-def digest(
-    graph: Graph, *, names: bool = True, spans: bool = False, kinds: Sequence[Hashable] | None = None
-) -> str:
+def digest(graph: Graph, *, names: bool = True, spans: bool = False, kinds: Sequence[Hashable] | None = None) -> str:
     """A SHA-256 over the computation of the outputs, as hexadecimal text.
 
     Two graphs have the same digest where their outputs are the same expressions over the same inputs: the order of

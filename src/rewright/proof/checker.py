@@ -22,14 +22,14 @@ from rewright.ir.memory import uncollected
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
-from rewright.ops.agreement import check_agreement, members
+from rewright.ops.agreement import check_agreement, in_equal_parts, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
 from rewright.proof.facts import assumptions, holds_everywhere, why_not
 from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.language import Definition, renamed, terms_of
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
-from rewright.proof.programs import Applied, Chunk, Collective
+from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
@@ -160,15 +160,18 @@ class _Checker:
         self._agreed(nodes, where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
         found: list[Used] = []
-        if meeting.whole is not None:
-            found.append(self._reduced(nodes, operands, meeting, where))
+        whole = None if meeting.whole is None else self._whole(nodes, where)
+        if whole is not None and meeting.whole is not None:
+            ledger.value(meeting.whole, where)
+            found.append(ledger.prove(whole[0], operands, meeting.whole, meeting.unfold, where))
         for member, (rank, position, value) in enumerate(meeting.members):
             ledger.value(value, where)
             self._in_order(rank, position, nodes[member][1], where)
-            if meeting.whole is None:
+            if whole is None or meeting.whole is None:
                 found.append(self._met(nodes, member, operands, value, meeting.unfold, where))
             else:
-                found.append(self._kept(nodes, member, meeting, where))
+                chunk = Chunk(whole[1], whole[2], len(nodes), member)
+                found.append(ledger.prove(chunk, [meeting.whole], value, meeting.unfold, where))
             ledger.enter(rank, position, value, where)
         return _all(found)
 
@@ -199,24 +202,18 @@ class _Checker:
         subject = Collective(operators, self._types(nodes), 0 if alike else member)
         return self._ledger.prove(subject, operands, value, unfold, where)
 
-    def _reduced(
-        self, nodes: Sequence[tuple[int, Node]], operands: Sequence[int], meeting: Meeting, where: str
-    ) -> Used:
-        """What the members of a reduce-scatter keep chunks of: the reduction of all operands."""
-        op = nodes[0][1].op
-        if not isinstance(op, ops.ReduceScatter) or meeting.whole is None:
-            raise Refused(f"{where} leaves no member a chunk of a reduction")
-        self._ledger.value(meeting.whole, where)
-        subject = Collective((ops.AllReduce(op.kind, ()),) * len(nodes), self._types(nodes), 0)
-        return self._ledger.prove(subject, operands, meeting.whole, meeting.unfold, where)
+    def _whole(self, nodes: Sequence[tuple[int, Node]], where: str) -> tuple[Subject, TensorType, int]:
+        """What the members of a group keep equal chunks of, its type, and the axis along which they do.
 
-    def _kept(self, nodes: Sequence[tuple[int, Node]], member: int, meeting: Meeting, where: str) -> Used:
-        """The chunk of a reduction that one member keeps."""
-        op = nodes[member][1].op
-        assert isinstance(op, ops.ReduceScatter) and meeting.whole is not None
-        subject = Chunk(self._types(nodes)[0], op.dimension, len(nodes), member)
-        value = meeting.members[member][2]
-        return self._ledger.prove(subject, [meeting.whole], value, meeting.unfold, where)
+        That is the reduction of all operands, or what an exchange in equal parts leaves all members with.
+        """
+        op, types = nodes[0][1].op, self._types(nodes)
+        if isinstance(op, ops.ReduceScatter):
+            return Collective((ops.AllReduce(op.kind, ()),) * len(nodes), types, 0), types[0], op.dimension
+        if not isinstance(op, ops.AllToAll) or not all(in_equal_parts(node.op) for _, node in nodes):
+            raise Refused(f"{where} leaves no member an equal chunk of a whole")
+        exchanged = Exchanged(types, op.split_dimension, op.concat_dimension)
+        return exchanged, exchanged.whole, op.split_dimension
 
     def _types(self, nodes: Sequence[tuple[int, Node]]) -> tuple[TensorType, ...]:
         graphs = self._ledger.program.graphs

@@ -20,7 +20,7 @@ NO_NAMES: frozenset[str] = frozenset()
 
 def digest(*parts: bytes | str) -> bytes:
     """A collision-resistant name of a structure."""
-    data = [part.encode() if type(part) is str else part for part in parts]
+    data = [part.encode() if isinstance(part, str) else part for part in parts]
     lengths = struct.pack(f"<{len(data) + 1}I", len(data), *map(len, data))
     return blake2b(b"".join((lengths, *data)), digest_size=16).digest()
 
