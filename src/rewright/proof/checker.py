@@ -372,12 +372,12 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for rank, graph in enumerate(graphs):
         for position, node in enumerate(graph.nodes):
-            if isinstance(node.op, ops.Send):
+            if type(node.op) is ops.Send:
                 sent[rank, node.op.destination, node.op.tag].append((rank, position))
     for rank, graph in enumerate(graphs):
         waiting: defaultdict[object, int] = defaultdict(int)
         for position, node in enumerate(graph.nodes):
-            if isinstance(node.op, ops.Recv):
+            if type(node.op) is ops.Recv:
                 channel = node.op.source, rank, node.op.tag
                 if waiting[channel] < len(sent[channel]):
                     found[rank, position] = sent[channel][waiting[channel]]

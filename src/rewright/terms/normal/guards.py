@@ -25,7 +25,7 @@ def at_least_zero(value: Polynomial) -> Guard | bool:
     constant = value.constant()
     if constant is not None:
         return constant >= 0
-    cleared = value * _denominators(value)
+    cleared = value if value.integer else value * _denominators(value)
     if cleared.integer:
         return _integer_guard(cleared)
     return Guard("real>=0", value * whole(Fraction(1) / abs(value.terms[leading_monomial(value)])))
