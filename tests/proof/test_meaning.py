@@ -11,7 +11,7 @@ from rewright.ir.dims import Dim, ceil_quotient, symbol
 from rewright.ir.types import DType, TensorType
 from rewright.proof.language import Access, Addend, Definition, Region, View
 from rewright.proof.lemma import Statement, prove, size_of
-from rewright.proof.programs import Applied, Chunk, Collective, NoMeaning, SameBlock
+from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, NoMeaning, SameBlock
 from rewright.terms.normal.atoms import TooHard
 
 N = symbol("n")
@@ -103,3 +103,11 @@ def test_an_exchange_meets_exchanges_alone() -> None:
     Collective((sends, sends), kinds, 0).graph()
     with pytest.raises(NoMeaning, match="an all_to_all that meets all_reduce"):
         Collective((sends, sums), kinds, 0).graph()
+
+
+def test_tensors_that_are_cut_otherwise_are_not_exchanged_in_equal_parts() -> None:
+    two, four, odd = (TensorType((n, 4), DType.F32) for n in (2, 4, 3))
+    Exchanged((four, four), 1, 0).graph()
+    for kinds, axis in (((two, four), 1), ((odd, odd), 0)):
+        with pytest.raises(NoMeaning, match="not in 2 equal parts"):
+            Exchanged(kinds, axis, 0).graph()
