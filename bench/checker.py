@@ -20,8 +20,8 @@ from pathlib import Path
 
 from bench.tables import print_table
 
-MODULES = ("checker", "ledger", "relations", "theory", "lemma", "facts", "meaning", "forms", "programs")
-TESTS = ("forms", "attacks", "ends", "blocks", "local", "audit", "tampering")
+MODULES = ("checker", "ledger", "relations", "theory", "lemma", "facts", "meaning", "forms", "programs", "local")
+TESTS = ("forms", "meaning", "attacks", "ends", "blocks", "local", "audit", "tampering")
 """In the order of the time that they take: the first failure ends a run."""
 JOBS = 2
 _ERRORS = frozenset({"Refused", "OtherPrograms", "Damaged", "Malformed", "TooHard", "NoMeaning", "Conflict"})

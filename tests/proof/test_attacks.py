@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from rewright import ops
+from rewright.interp.program import run
 from rewright.ir.digest import digest
 from rewright.ir.dims import symbol
 from rewright.ir.graph import Graph
@@ -18,9 +20,11 @@ from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meetin
 from rewright.proof.checker import Refused, audit
 from rewright.proof.facts import REAL_ARITHMETIC
 from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Tensor, View
+from rewright.proof.programs import Chunk, Collective, Exchanged
 from rewright.refine import refine
 from rewright.refine.mutants import generate
-from tests.programs import Builder, Pair, mlp, sequence_parallel_norm, vocabulary_embedding
+from tests.programs import Builder, Pair, exchanged, mlp, sequence_parallel_norm, vocabulary_embedding
+from tests.refine.exchanges import ulysses
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 I0: Access = ((0, ((0, 1),)),)
@@ -320,6 +324,27 @@ def reduces(build: Builder) -> None:
     build.output("y", build.all_reduce(build.tensor("x", (2,)), 2))
 
 
+def shifts(build: Builder) -> None:
+    """To the next rank and back: who receives nothing has zeros, of which the sum takes no notice."""
+    x = build.tensor("x", (2,))
+    gone = build.add(ops.CollectivePermute(((0, 1),)), x)
+    back = build.add(ops.CollectivePermute(((1, 0),)), gone)
+    build.output("y", build.add(ops.Add(), x, build.all_reduce(back, 2)))
+
+
+def test_who_receives_nothing_has_zeros() -> None:
+    pair = two_ranks(shifts, shifts)
+    certificate = refine(*pair).certificate
+    assert certificate is not None
+    audit(certificate, *pair)
+    meeting = next(e for e in certificate.equations if isinstance(e, Meeting))
+    (first, at, _), other = meeting.members
+    forged = replace(meeting, members=((first, at, other[2]), other))
+    equations = tuple(forged if e is meeting else e for e in certificate.equations)
+    with pytest.raises(Refused, match="collective_permute of ranks"):
+        audit(replace(certificate, equations=equations), *pair)
+
+
 def test_a_collective_that_only_one_rank_reaches_is_not_left_out() -> None:
     def waits(build: Builder) -> None:
         reduces(build)
@@ -410,10 +435,69 @@ def test_members_of_a_reduce_scatter_keep_chunks_of_one_sum() -> None:
             changed(scattered, replace(scattered, members=crossed)),
             "does not follow",
         ),
-        (changed(gathered, replace(gathered, whole=gathered.members[0][2])), "no member a chunk of a reduction"),
+        (changed(gathered, replace(gathered, whole=gathered.members[0][2])), "no member an equal chunk of a whole"),
     ):
         with pytest.raises(Refused, match=says):
             audit(damaged, *pair)
+
+
+@pytest.mark.parametrize("pair", [ulysses(4), exchanged(False)], ids=["two axes", "one axis"])
+def test_members_of_an_exchange_in_equal_parts_keep_chunks_of_one_whole(pair: Pair) -> None:
+    """Ranks that cut one axis and join another, and ranks that trade parts of one axis."""
+    certificate = refine(*pair).certificate
+    assert certificate is not None
+    meeting = next(e for e in certificate.equations if isinstance(e, Meeting))
+    assert isinstance(pair[1].graphs[0].nodes[meeting.members[0][1]].op, ops.AllToAll)
+    (first, at, one), (second, there, other), *rest = meeting.members
+    audit(certificate, *pair)
+    for new, fine in (
+        (replace(meeting, whole=None), True),
+        (replace(meeting, members=((first, at, other), (second, there, one), *rest)), False),
+        (replace(meeting, whole=one), False),
+    ):
+        changed = replace(certificate, equations=tuple(new if e is meeting else e for e in certificate.equations))
+        if fine:
+            audit(changed, *pair)
+        else:
+            with pytest.raises(Refused, match=r"all_to_all of ranks .* does not follow"):
+                audit(changed, *pair)
+
+
+def test_an_exchange_of_stated_parts_has_no_whole() -> None:
+    sequential, program = exchanged(False)
+
+    def stated(graph: Graph) -> Graph:
+        nodes = [
+            replace(n, op=replace(n.op, send_splits=(2, 2), receive_splits=(2, 2)))
+            if isinstance(n.op, ops.AllToAll)
+            else n
+            for n in graph.nodes
+        ]
+        return replace(graph, nodes=tuple(nodes))
+
+    pair = sequential, replace(program, graphs=tuple(map(stated, program.graphs)))
+    certificate = refine(*pair).certificate
+    assert certificate is not None
+    (meeting,) = (e for e in certificate.equations if isinstance(e, Meeting))
+    assert meeting.whole is None
+    forged = replace(meeting, whole=meeting.members[0][2])
+    equations = tuple(forged if e is meeting else e for e in certificate.equations)
+    with pytest.raises(Refused, match="no member an equal chunk of a whole"):
+        audit(replace(certificate, equations=equations), *pair)
+
+
+@pytest.mark.parametrize(("split", "concat"), [(0, 0), (1, 1), (0, 1), (1, 0), (2, 0)])
+def test_chunks_of_the_whole_of_an_exchange_are_what_arrives(split: int, concat: int) -> None:
+    """By numbers: the two definitions of an all-to-all are the same."""
+    world, kind = 3, TensorType((3, 6, 9), DType.F32)
+    sent = {f"x{k}": np.arange(k * 1000.0, k * 1000.0 + 162).reshape(kind.shape) for k in range(world)}
+    exchange = Exchanged((kind,) * world, split, concat)
+    (both,) = run(exchange.graph(), sent).values()
+    operator = ops.AllToAll(split, concat, ())
+    for member in range(world):
+        (kept,) = run(Chunk(exchange.whole, split, world, member).graph(), {"x0": both}).values()
+        (arrived,) = run(Collective((operator,) * world, (kind,) * world, member).graph(), sent).values()
+        assert np.array_equal(kept, arrived)
 
 
 def test_what_arrives_is_what_was_sent() -> None:

@@ -265,6 +265,16 @@ def test_addends_of_one_sum_are_of_one_part() -> None:
         audit(replace(certificate, outputs=outputs), *unplaced((sequential, program)))
 
 
+def test_addends_of_one_sum_are_all_returned() -> None:
+    """A rank that keeps its addend to itself leaves the others without it."""
+    sequential, program = addends()
+    certificate = certified((sequential, program))
+    silent = replace(program.graphs[1], outputs={"z": program.graphs[1].outputs["z"]})
+    first = replace(program, graphs=(program.graphs[0], silent), inputs={}, outputs={})
+    with pytest.raises(Refused, match="one addend, and not all ranks"):
+        audit(about(certificate, first), sequential, first)
+
+
 def test_every_output_is_claimed_and_held() -> None:
     sequential, program = mlp(2)
     certificate = certified((sequential, program))

@@ -16,4 +16,6 @@ def uncollected() -> Generator[None]:
         yield
     finally:
         if collects:
+            # What is new is looked at now. Else so much of it would have all that there is looked at, at once.
+            gc.collect(0)
             gc.enable()

@@ -8,9 +8,10 @@ from rewright import ops
 from rewright.ir.dims import divide
 from rewright.ir.operator import Operator
 from rewright.lifting.algebra import Algebra
-from rewright.lifting.layout import concatenate, slice_axis
+from rewright.lifting.layout import concatenate, reshape, slice_axis, tidy
 from rewright.lifting.reduction import combine
-from rewright.lifting.value import NotAView, Value
+from rewright.lifting.value import NotAView, Value, View
+from rewright.ops.agreement import in_equal_parts
 
 
 def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value]) -> tuple[list[Value], Value | None]:
@@ -25,8 +26,31 @@ def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value
         total = combine(algebra, op.kind, values)
         return [chunk(total, op.dimension, count, k) for k in range(count)], total
     if isinstance(op, ops.AllToAll):
-        return _all_to_all(op, operators, values), None
+        return _all_to_all(op, operators, values), _exchanged(op, operators, values)
     raise NotAView(f"{op.name} has no value for the engine")
+
+
+def _exchanged(op: ops.AllToAll, operators: Sequence[Operator], values: Sequence[Value]) -> Value | None:
+    """What all members hold after an exchange in equal parts, one after the other along the axis that is split.
+
+    None where that has more parts than members: then it says no more than what each of them holds.
+    """
+    shape, axis, count = values[0].shape, op.split_dimension, len(values)
+    size = divide(shape[axis], count)
+    if size is None or not all(map(in_equal_parts, operators)):
+        return None
+    if any(value.shape != shape for value in values):
+        return None
+    try:
+        if axis != op.concat_dimension:
+            found = tidy(concatenate(values, op.concat_dimension))
+        else:
+            rows = (*shape[:axis], count, 1, size, *shape[axis + 1 :])
+            joined = concatenate([reshape(value, rows) for value in values], axis + 1)
+            found = tidy(reshape(joined, (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])))
+    except NotAView:
+        return None
+    return found if isinstance(found, View) or len(found.parts) <= count else None
 
 
 def chunk(value: Value, axis: int, parts: int, position: int) -> Value:

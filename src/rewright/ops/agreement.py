@@ -90,6 +90,11 @@ def check_agreement(nodes: Sequence[tuple[int, Node]], operands: Sequence[Tensor
         _check_splits(nodes, operands)
 
 
+def in_equal_parts(op: Operator) -> bool:
+    """Whether an operator is an all-to-all that sends every member as much."""
+    return isinstance(op, ops.AllToAll) and op.send_splits is None and op.receive_splits is None
+
+
 def _shared_part(node: Node, rank: int) -> Operator:
     """The operator without what may differ between members: other groups, and each member's split sizes."""
     op = node.op

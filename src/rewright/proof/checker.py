@@ -22,17 +22,19 @@ from rewright.ir.memory import uncollected
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
-from rewright.ops.agreement import check_agreement, members
+from rewright.ops.agreement import check_agreement, in_equal_parts, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
 from rewright.proof.facts import assumptions, holds_everywhere, why_not
 from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.language import Definition, renamed, terms_of
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.lemma import Fact
-from rewright.proof.programs import Applied, Chunk, Collective
+from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
+_MEET = frozenset({*_COLLECTIVES, ops.CollectivePermute, ops.CollectiveBroadcast})
+_MESSAGES = frozenset({ops.Send, ops.Recv})
 
 
 def audit(
@@ -84,7 +86,7 @@ class _Checker:
         if len(stated) != len(ledger.graphs):
             raise OtherPrograms(f"the certificate is about {len(stated) - 1} ranks, not {len(ledger.graphs) - 1}")
         for program, (expected, graph) in enumerate(zip(stated, ledger.graphs, strict=True), start=SEQUENTIAL):
-            if digest(graph) != expected:
+            if digest(graph, kinds=ledger.kinds[program + 1]) != expected:
                 raise OtherPrograms(f"the certificate is not about the {name_of(program)} that was given")
 
     def _forms(self) -> None:
@@ -139,15 +141,13 @@ class _Checker:
         ledger.value(step.value, where)
         self._in_order(step.program, step.position, node, where)
         operands = [ledger.claim(step.program, p, where) for p in node.operands]
-        if isinstance(node.op, (*_COLLECTIVES, ops.CollectivePermute, ops.CollectiveBroadcast)):
+        if type(node.op) in _MEET:
             raise Refused(f"{where} is a collective, which no rank computes alone")
-        if isinstance(node.op, ops.Send | ops.Recv):
+        if type(node.op) in _MESSAGES:
             sent = operands[0] if isinstance(node.op, ops.Send) else self._received(step, where)
             used = self._copied(sent, step.value, where)
         else:
-            graph = ledger.graphs[step.program + 1]
-            subject = Applied(node.op, tuple(graph.nodes[p].type for p in node.operands))
-            used = ledger.prove(subject, operands, step.value, step.unfold, where)
+            used = ledger.step(step, operands, where)
         ledger.enter(step.program, step.position, step.value, where)
         return used
 
@@ -160,15 +160,18 @@ class _Checker:
         self._agreed(nodes, where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
         found: list[Used] = []
-        if meeting.whole is not None:
-            found.append(self._reduced(nodes, operands, meeting, where))
+        whole = None if meeting.whole is None else self._whole(nodes, where)
+        if whole is not None and meeting.whole is not None:
+            ledger.value(meeting.whole, where)
+            found.append(ledger.prove(whole[0], operands, meeting.whole, meeting.unfold, where))
         for member, (rank, position, value) in enumerate(meeting.members):
             ledger.value(value, where)
             self._in_order(rank, position, nodes[member][1], where)
-            if meeting.whole is None:
+            if whole is None or meeting.whole is None:
                 found.append(self._met(nodes, member, operands, value, meeting.unfold, where))
             else:
-                found.append(self._kept(nodes, member, meeting, where))
+                chunk = Chunk(whole[1], whole[2], len(nodes), member)
+                found.append(ledger.prove(chunk, [meeting.whole], value, meeting.unfold, where))
             ledger.enter(rank, position, value, where)
         return _all(found)
 
@@ -199,24 +202,18 @@ class _Checker:
         subject = Collective(operators, self._types(nodes), 0 if alike else member)
         return self._ledger.prove(subject, operands, value, unfold, where)
 
-    def _reduced(
-        self, nodes: Sequence[tuple[int, Node]], operands: Sequence[int], meeting: Meeting, where: str
-    ) -> Used:
-        """What the members of a reduce-scatter keep chunks of: the reduction of all operands."""
-        op = nodes[0][1].op
-        if not isinstance(op, ops.ReduceScatter) or meeting.whole is None:
-            raise Refused(f"{where} leaves no member a chunk of a reduction")
-        self._ledger.value(meeting.whole, where)
-        subject = Collective((ops.AllReduce(op.kind, ()),) * len(nodes), self._types(nodes), 0)
-        return self._ledger.prove(subject, operands, meeting.whole, meeting.unfold, where)
+    def _whole(self, nodes: Sequence[tuple[int, Node]], where: str) -> tuple[Subject, TensorType, int]:
+        """What the members of a group keep equal chunks of, its type, and the axis along which they do.
 
-    def _kept(self, nodes: Sequence[tuple[int, Node]], member: int, meeting: Meeting, where: str) -> Used:
-        """The chunk of a reduction that one member keeps."""
-        op = nodes[member][1].op
-        assert isinstance(op, ops.ReduceScatter) and meeting.whole is not None
-        subject = Chunk(self._types(nodes)[0], op.dimension, len(nodes), member)
-        value = meeting.members[member][2]
-        return self._ledger.prove(subject, [meeting.whole], value, meeting.unfold, where)
+        That is the reduction of all operands, or what an exchange in equal parts leaves all members with.
+        """
+        op, types = nodes[0][1].op, self._types(nodes)
+        if isinstance(op, ops.ReduceScatter):
+            return Collective((ops.AllReduce(op.kind, ()),) * len(nodes), types, 0), types[0], op.dimension
+        if not isinstance(op, ops.AllToAll) or not all(in_equal_parts(node.op) for _, node in nodes):
+            raise Refused(f"{where} leaves no member an equal chunk of a whole")
+        exchanged = Exchanged(types, op.split_dimension, op.concat_dimension)
+        return exchanged, exchanged.whole, op.split_dimension
 
     def _types(self, nodes: Sequence[tuple[int, Node]]) -> tuple[TensorType, ...]:
         graphs = self._ledger.program.graphs
@@ -255,7 +252,7 @@ class _Checker:
 
     def _in_order(self, program: int, position: int, node: Node, where: str) -> None:
         """Ranks run in program order; only a receive may be waited for later."""
-        if isinstance(node.op, ops.Recv):
+        if type(node.op) is ops.Recv:
             return
         if position <= self._last[program + 1]:
             raise Refused(f"{where} is about %{position}, which the {name_of(program)} runs earlier")
@@ -327,16 +324,16 @@ class _Repeated:
     def check(self, program: int, position: int, later: int) -> None:
         """A later node is the same operator, on values that are the images of those of the earlier node."""
         graph, ledger = self._ledger.graphs[program + 1], self._ledger
-        mine, other = graph.nodes[position], graph.nodes[later]
-        same = mine.op == other.op and mine.type == other.type and len(mine.operands) == len(other.operands)
-        if not same or isinstance(mine.op, ops.Recv | ops.Send):
+        mine, other, kinds = graph.nodes[position], graph.nodes[later], ledger.kinds[program + 1]
+        same = kinds[position] == kinds[later] and len(mine.operands) == len(other.operands)
+        if not same or type(mine.op) in _MESSAGES:
             raise Refused(f"{self._where}: {other.op.name} at %{later} does not repeat {mine.op.name} at %{position}")
         shift = self._again.shifts[program + 1]
         for a, b in zip(mine.operands, other.operands, strict=True):
             if b == a + shift and (program, a) in self._inside:
                 continue
             before, now = ledger.claim(program, a, self._where), ledger.claim(program, b, self._where)
-            if graph.nodes[a].type != graph.nodes[b].type or self.image(before) != now:
+            if kinds[a][1] != kinds[b][1] or self.image(before) != now:
                 raise Refused(f"{self._where}: operand %{b} of %{later} is not the image of %{a}")
 
     def image(self, value: int) -> int:
@@ -375,12 +372,12 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for rank, graph in enumerate(graphs):
         for position, node in enumerate(graph.nodes):
-            if isinstance(node.op, ops.Send):
+            if type(node.op) is ops.Send:
                 sent[rank, node.op.destination, node.op.tag].append((rank, position))
     for rank, graph in enumerate(graphs):
         waiting: defaultdict[object, int] = defaultdict(int)
         for position, node in enumerate(graph.nodes):
-            if isinstance(node.op, ops.Recv):
+            if type(node.op) is ops.Recv:
                 channel = node.op.source, rank, node.op.tag
                 if waiting[channel] < len(sent[channel]):
                     found[rank, position] = sent[channel][waiting[channel]]

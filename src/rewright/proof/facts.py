@@ -23,13 +23,13 @@ from rewright.terms.normal.needs import Need
 
 REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
 RANKS_IN_RANGE = "look-ups of the ranks stay in range"
-_LOOK_UPS = (ops.Gather, ops.DynamicSlice, ops.DynamicUpdateSlice, ops.Scatter)
+_LOOK_UPS = frozenset({ops.Gather, ops.DynamicSlice, ops.DynamicUpdateSlice, ops.Scatter})
 
 
 def assumptions(graphs: Sequence[Graph], facts: Sequence[RangeFact], terms: Sequence[Definition]) -> tuple[str, ...]:
     """What a proof about a sequential program and those of ranks rests on, in words."""
     wanted = [REAL_ARITHMETIC, *(assumption(fact, terms) for fact in facts)]
-    if any(isinstance(node.op, _LOOK_UPS) for graph in graphs[1:] for node in graph.nodes):
+    if any(type(node.op) in _LOOK_UPS for graph in graphs[1:] for node in graph.nodes):
         wanted.append(RANKS_IN_RANGE)
     for graph in graphs:
         wanted += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
@@ -100,7 +100,8 @@ class _Integers(Denoter):
 
 def _looks_up(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], context: Context) -> bool:
     denoter = _Integers(context, sequential, size_of)
-    for name in sorted({n for node in sequential.nodes for size in node.type.shape for n in _names(size)}):
+    sizes = {size for node in sequential.nodes for size in node.type.shape if isinstance(size, SizeExpr)}
+    for name in sorted({name for size in sizes for name in size.symbols()}):
         context.size(name, 1)
     variables = [context.fresh("j") for _ in fact.window]
     for variable, (start, length) in zip(variables, fact.window, strict=True):
@@ -141,10 +142,6 @@ def _stays(context: Context, element: Value, fact: RangeFact, needs: Sequence[Ne
     if not isinstance(element, Polynomial):
         return False
     return all(_follows(context, guard, needs) for guard in allowed(element, fact.allowed, size_of))
-
-
-def _names(size: Dim) -> frozenset[str]:
-    return size.symbols() if isinstance(size, SizeExpr) else frozenset()
 
 
 def _value(index: Index, variables: Sequence[str]) -> Polynomial:

@@ -43,6 +43,10 @@ class Definition:
     accesses: tuple[Access, ...]
     rank: int
 
+    def __hash__(self) -> int:
+        # Not over the data, which may be long, as those of a table.
+        return hash((self.kind, self.operands, self.accesses))
+
 
 @dataclass(frozen=True, slots=True)
 class Addend:
@@ -52,6 +56,10 @@ class Addend:
     term: int
     access: Access
     parts: tuple[tuple[int, Region], ...] = ()
+
+    def __hash__(self) -> int:
+        # Not over fractions, of which a hash takes as long as all the rest.
+        return hash((self.term, self.access))
 
 
 @dataclass(frozen=True, slots=True)

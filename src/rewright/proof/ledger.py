@@ -8,12 +8,14 @@ from typing import Protocol
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
-from rewright.proof.certificate import SEQUENTIAL, Certificate
+from rewright.ir.types import TensorType
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Step
 from rewright.proof.forms import Malformed
 from rewright.proof.language import Tensor
 from rewright.proof.lemma import Statement, prove
-from rewright.proof.programs import Subject
+from rewright.proof.programs import Applied, Subject
 from rewright.proof.theory import Theory, integer_inputs
 
 
@@ -66,6 +68,8 @@ class Ledger:
         self.certificate = certificate
         self.program = program
         self.graphs = (sequential, *program.graphs)
+        self.kinds = numbered(self.graphs)
+        """By program, the sequential one first, and node: the number of its operator, and that of its type."""
         self.values: list[Tensor] = list(certificate.values)
         try:
             self.theory = Theory(certificate.terms, integer_inputs(sequential))
@@ -116,14 +120,32 @@ class Ledger:
                     return program, position
         return None
 
+    def step(self, step: Step, operands: Sequence[int], where: str) -> Used:
+        """Verify that the operator of a step makes its value of operands; raises Refused where it is not proved."""
+        graph, kinds = self.graphs[step.program + 1], self.kinds[step.program + 1]
+        node = graph.nodes[step.position]
+        # Equal operators of operands of equal types are one subject, which need not be made to be looked up.
+        subject = kinds[step.position][0], tuple([kinds[p][1] for p in node.operands])
+        key = subject, tuple(operands), step.value, step.unfold
+        found = self._done.get(key)
+        if found is None:
+            applied = Applied(node.op, tuple([graph.nodes[p].type for p in node.operands]))
+            found = self._done[key] = self._lemma(applied, operands, step.value, step.unfold, where)
+        return found
+
     def prove(
         self, subject: Subject, operands: Sequence[int], result: int | None, unfold: tuple[int, ...], where: str
     ) -> Used:
         """Verify that a subject makes a value of operands, by a lemma; raises Refused where it is not proved."""
         key = subject, tuple(operands), result, unfold
         found = self._done.get(key)
-        if found is not None:
-            return found
+        if found is None:
+            found = self._done[key] = self._lemma(subject, operands, result, unfold, where)
+        return found
+
+    def _lemma(
+        self, subject: Subject, operands: Sequence[int], result: int | None, unfold: tuple[int, ...], where: str
+    ) -> Used:
         claimed = None if result is None else self.values[result]
         statement, named, unfolded = self.theory.statement(subject, [self.values[o] for o in operands], claimed, unfold)
         self.audit.lemmas += 1
@@ -132,8 +154,7 @@ class Ledger:
             if why is not None:
                 raise Refused(f"{where} does not follow: {why}")
             self._proved.add(statement)
-        found = self._done[key] = Used(named, unfolded)
-        return found
+        return Used(named, unfolded)
 
     def _new(self, statement: Statement) -> str | None:
         self.audit.proved += 1
@@ -141,6 +162,21 @@ class Ledger:
         if why is None and self._store is not None:
             self._store.add(statement.digest)
         return why
+
+
+def numbered(graphs: Sequence[Graph]) -> list[list[tuple[int, int]]]:
+    """For every node of every graph two numbers: equal operators have the same first, equal types the same second."""
+    operators: dict[Operator, int] = {}
+    types: dict[TensorType, int] = {}
+    pairs: dict[tuple[int, int], tuple[int, int]] = {}
+    found: list[list[tuple[int, int]]] = []
+    for graph in graphs:
+        own: list[tuple[int, int]] = []
+        for node in graph.nodes:
+            pair = operators.setdefault(node.op, len(operators)), types.setdefault(node.type, len(types))
+            own.append(pairs.setdefault(pair, pair))
+        found.append(own)
+    return found
 
 
 def name_of(program: int) -> str:

@@ -335,13 +335,20 @@ def _symbols(statement: Statement, graph: Graph) -> frozenset[str]:
     stack += [(node.type.shape, tuple(attributes(node.op).values())) for node in graph.nodes]
     while stack:
         value = stack.pop()
-        if isinstance(value, SizeExpr):
+        kind = type(value)
+        # Nearly all that there is are integers in tuples.
+        if kind is tuple:
+            stack.extend([one for one in cast("tuple[object, ...]", value) if type(one) is not int])
+        elif kind in _PARTS:
+            stack.extend([getattr(value, name) for name in _PARTS[kind]])
+        elif isinstance(value, SizeExpr):
             found |= value.symbols()
-        elif isinstance(value, tuple):
-            stack.extend(cast("tuple[object, ...]", value))
-        elif isinstance(value, (View, Pieces, Addend, Definition, Fact)):
-            stack.extend(getattr(value, field.name) for field in fields(value))
     return frozenset(found)
+
+
+_PARTS: dict[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in (View, Pieces, Addend, Definition, Fact)
+}
 
 
 def _short(value: object) -> str:

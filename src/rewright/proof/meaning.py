@@ -270,11 +270,7 @@ class Meaning:
             own = f"\0t{term}" if self._named else f"t{term}"
             name = str(definition.data[0]) if inputs and definition is not None else own
             return polynomial(Element(name, index, term in self._integers)) if entry is None else entry
-        if len(index) != definition.rank:
-            raise TooHard("an index of another rank than its term")
         if definition.kind in ("fold", "guard"):
-            if term not in parts:
-                raise TooHard(f"a {definition.kind} without a range")
             return self._ranged(definition, index, parts[term], {k: v for k, v in parts.items() if k != term})
         rules = {
             "number": self._number,
@@ -410,9 +406,7 @@ class Meaning:
         return read
 
     def _closed(self, definition: Definition, index: Place, parts: Parts) -> Value:
-        hole = self._definitions.get(definition.operands[0])
-        if hole is None or hole.kind not in ("fold", "guard"):
-            raise TooHard("a range of a term that takes none")
+        hole = self._definitions[definition.operands[0]]
         return self._ranged(hole, index, cast("Region", definition.data[0]), parts)
 
     def _ranged(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:

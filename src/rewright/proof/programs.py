@@ -72,6 +72,38 @@ class Collective:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchanged:
+    """What all members of an all-to-all in equal parts hold, one after the other along the axis that is split."""
+
+    types: tuple[TensorType, ...]
+    split: int
+    concat: int
+
+    def graph(self) -> Graph:
+        """A concatenation. Raises NoMeaning for operands of different types, which are not cut alike."""
+        builder, inputs = _started(self.types)
+        kind, count = self.types[0], len(inputs)
+        size = divide(kind.shape[self.split], count)
+        if size is None or any(other != kind for other in self.types):
+            raise NoMeaning(f"an all_to_all of {kind} that is not in {count} equal parts")
+        if self.split != self.concat:
+            # Who cuts one axis and joins another keeps a part of what all of them have.
+            builder.output("result", builder.add(ops.Concatenate(self.concat), *inputs))
+            return builder.build()
+        before, after = kind.shape[: self.split], kind.shape[self.split + 1 :]
+        rows = ops.Reshape((*before, count, 1, size, *after))
+        joined = builder.add(ops.Concatenate(self.split + 1), *(builder.add(rows, x) for x in inputs))
+        builder.output("result", builder.add(ops.Reshape(self.whole.shape), joined))
+        return builder.build()
+
+    @property
+    def whole(self) -> TensorType:
+        """The type of it."""
+        shape, axis = self.types[0].shape, self.concat
+        return self.types[0].with_shape((*shape[:axis], shape[axis] * len(self.types), *shape[axis + 1 :]))
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """What one member of a group keeps of a tensor that is cut in equal parts."""
 
@@ -175,7 +207,7 @@ class SameBlock:
         return builder.build()
 
 
-Subject = Union[Applied, Collective, Chunk, Window, OwnAddend, AllAddends, Reduced, SameBlock]
+Subject = Union[Applied, Collective, Exchanged, Chunk, Window, OwnAddend, AllAddends, Reduced, SameBlock]
 """What a statement is about, as a graph whose inputs are claimed tensors."""
 
 

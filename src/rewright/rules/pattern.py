@@ -294,9 +294,9 @@ def minimum(x: Tensor, y: Tensor | float) -> Tensor:
     return Tensor(ops.Minimum(), *fitted(x, y))
 
 
-def clamp(low: Tensor, x: Tensor, high: Tensor) -> Tensor:
-    """``min(max(x, low), high)``."""
-    return Tensor(ops.Clamp(), low, x, high)
+def clamp(low: Tensor | float, x: Tensor, high: Tensor | float) -> Tensor:
+    """``min(max(x, low), high)``; numbers and scalars are repeated to the shape of x."""
+    return Tensor(ops.Clamp(), fitted(x, low)[1], x, fitted(x, high)[1])
 
 
 def select(predicate: Tensor, on_true: Tensor | float, on_false: Tensor | float) -> Tensor:

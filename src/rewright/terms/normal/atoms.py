@@ -7,9 +7,11 @@ and every order that depends on terms is the same in every run.
 
 from __future__ import annotations
 
-import hashlib
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Literal, Union
 
 Number = Union[int, Fraction]
@@ -19,8 +21,8 @@ NO_NAMES: frozenset[str] = frozenset()
 def digest(*parts: bytes | str) -> bytes:
     """A collision-resistant name of a structure."""
     data = [part.encode() if isinstance(part, str) else part for part in parts]
-    lengths = b"".join([len(part).to_bytes(4, "little") for part in data])
-    return hashlib.blake2b(b"".join((len(data).to_bytes(4, "little"), lengths, *data)), digest_size=16).digest()
+    lengths = struct.pack(f"<{len(data) + 1}I", len(data), *map(len, data))
+    return blake2b(b"".join((lengths, *data)), digest_size=16).digest()
 
 
 def whole(value: Number) -> Number:
@@ -79,8 +81,9 @@ class Polynomial:
     def key(self) -> bytes:
         """The digest of the structure."""
         if self._key is None:
+            # Nearly all exponents are one.
             parts = [
-                b"".join([str(c).encode(), *(b"*" + a.key + str(e).encode() for a, e in m)])
+                b"".join([str(c).encode(), *[b"*" + a.key + (b"1" if e == 1 else str(e).encode()) for a, e in m]])
                 for m, c in self.terms.items()
             ]
             self._key = digest("polynomial", *sorted(parts))
@@ -90,7 +93,7 @@ class Polynomial:
     def free(self) -> frozenset[str]:
         """Names of the free symbols."""
         if self._free is None:
-            self._free = NO_NAMES.union(*(a.free for m in self.terms for a, _ in m))
+            self._free = NO_NAMES.union(*[a.free for m in self.terms for a, _ in m])
         return self._free
 
     @property
@@ -144,6 +147,10 @@ class Polynomial:
             if other == 1:
                 return self
             return Polynomial({m: whole(c * other) for m, c in self.terms.items()}) if other else ZERO
+        for one, many in ((self, other), (other, self)):
+            number = one.constant()
+            if number is not None and not many.has_whole_power_of_sum():
+                return many * number
         if len(self.terms) * len(other.terms) > _LARGEST_PRODUCT:
             raise TooHard(f"a product of {len(self.terms)} and {len(other.terms)} terms")
         total: dict[Monomial, Number] = {}
@@ -156,6 +163,10 @@ class Polynomial:
                 else:
                     rest = rest + expanded * whole(c * d)
         return Polynomial(total) + rest
+
+    def has_whole_power_of_sum(self) -> bool:
+        """Whether some power of a sum has reached one, which the next product expands."""
+        return any(isinstance(a, Base) and e >= 1 for m in self.terms for a, e in m)
 
     def constant(self) -> Number | None:
         """The number that this is, if it is one."""
@@ -239,7 +250,13 @@ def polynomial(value: Polynomial | Atom | Number) -> Polynomial:
         return value
     if isinstance(value, Atom):
         return Polynomial({((value, 1),): 1})
-    return Polynomial({(): whole(value)}) if value else ZERO
+    return _integer(value) if type(value) is int else Polynomial({(): whole(value)}) if value else ZERO
+
+
+@lru_cache(maxsize=4096)
+def _integer(value: int) -> Polynomial:
+    """A number; the same ones come again and again, and their digests with them."""
+    return Polynomial({(): value}) if value else ZERO
 
 
 ZERO = Polynomial({})
@@ -259,8 +276,9 @@ class Symbol(Atom):
         return self.name
 
 
+@lru_cache(maxsize=4096)
 def symbol(name: str) -> Polynomial:
-    """The polynomial that is one symbol."""
+    """The polynomial that is one symbol; names are few, as every proof begins to count at zero."""
     return polynomial(Symbol(name))
 
 
@@ -433,7 +451,7 @@ def integer_power(value: Polynomial, exponent: int) -> Polynomial:
     """
     atom = value.atom()
     if atom is not None and not isinstance(atom, (Indicator, Base)) and exponent:
-        return Polynomial({((atom, exponent),): 1})
+        return value if exponent == 1 else Polynomial({((atom, exponent),): 1})
     if abs(exponent) > _LARGEST_POWER:
         raise TooHard(f"a power of {exponent}")
     if exponent >= 0:

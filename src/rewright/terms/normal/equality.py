@@ -25,8 +25,9 @@ from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, is
 from rewright.terms.normal.maxima import scaled_largest
 from rewright.terms.normal.powers import exponential, logarithm, power
 from rewright.terms.normal.presence import counts_contradict
-from rewright.terms.normal.ranged import Item, Largest, PrefixSum
+from rewright.terms.normal.ranged import Item, Largest, PrefixSum, bound_name
 from rewright.terms.normal.signs import is_positive
+from rewright.terms.normal.substitution import substitute
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,32 @@ def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
         if not rest.terms:
             return True
         rest = _unified(context, rest) if step == 1 else cleared(rest)
-    return not rest.terms or _same_maximum(context, left - right) or _same_logarithm(context, left - right)
+    if not rest.terms or _telescopes(context, rest):
+        return True
+    return _same_maximum(context, left - right) or _same_logarithm(context, left - right)
+
+
+def _telescopes(context: Context, rest: Polynomial) -> bool:
+    """Whether a difference vanishes where a sum up to ``n + 1`` is the one up to ``n`` and the term at ``n``."""
+    alike: dict[tuple[bytes, bytes], dict[int, PrefixSum]] = {}
+    for atom in rest.atoms():
+        if isinstance(atom, PrefixSum) and len(atom.bounds) == 1:
+            last = atom.bounds[0].terms.get((), 0)
+            if isinstance(last, int):
+                alike.setdefault((atom.body.key, (atom.bounds[0] - last).key), {})[last] = atom
+    changed = rest
+    for sums in alike.values():
+        first = min(sums)
+        for last in sorted(sums):
+            if first < last <= first + _MOST_TERMS:
+                body, name = sums[first].body, bound_name(sums[first].depth, 0)
+                terms = [substitute(context, body, {name: sums[first].bounds[0] + k}) for k in range(last - first)]
+                changed = with_atom(changed, sums[last], sum(terms, start=polynomial(sums[first])))
+    return changed is not rest and equal_leaves(context, changed, ZERO)
+
+
+_MOST_TERMS = 4
+"""So many terms at the end of a sum are taken out of it."""
 
 
 def _same_logarithm(context: Context, rest: Polynomial) -> bool:

@@ -25,7 +25,7 @@ def at_least_zero(value: Polynomial) -> Guard | bool:
     constant = value.constant()
     if constant is not None:
         return constant >= 0
-    cleared = value * _denominators(value)
+    cleared = value if value.integer else value * _denominators(value)
     if cleared.integer:
         return _integer_guard(cleared)
     return Guard("real>=0", value * whole(Fraction(1) / abs(value.terms[leading_monomial(value)])))
@@ -74,7 +74,7 @@ def with_value(guard: Guard, value: Polynomial) -> Guard | bool:
 
 
 def _denominators(value: Polynomial) -> int:
-    return math.lcm(*(Fraction(c).denominator for c in value.terms.values()))
+    return math.lcm(*[c.denominator for c in value.terms.values()])
 
 
 def _integer_guard(value: Polynomial) -> Guard:

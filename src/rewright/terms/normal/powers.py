@@ -110,6 +110,11 @@ def logarithm(value: Polynomial) -> Polynomial:
             total = total + atom.exponent * exponent
         else:
             rest = rest * Polynomial({((atom, exponent),): 1})
+    single = rest.single()
+    if single is not None and single[1] == 1 and len(single[0]) == 1 and single[0][0][1] == -1:
+        # What is positive is one over something positive.
+        atom = single[0][0][0]
+        return total - logarithm(atom.value if isinstance(atom, Base) else polynomial(atom))
     return total if rest == ONE else total + polynomial(Function("log", (rest,)))
 
 
