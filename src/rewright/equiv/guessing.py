@@ -104,10 +104,22 @@ def _of_ranks(
         unknown = _unknown([*given, *arguments], left, graph, differing(left, graph, (lefts, held)))
         more = [*arguments, *_by_values(unknown, (lefts, held))]
         found += [replace(definition, rank=rank) for definition in more]
+    found += _noughts([*weights.definitions, *found], right, shards)
     if not found:
         return weights
     said = f"the weight map was found by values: {'; '.join(str(d) for d in found[:2])} and {len(found) - 2} more"
     return replace(weights, definitions=(*weights.definitions, *found), guessed=(*weights.guessed, said))
+
+
+def _noughts(definitions: Sequence[Definition], right: RankProgram, shards: Sequence[Values]) -> Iterator[Definition]:
+    """What is nought on a rank and known on another: a bias that one rank alone adds to a sum over all."""
+    known = {(d.name, d.rank) for d in definitions if d.side == "right"}
+    elsewhere = {d.name: d.text for d in definitions if d.side == "right"}
+    for rank, (graph, held) in enumerate(zip(right.graphs, shards, strict=True)):
+        for name in graph.inputs:
+            is_open = name in elsewhere and not {(name, rank), (name, None)} & known
+            if is_open and name in held and not np.any(held[name]):
+                yield Definition("right", name, f"0 * ({elsewhere[name]})", rank)
 
 
 def differing(left: Graph, right: Graph, values: tuple[Values, Values] | None) -> frozenset[str]:
@@ -250,12 +262,18 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
     rest = {n: v for n, v in lefts.items() if n not in taken}
     for name, wanted in rights.items():
         if _whole(name, wanted, lefts) is None:
-            turned = {f"transpose({n}, (1, 0))": v.T for n, v in rest.items() if v.ndim == 2}
+            turned = _turned(rest)
             ways = itertools.product((rest, turned), range(wanted.ndim))
             found = (_rows(wanted, part, axis) for part, axis in ways)
             text = _by_blocks(wanted, rest) or next((text for text in found if text is not None), None)
             if text is not None:
                 yield Definition("right", name, text)
+
+
+def _turned(lefts: Mapping[str, Array]) -> dict[str, Array]:
+    """Matrices, and stacks of matrices, with rows and columns exchanged."""
+    found = {f"transpose({n}, (1, 0))": v.T for n, v in lefts.items() if v.ndim == 2}
+    return found | {f"transpose({n}, (0, 2, 1))": v.swapaxes(1, 2) for n, v in lefts.items() if v.ndim == 3}
 
 
 def _whole(name: str, wanted: Array, lefts: Mapping[str, Array]) -> tuple[str, str] | None:

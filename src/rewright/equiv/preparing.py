@@ -14,6 +14,7 @@ from rewright.equiv.expressions import names_in
 from rewright.equiv.fills import filled_alike
 from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
+from rewright.equiv.shares import shares_alike
 from rewright.equiv.tables import bound
 from rewright.equiv.weights import Side, WeightMap, renamed, shared
 from rewright.ir.digest import digest
@@ -61,7 +62,7 @@ def prepared(
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
-    graphs = chosen_alike(filled_alike(same))
+    graphs = shares_alike(chosen_alike(filled_alike(same)))
     program = replace(both.right, graphs=graphs[1:])
     return Prepared(graphs[0], program, tuple(dict.fromkeys((*ideal.assumptions, *taken, *more))), tables, both.unread)
 
@@ -105,13 +106,23 @@ def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
             )
     bounds = tuple(bound(graph, values[1], others) for graph in right.graphs)
     tables = [name for name in left.inputs if name not in mine.inputs]
-    loose = [name for name in bounds[-1].inputs if name not in left.inputs and name not in related]
+    read = _read(bounds[-1])
+    loose = [name for name in bounds[-1].inputs if name in read and name not in left.inputs and name not in related]
     if len(bounds) > 1 and tables and loose:
         raise RewrightError(
             f"the weight map is partial: {', '.join(loose[:3])} of the ranks and {', '.join(tables[:3])} of the left "
             "program are related to nothing; relate them by equations under [relations]"
         )
     return mine, replace(right, graphs=bounds)
+
+
+def _read(graph: Graph) -> set[str]:
+    """The inputs that an output depends on; a capture has those too that a module holds for other paths."""
+    reached = set(graph.outputs.values())
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        if position in reached:
+            reached.update(graph.nodes[position].operands)
+    return {name for name, position in graph.inputs.items() if position in reached}
 
 
 def _check(left: Graph, right: RankProgram) -> None:

@@ -48,12 +48,29 @@ _MOVING = (
 """Every element of the result is an element of an operand."""
 
 
-def spans(graph: Graph) -> list[Span]:
-    """What is known of every node."""
+def spans(graph: Graph, exchanged: Span = Span.NOTHING) -> list[Span]:
+    """What is known of every node, where ``exchanged`` is known of the floats that ranks send each other."""
     found: list[Span] = []
     for node in graph.nodes:
-        found.append(_span(graph, node, [found[p] for p in node.operands]))
+        is_sent = isinstance(node.op, ops.Collective) and node.type.dtype.is_float
+        found.append(exchanged if is_sent else _span(graph, node, [found[p] for p in node.operands]))
     return found
+
+
+def spans_of_ranks(graphs: Sequence[Graph]) -> list[list[Span]]:
+    """What is known of every node of programs that run together.
+
+    If all that is sent is real wherever all that was sent before is real, then all that is sent is real.
+    """
+    found = [spans(graph, REAL) for graph in graphs]
+    sent = [
+        known[p]
+        for graph, known in zip(graphs, found, strict=True)
+        for node in graph.nodes
+        if isinstance(node.op, ops.Collective) and node.type.dtype.is_float
+        for p in node.operands
+    ]
+    return found if all(REAL in span for span in sent) else [spans(graph) for graph in graphs]
 
 
 def _span(graph: Graph, node: Node, known: Sequence[Span]) -> Span:
@@ -77,9 +94,9 @@ def _span(graph: Graph, node: Node, known: Sequence[Span]) -> Span:
     if isinstance(op, ops.DotGeneral):
         return _both(known) & FRACTION if all(REAL in span for span in known) else Span.NOTHING
     # The largest element of a row, and the sum of elements that are no less than nought, are no less than each of them.
-    if isinstance(op, ops.Divide) and FRACTION in known[0] and _is_by_own_row(graph, node, "sum"):
+    if isinstance(op, ops.Divide) and FRACTION in known[0] and is_by_own_row(graph, node, "sum"):
         return FRACTION | (known[0] & Span.POSITIVE)
-    if isinstance(op, ops.Subtract) and Span.BELOW in known[0] and _is_by_own_row(graph, node, "maximum"):
+    if isinstance(op, ops.Subtract) and Span.BELOW in known[0] and is_by_own_row(graph, node, "maximum"):
         return known[0] & REAL
     return _elementwise(node, known)
 
@@ -153,7 +170,7 @@ def _sum(known: Sequence[Span]) -> Span:
     return found
 
 
-def _is_by_own_row(graph: Graph, node: Node, kind: str) -> bool:
+def is_by_own_row(graph: Graph, node: Node, kind: str) -> bool:
     """Whether the second operand is, for every element of the first, a reduction of a row that this element is in."""
     position, labels = node.operands[1], list(range(node.type.rank))
     # By axis of what is looked at the axis of the node that it follows; -1 for one of size 1.
@@ -174,6 +191,14 @@ def _is_by_own_row(graph: Graph, node: Node, kind: str) -> bool:
         elif not isinstance(own.op, ops.Convert):
             return False
         position = own.operands[0]
+
+
+def own_row(graph: Graph, node: Node) -> tuple[int, ...]:
+    """The axes of the row that :func:`is_by_own_row` found: those over which the first operand was reduced."""
+    reduction = graph.nodes[node.operands[1]]
+    while not isinstance(reduction.op, ops.Reduce):
+        reduction = graph.nodes[reduction.operands[0]]
+    return tuple(sorted(reduction.op.dimensions))
 
 
 def _long(shape: Shape) -> list[object]:

@@ -328,14 +328,33 @@ def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
         number = algebra.as_constant(view)
         if number is not None:
             return view if number == absorbing else other
-    left, right = _predicate(algebra, views[0]), _predicate(algebra, views[1])
-    right = None if left is None or right is None else _of_value(algebra, right, left[0])
-    if left is None or right is None:
+    first, second = _predicate(algebra, views[0]), _predicate(algebra, views[1])
+    if first is None or second is None:
         return function(algebra, op.name, views)
+    ways = [
+        (test[0], _of_value(algebra, other, test[0]), test[1]) for test, other in ((first, second), (second, first))
+    ]
+    found = [(value, _joined(op, own, other[1])) for value, other, own in ways if other is not None]
+    if not found:
+        return function(algebra, op.name, views)
+    value, region = min(found, key=lambda one: _reach(one[1]))
+    return _indicator(algebra, views[0], value, region)
+
+
+def _joined(op: Operator, one: Region, other: Region) -> Region:
     if isinstance(op, ops.And):
-        return _indicator(algebra, views[0], left[0], regions.intersect(left[1], right[1]))
-    outside = regions.intersect(regions.complement(left[1]), regions.complement(right[1]))
-    return _indicator(algebra, views[0], left[0], regions.complement(outside))
+        return regions.intersect(one, other)
+    return regions.complement(regions.intersect(regions.complement(one), regions.complement(other)))
+
+
+def _reach(region: Region) -> tuple[int, int]:
+    """How far from nought the ends of a region are: of two values that say the same, the one with fewer is taken.
+
+    ``q - 5 < k`` and ``k <= q`` are ``0 <= q - k < 5``, whichever is written first. It does not depend on where the
+    indices begin, which is elsewhere on every rank.
+    """
+    ends = [end for box, _ in region for low, high in box for end in (low, high) if isinstance(end, int)]
+    return sum(map(abs, ends)), abs(min(ends, default=0))
 
 
 def _of_value(algebra: Algebra, test: tuple[Operand, Region], value: Operand) -> tuple[Operand, Region] | None:

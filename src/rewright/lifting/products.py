@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
+from math import gcd
 
 from rewright.ir.dims import Dim
 from rewright.lifting.algebra import Algebra
@@ -43,6 +44,7 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
         _identified(algebra, left.dims, sources, factor)
         or _distributed(algebra, left.dims, sources, factor)
         or _generalised(algebra, left.dims, sources, factor)
+        or _widened(algebra, left.dims, sources, factor)
         or _placed(algebra, left.dims, sources, factor)
         or result
     )
@@ -71,6 +73,49 @@ def _generalised(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[A
             if algebra.is_familiar(view):
                 return view
     return None
+
+
+def _widened(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+    """A product at every n-th element as the sequential program's product at all elements, read there.
+
+    Where pairs are rotated, one program may multiply all elements, and another one the first of each pair.
+    """
+    if len(sources) != 1:
+        return None
+    fresh = sum(len(digits) for digits in dims)
+    ways = _steps(sources[0]), _steps(factor)
+    alone = [((one,), ()) for one in ways[0]] + [((), (one,)) for one in ways[1]]
+    both = [((one,), (other,)) for one, other in product(*ways) if one[1:] == other[1:]]
+    for mine, others in (*alone, *both):
+        with algebra.over(None):  # with a variable that no view has
+            found = _product(algebra, _stretched(sources[0], mine, fresh), _stretched(factor, others, fresh))
+        if found.term < algebra.horizon and fresh in used(found.access):
+            at: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(found.access)}
+            at[fresh] = ((mine or others)[0][2], ())
+            view = View(dims, (replace(found, access=compose(found.access, at)),))
+            if algebra.is_familiar(view):
+                return view
+    return None
+
+
+def _steps(addend: Addend) -> list[tuple[int, int, int]]:
+    """The indices that leave elements out: their places, how far apart what they read is, and where it begins."""
+    found: list[tuple[int, int, int]] = []
+    for place, (low, strides) in enumerate(addend.access):
+        sizes = [stride for _, stride in strides if isinstance(stride, int)]
+        step = gcd(*sizes)
+        if step > 1 and len(sizes) == len(strides) and isinstance(low, int):
+            found.append((place, step, low % step))
+    return found
+
+
+def _stretched(addend: Addend, steps: Sequence[tuple[int, int, int]], fresh: int) -> Addend:
+    """An addend with a variable that reads what lies between the elements that an index reads."""
+    access = list(addend.access)
+    for place, _, first in steps:
+        low, strides = access[place]
+        access[place] = (low - first, (*strides, (fresh, 1)))
+    return replace(addend, access=tuple(access))
 
 
 def _placed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:

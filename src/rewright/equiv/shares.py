@@ -1,0 +1,156 @@
+"""Quotients by the sum of their own row, without what is one number for all of a row.
+
+``f x / sum(f x)`` is ``x / sum(x)`` where ``f`` is one number above nought for a row, and ``exp(x - c)`` is
+``exp(-c) exp(x)``. So a softmax is the same whatever is subtracted first, once or twice; a softmax that is divided by
+its sum over some chosen elements is the softmax of these; and an element more in the sum, which is read nowhere,
+changes nothing of this. Where programs write such quotients in several ways, each gets the usual softmax: the largest
+element is subtracted. This is exact over the real numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rewright import ops
+from rewright.equiv.building import rebuilt
+from rewright.equiv.spans import ABOVE, REAL, Span, is_by_own_row, own_row, spans_of_ranks
+from rewright.ir.graph import Graph, GraphBuilder, Node
+
+_DEEPEST = 32
+_USUAL = ("exponential", "own maximum")
+"""The steps of the usual softmax."""
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A quotient by the sum of its own row, and what it is a quotient of."""
+
+    source: int
+    """What remains when factors, exponential and shifts are taken away."""
+    axes: tuple[int, ...]
+    """The axes of a row."""
+    steps: tuple[str, ...]
+    """What was taken away, from the quotient inwards."""
+
+    @property
+    def is_exponential(self) -> bool:
+        """Whether the row is one of exponentials."""
+        return "exponential" in self.steps
+
+
+def shares_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+    """The programs with quotients by the sum of their own row in one form.
+
+    They are returned as they are where all such quotients have one form already.
+    """
+    found = [_shares(graph, known) for graph, known in zip(graphs, spans_of_ranks(graphs), strict=True)]
+    if len({share.steps for shares in found for share in shares.values() if share.steps}) < 2:
+        return tuple(graphs)
+    return tuple(_rewritten(graph, shares) for graph, shares in zip(graphs, found, strict=True))
+
+
+def _shares(graph: Graph, known: Sequence[Span]) -> dict[int, _Share]:
+    return {
+        position: _Reader(graph, known, own_row(graph, node)).share(node.operands[0])
+        for position, node in enumerate(graph.nodes)
+        if isinstance(node.op, ops.Divide) and node.type.dtype.is_float and is_by_own_row(graph, node, "sum")
+    }
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Takes away what is one number for all of a row."""
+
+    graph: Graph
+    known: Sequence[Span]
+    axes: tuple[int, ...]
+
+    def share(self, position: int) -> _Share:
+        """What a row is a multiple of."""
+        steps: list[str] = []
+        while len(steps) < _DEEPEST:
+            node = self.graph.nodes[position]
+            step, inner = self._shifted(node) if "exponential" in steps else self._factored(node)
+            if inner is None:
+                break
+            position = inner
+            steps += [step] if step else []
+        return _Share(position, self.axes, tuple(steps))
+
+    def _factored(self, node: Node) -> tuple[str, int | None]:
+        if isinstance(node.op, ops.Exponential):
+            return "exponential", node.operands[0]
+        if isinstance(node.op, ops.Convert):
+            return "", self._real(node)
+        pairs = {ops.Divide: ((0, 1),), ops.Multiply: ((0, 1), (1, 0))}.get(type(node.op), ())
+        for own, other in pairs:
+            factor = node.operands[other]
+            if ABOVE in self.known[factor] and self._is_even(factor, self.axes, _DEEPEST):
+                return "factor", node.operands[own]
+        return "", None
+
+    def _shifted(self, node: Node) -> tuple[str, int | None]:
+        if isinstance(node.op, ops.Convert):
+            return "", self._real(node)
+        is_own = isinstance(node.op, ops.Subtract) and is_by_own_row(self.graph, node, "maximum")
+        # Where all of a row is minus infinity, or something plus infinity, none of these forms is defined.
+        if is_own and own_row(self.graph, node) == self.axes:
+            return "own maximum", node.operands[0]
+        pairs = {ops.Subtract: ((0, 1),), ops.Add: ((0, 1), (1, 0))}.get(type(node.op), ())
+        for own, other in pairs:
+            shift = node.operands[other]
+            if REAL in self.known[shift] and self._is_even(shift, self.axes, _DEEPEST):
+                return "shift", node.operands[own]
+        return "", None
+
+    def _real(self, node: Node) -> int | None:
+        source = node.operands[0]
+        return source if self.graph.nodes[source].type.dtype.is_float and node.type.dtype.is_float else None
+
+    def _is_even(self, position: int, axes: Sequence[int], depth: int) -> bool:
+        """Whether all elements along some axes are one number."""
+        node = self.graph.nodes[position]
+        axes = [axis for axis in axes if node.type.shape[axis] != 1]
+        if not axes or (isinstance(node.op, ops.Constant) and len(node.op.values) == 1):
+            return True
+        if isinstance(node.op, ops.BroadcastInDim) and depth:
+            inner = [node.op.dimensions.index(axis) for axis in axes if axis in node.op.dimensions]
+            return self._is_even(node.operands[0], inner, depth - 1)
+        if isinstance(node.op, ops.Elementwise) and depth:
+            return all(self._is_even(p, axes, depth - 1) for p in node.operands)
+        return False
+
+
+def _rewritten(graph: Graph, shares: dict[int, _Share]) -> Graph:
+    """The program with the usual softmax for every quotient that is one."""
+    places: dict[int, int] = {}
+    names = {position: name for name, position in graph.inputs.items()}
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        share = shares.get(position)
+        if position in names:
+            places[position] = builder.input(names[position], node.op)
+        elif share is not None and share.steps not in ((), _USUAL):
+            places[position] = _share_of(builder, share, places[share.source], node)
+        else:
+            places[position] = builder.add(node.op, *operands)
+        return places[position]
+
+    return rebuilt(graph, make)
+
+
+def _share_of(builder: GraphBuilder, share: _Share, source: int, node: Node) -> int:
+    """Append what a tensor, or its exponential, has of the sum of its row."""
+    if builder.type(source).dtype is not node.type.dtype:
+        source = builder.add(ops.Convert(node.type.dtype), source)
+    shape = builder.type(source).shape
+    kept = tuple(axis for axis in range(len(shape)) if axis not in share.axes)
+
+    def along(position: int) -> int:
+        return builder.add(ops.BroadcastInDim(shape, kept), position)
+
+    if share.is_exponential:
+        largest = along(builder.add(ops.Reduce("maximum", share.axes), source))
+        source = builder.add(ops.Exponential(), builder.add(ops.Subtract(), source, largest))
+    return builder.add(ops.Divide(), source, along(builder.add(ops.Reduce("sum", share.axes), source)))
