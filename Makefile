@@ -155,6 +155,7 @@ $(PAIRS)/.run: $(PAIRS)/.torch pyproject.toml constraints-pairs.txt
 pairs: $(PAIRS)/.run
 	@$(PAIRS)/bin/python -m bench.pairs
 	@$(PAIRS)/bin/python -m bench.pairs --mutants
+	@$(PAIRS)/bin/python -m bench.depth --peer vllm
 
 mutants: $(VENV)/.dev
 	@$(BIN)/python -m bench.mutants

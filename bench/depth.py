@@ -1,16 +1,18 @@
 """Two implementations at full size, on meta tensors; ``make bench-depth`` prints the table.
 
-Llama 3.1 at 8B as Transformers and as litgpt write it, with llama3 rotary scaling: weights have shapes and no values,
-and are matched by their names. Each row is captured and proved anew. Both programs, the weights of the one made of
-those of the other, also run on random numbers at sizes that were shrunk (the numeric twin), which is no part of the
+Llama 3.1 at 8B as Transformers and as litgpt or vLLM write it, with llama3 rotary scaling: weights have shapes and no
+values, and are matched by their names. Each row is captured and proved anew. Both programs, the weights of the one made
+of those of the other, also run on random numbers at sizes that were shrunk (the numeric twin), which is no part of the
 proof.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +20,7 @@ import torch
 from torch import nn
 
 import rewright as rw
+from bench.pairs.families import SETTINGS
 from bench.pairs.reference import Logits
 from bench.tables import print_table
 from rewright.equiv.engine import equiv
@@ -31,7 +34,7 @@ from rewright.refine.twin.twin import Twin, make_twin
 from rewright.zoo.families import LLAMA_SCALING
 from rewright.zoo.transformers_models import quiet, transformers_module
 
-COLUMNS = ["layers", "tokens", "parameters", "nodes", "capture s", "prove s", "status", "evidence", "lemmas"]
+COLUMNS = ["peer", "layers", "tokens", "parameters", "nodes", "capture s", "prove s", "status", "evidence", "lemmas"]
 COLUMNS += ["twin s", "twin agrees"]
 _SIZES = {
     "hidden_size": 4096,
@@ -61,17 +64,35 @@ class Tabled(nn.Module):
             gpt.cos, gpt.sin = before
 
 
-def modules(layers: int) -> tuple[nn.Module, nn.Module, dict[str, torch.Tensor]]:
-    """Both models on the meta device, and the buffers that the first one would have computed."""
+def of_litgpt(configuration: Any) -> nn.Module:
+    """The model of litgpt on the meta device."""
     import litgpt
 
+    with torch.device("meta"):
+        return Tabled(
+            litgpt.GPT(litgpt.Config.from_name("Llama-3.1-8B", n_layer=configuration.num_hidden_layers)).eval()
+        )
+
+
+def of_vllm(configuration: Any) -> nn.Module:
+    """The model of vLLM on the meta device."""
+    os.environ.update(SETTINGS)
+    return importlib.import_module("bench.pairs.vllm").hollow(configuration)
+
+
+PEERS: dict[str, Callable[[Any], nn.Module]] = {"litgpt": of_litgpt, "vllm": of_vllm}
+
+
+def modules(layers: int, peer: str) -> tuple[nn.Module, nn.Module, dict[str, torch.Tensor]]:
+    """Both models on the meta device, and the buffers that the first one would have computed."""
     transformers = transformers_module()
     with quiet():
         configuration = transformers.LlamaConfig(num_hidden_layers=layers, rope_parameters=LLAMA_SCALING, **_SIZES)
         configuration._attn_implementation = "eager"
+        configuration.architectures = ["LlamaForCausalLM"]
         with torch.device("meta"):
             left = Logits(transformers.LlamaForCausalLM(configuration).eval())
-            right = Tabled(litgpt.GPT(litgpt.Config.from_name("Llama-3.1-8B", n_layer=layers)).eval())
+        right = PEERS[peer](configuration)
     rotary = next(m for m in left.modules() if type(m).__name__ == "LlamaRotaryEmbedding")
     made = type(rotary)(configuration)
     name = next(name for name, m in left.named_modules() if m is rotary)
@@ -90,10 +111,10 @@ def twin_of(left: Graph, right: Graph, values: dict[str, Any]) -> Twin:
     return made
 
 
-def rows(depths: Sequence[int], tokens: int) -> Iterator[list[object]]:
+def rows(peer: str, depths: Sequence[int], tokens: int) -> Iterator[list[object]]:
     """One row for each depth."""
     for layers in depths:
-        left, right, buffers = modules(layers)
+        left, right, buffers = modules(layers, peer)
         parameters = sum(p.numel() for p in left.parameters())
         start = time.perf_counter()
         example = (torch.zeros(1, tokens, dtype=torch.long),)
@@ -104,13 +125,14 @@ def rows(depths: Sequence[int], tokens: int) -> Iterator[list[object]]:
         result = twin_of(*graphs, buffers).compare(trials=2)
         ran = time.perf_counter()
         nodes = "/".join(str(len(graph.nodes)) for graph in graphs)
-        sizes = [layers, tokens, f"{parameters / 1e9:.1f}B", nodes, captured - start, proved - captured]
+        sizes = [peer, layers, tokens, f"{parameters / 1e9:.1f}B", nodes, captured - start, proved - captured]
         yield [*sizes, verdict.status, str(verdict.evidence), len(verdict.lemmas), ran - proved, result.agrees]
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("layers", nargs="*", type=int, default=[4, 32])
+    parser.add_argument("--peer", choices=PEERS, default="litgpt")
     parser.add_argument("--tokens", type=int, default=64)
     options = parser.parse_args()
-    print_table(COLUMNS, rows(options.layers, options.tokens))
+    print_table(COLUMNS, rows(options.peer, options.layers, options.tokens))

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import rewright as rw
+from bench.pairs.families import SETTINGS
 from bench.pairs.reference import Pair
 from bench.tables import print_table
 from rewright.ir.errors import RewrightError
@@ -23,14 +24,6 @@ from rewright.ir.graph import Graph
 PEERS = ("vllm", "vllm_ranks", "torchtitan", "timm")
 COLUMNS = ["family", "peer", "changed", "nodes", "difference", "status", "evidence", "lemmas", "capture s", "prove s"]
 COLUMNS += ["reason"]
-_SETTINGS = {
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "TORCH_COMPILE_DISABLE": "1",
-    "HF_HUB_OFFLINE": "1",
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-}
-"""What these packages ask the environment for: to be quiet, and to fetch nothing."""
 
 
 def row(peer: Any, name: str, changed: Mapping[str, Any] | None) -> list[object]:
@@ -74,5 +67,5 @@ if __name__ == "__main__":
     parser.add_argument("--peer", action="append", choices=PEERS)
     parser.add_argument("--mutants", action="store_true")
     options = parser.parse_args()
-    os.environ.update(_SETTINGS)
+    os.environ.update(SETTINGS)
     print_table(COLUMNS, rows(options.peer or PEERS, options.families, mutants=options.mutants))

@@ -11,6 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BATCH, SEQUENCE = 2, 12
+SETTINGS = {
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "TORCH_COMPILE_DISABLE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+}
+"""What these packages ask the environment for: to be quiet, and to fetch nothing."""
 _WINDOW = 5
 _DECODER = {
     "hidden_size": 64,

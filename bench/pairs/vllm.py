@@ -93,6 +93,21 @@ def built(configuration: Any, weights: Mapping[str, torch.Tensor], rank: int = 0
     return Served(model, settings, _plain_parameters(model))
 
 
+def hollow(configuration: Any) -> Served:
+    """The model of vLLM for a configuration, its weights on the meta device: they have shapes, and no values."""
+    with tempfile.TemporaryDirectory() as folder:
+        configuration.save_pretrained(folder)
+        settings = _settings(folder, torch.float32, 1)
+    scope = importlib.import_module("vllm.config").set_current_vllm_config
+    loading = importlib.import_module("vllm.model_executor.model_loader.utils")
+    with scope(settings), plain_products():
+        _join(0, 1)
+        with torch.device("meta"):
+            model: Any = loading.initialize_model(vllm_config=settings)
+        loading.process_weights_after_loading(model.eval(), settings.model_config, torch.device("meta"))
+    return Served(model, settings, [])
+
+
 def checkpoint(model: Any) -> dict[str, torch.Tensor]:
     """What a model of Transformers looks like on disk, where fused experts are apart."""
     load = importlib.import_module("safetensors.torch").load_file

@@ -7,6 +7,8 @@ after which it computes what the left program computes is what has to be changed
 
 from __future__ import annotations
 
+import itertools
+import operator
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +29,8 @@ _NEAR = 40
 """Operators after the place of parting that are tried as the end of what is wrong."""
 _MOST_TRIALS = 400
 _MOST_PLACES = 130
+_MOST_PERMUTED = 4
+"""Axes whose orders are all tried where the shapes of two tensors differ."""
 _PLAIN = (ops.Constant, ops.Iota)
 
 
@@ -66,9 +70,14 @@ class Parting:
 
 
 class Search:
-    """The comparison of one pair of programs; the right one is changed value by value."""
+    """The comparison of one pair of programs; the right one is changed value by value.
 
-    def __init__(self, left: Graph, right: Graph, numbers: Numbers) -> None:
+    With ``trusts_tables`` nothing that depends on no input is taken for wrong: programs may hold longer tables, or in
+    other layouts.
+    """
+
+    def __init__(self, left: Graph, right: Graph, numbers: Numbers, *, trusts_tables: bool = False) -> None:
+        self._depends = [depends_on_inputs(graph) if trusts_tables else None for graph in (left, right)]
         self.left, self.right, self.numbers = left, right, numbers
         self.values: list[dict[int, Array]] = [dict(trial.ranks[0].values) for trial in numbers.trials]
         self._known: dict[int, bool] = {}
@@ -81,9 +90,13 @@ class Search:
         """Whether the left program has a tensor of the right one."""
         node = self.right.nodes[position]
         own = [v[position] for v in values]
-        if node.span == MAP_SPAN or isinstance(node.op, _PLAIN) or _is_uniform(own[0]):
+        if node.span == MAP_SPAN or isinstance(node.op, _PLAIN) or _is_uniform(own[0]) or self._is_table(1, position):
             return True
         return next(self.numbers.left_index.alike(own), None) is not None
+
+    def _is_table(self, side: int, position: int) -> bool:
+        depends = self._depends[side]
+        return depends is not None and not depends[position]
 
     def wrong(self) -> list[str]:
         """The outputs that differ."""
@@ -122,6 +135,7 @@ class Search:
                 seen.add(operand)
                 own = self.numbers.left(operand)
                 plain = isinstance(self.left.nodes[operand].op, _PLAIN) or _is_uniform(own[0])
+                plain = plain or self._is_table(0, operand)
                 if not plain and next(index.alike(own), None) is None:
                     found.add(operand)
                     stack.append(operand)
@@ -200,6 +214,12 @@ class Search:
             order = tuple(other.shape.index(n) for n in mine.shape)
             if len(set(order)) == len(order):
                 yield Layout(order, False)
+        elif other.ndim <= _MOST_PERMUTED:
+            # One side may hold sequences, the other all tokens one after the other.
+            single = [a for a, n in enumerate(other.shape) if n == 1]
+            for order in itertools.permutations([a for a, n in enumerate(other.shape) if n != 1]):
+                if _is_regrouped([other.shape[a] for a in order], mine.shape):
+                    yield Layout((*order, *single), False)
 
     def _helps(self, exchange: Exchange, names: Sequence[str]) -> bool:
         """Whether the programs part later, or nowhere, once the exchange is made."""
@@ -278,6 +298,12 @@ class Search:
         if left is None or right is None:
             return exchange
         return replace(exchange, cones=(left, right), sources={p: sources[p] for p in left.leaves})
+
+
+def _is_regrouped(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether neighbouring axes of one shape, put together, give the other, or the other way round."""
+    ends = [set(itertools.accumulate(shape, operator.mul)) for shape in (one, other)]
+    return ends[0] <= ends[1] or ends[1] <= ends[0]
 
 
 def _is_uniform(value: Array) -> bool:

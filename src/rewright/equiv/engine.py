@@ -271,13 +271,14 @@ class _Pair:
         known = input_relations(self.left, self.right, self.weights.placements or None)
         return replace(known, placements={**known.inferred.first, **known.placements})
 
-    def proof(self, right: Graph | None = None) -> Proof:
+    def proof(self, right: Graph | None = None, *, repeat: bool = True) -> Proof:
         """What the engine makes of the pair, or of another right program, as they are written.
 
-        Lemmas come before other normal forms: they say which parts are equal, and the checker follows them.
+        With ``repeat`` every layer is lifted by itself where the proof fails otherwise. Lemmas come before other normal
+        forms: they say which parts are equal, and the checker follows them.
         """
         program = self.right if right is None else replace(self.right, graphs=(right,))
-        return attempt(self.left, program, self.relations(), {}, self.deadline, laws=False)
+        return attempt(self.left, program, self.relations(), {}, self.deadline, laws=False, repeat=repeat)
 
     def proves(self, right: Graph) -> bool:
         """Whether another right program is proved to compute what the left one does."""
@@ -306,7 +307,7 @@ class _Pair:
         """The right program with what the engine does not recognise proved piece by piece; None where nothing is."""
         if not self.is_single:
             return None
-        proof = self.proof()
+        proof = self.proof(repeat=False)
         if not proof.failed or proof.mismatch or proof.out_of_time:
             return None
         numbers = self.numbers()

@@ -224,7 +224,8 @@ def _roles(names: Collection[str]) -> dict[str, str]:
     listed = list(names)
     while listed and all("." in name for name in listed):
         first = listed[0].partition(".")[0]
-        if first.isdigit() or any(name.partition(".")[0] != first for name in listed):
+        numbered = all(name.split(".")[1].isdigit() for name in listed)  # "layers" of "layers.0" says something
+        if first.isdigit() or numbered or any(name.partition(".")[0] != first for name in listed):
             break
         listed = [name.partition(".")[2] for name in listed]
     if any("post_feedforward_layernorm" in name for name in listed):

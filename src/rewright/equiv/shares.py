@@ -16,6 +16,7 @@ from rewright import ops
 from rewright.equiv.building import rebuilt
 from rewright.equiv.spans import ABOVE, REAL, Span, is_by_own_row, own_row, spans_of_ranks
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.operator import Operator
 
 _DEEPEST = 32
 _USUAL = ("exponential", "own maximum")
@@ -83,8 +84,7 @@ class _Reader:
             return "exponential", node.operands[0]
         if isinstance(node.op, ops.Convert):
             return "", self._real(node)
-        pairs = {ops.Divide: ((0, 1),), ops.Multiply: ((0, 1), (1, 0))}.get(type(node.op), ())
-        for own, other in pairs:
+        for own, other in _pairs(node, ops.Divide, ops.Multiply):
             factor = node.operands[other]
             if ABOVE in self.known[factor] and self._is_even(factor, self.axes, _DEEPEST):
                 return "factor", node.operands[own]
@@ -97,8 +97,7 @@ class _Reader:
         # Where all of a row is minus infinity, or something plus infinity, none of these forms is defined.
         if is_own and own_row(self.graph, node) == self.axes:
             return "own maximum", node.operands[0]
-        pairs = {ops.Subtract: ((0, 1),), ops.Add: ((0, 1), (1, 0))}.get(type(node.op), ())
-        for own, other in pairs:
+        for own, other in _pairs(node, ops.Subtract, ops.Add):
             shift = node.operands[other]
             if REAL in self.known[shift] and self._is_even(shift, self.axes, _DEEPEST):
                 return "shift", node.operands[own]
@@ -120,6 +119,13 @@ class _Reader:
         if isinstance(node.op, ops.Elementwise) and depth:
             return all(self._is_even(p, axes, depth - 1) for p in node.operands)
         return False
+
+
+def _pairs(node: Node, ordered: type[Operator], free: type[Operator]) -> tuple[tuple[int, int], ...]:
+    """The operands that may be what is kept and what is taken away; of some operators only in this order."""
+    if isinstance(node.op, ordered):
+        return ((0, 1),)
+    return ((0, 1), (1, 0)) if isinstance(node.op, free) else ()
 
 
 def _rewritten(graph: Graph, shares: dict[int, _Share]) -> Graph:

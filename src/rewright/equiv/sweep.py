@@ -37,6 +37,8 @@ from rewright.refine.relations import Relations
 _MOST_COMPUTED = 4096
 _MOST_FAILURES = 12
 """After so many tensors of which nothing was proved, although something new was tried, no more are."""
+_NEARBY = 24
+"""Operators between two leaves of a part that are looked through."""
 _MOST_ATTEMPTS = 6
 """So many proofs that fail are tried for one tensor."""
 
@@ -199,19 +201,52 @@ class Sweep:
 
     def _cones(self, left: int, right: int) -> Iterator[tuple[_Keys, Cone, Cone]]:
         """Pairs of cones over the same leaves, the smallest first."""
-        lefts, rights = self._cutters
         seen: set[tuple[object, object]] = set()
+        found: list[tuple[_Keys, Cone, Cone]] = []
         for keys, largest in itertools.product(self._keys, (LARGEST // 4, LARGEST)):
-            mine = rights.cone(right, partial(self._known_right, keys=keys), largest)
-            if mine is not None:
-                allowed = set(mine.leaves.values())
-                other = lefts.cone(left, partial(self._known_left, keys=keys, allowed=allowed), largest)
-                yield from _fresh(keys, other, mine, seen)
-            other = lefts.cone(left, partial(self._known_left, keys=keys, allowed=None), largest)
-            if other is not None:
-                allowed = set(other.leaves.values())
-                mine = rights.cone(right, partial(self._within, keys=keys, allowed=allowed), largest)
-                yield from _fresh(keys, other, mine, seen)
+            for pair in self._cut(left, right, keys, largest):
+                for fresh in _fresh(keys, *pair, seen):
+                    found.append(fresh)
+                    yield fresh
+        for keys, _, mine in found:
+            allowed = self._sources(mine)
+            if len(allowed) < len(mine.leaves.values()):
+                pair = self._over(left, right, keys, allowed, LARGEST // 4)
+                yield from _fresh(keys, *pair, seen)
+
+    def _cut(self, left: int, right: int, keys: _Keys, largest: int) -> Iterator[tuple[Cone | None, Cone | None]]:
+        """Cones that end at the first values that are known, those of one program or of the other."""
+        lefts, rights = self._cutters
+        mine = rights.cone(right, partial(self._known_right, keys=keys), largest)
+        if mine is not None:
+            allowed = set(mine.leaves.values())
+            yield lefts.cone(left, partial(self._known_left, keys=keys, allowed=allowed), largest), mine
+        other = lefts.cone(left, partial(self._known_left, keys=keys, allowed=None), largest)
+        if other is not None:
+            allowed = set(other.leaves.values())
+            yield other, rights.cone(right, partial(self._within, keys=keys, allowed=allowed), largest)
+
+    def _over(
+        self, left: int, right: int, keys: _Keys, allowed: set[int], largest: int
+    ) -> tuple[Cone | None, Cone | None]:
+        """The cones over some values."""
+        lefts, rights = self._cutters
+        other = lefts.cone(left, partial(self._known_left, keys=keys, allowed=allowed), largest)
+        return other, rights.cone(right, partial(self._within, keys=keys, allowed=allowed), largest)
+
+    def _sources(self, cone: Cone) -> set[int]:
+        """The leaves without those that are computed from other leaves nearby.
+
+        A mean beside the elements that it is the mean of hides what a variance in one pass is about.
+        """
+        kept = dict(cone.leaves)
+        for position in sorted(cone.leaves, reverse=True):
+            others = {p: key for p, key in kept.items() if key != cone.leaves[position]}
+            part = self._cutters[1].cone(position, others.get, _NEARBY)
+            is_input = isinstance(self.right.nodes[position].op, ops.Input)
+            if others and not is_input and part is not None and part.leaves:
+                kept = others
+        return set(kept.values())
 
     def _is_plain(self, cone: Cone) -> bool:
         """Whether leaves that hold one value are one expression: a lemma takes them for one tensor."""

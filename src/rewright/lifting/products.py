@@ -83,24 +83,33 @@ def _widened(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Adden
     if len(sources) != 1:
         return None
     fresh = sum(len(digits) for digits in dims)
-    ways = _steps(sources[0]), _steps(factor)
-    alone = [((one,), ()) for one in ways[0]] + [((), (one,)) for one in ways[1]]
-    both = [((one,), (other,)) for one, other in product(*ways) if one[1:] == other[1:]]
-    for mine, others in (*alone, *both):
+    for mine, others, first in _both_ways(_steps(sources[0]), _steps(factor)):
         with algebra.over(None):  # with a variable that no view has
             found = _product(algebra, _stretched(sources[0], mine, fresh), _stretched(factor, others, fresh))
         if found.term < algebra.horizon and fresh in used(found.access):
             at: dict[int, Index] = {v: (0, ((v, 1),)) for v in used(found.access)}
-            at[fresh] = ((mine or others)[0][2], ())
+            at[fresh] = (first, ())
             view = View(dims, (replace(found, access=compose(found.access, at)),))
             if algebra.is_familiar(view):
                 return view
     return None
 
 
-def _steps(addend: Addend) -> list[tuple[int, int, int]]:
+_Step = tuple[int, int, int]
+
+
+def _both_ways(
+    mine: Sequence[_Step], others: Sequence[_Step]
+) -> Iterator[tuple[Sequence[_Step], Sequence[_Step], int]]:
+    """One index of either factor, or of both alike, and where in a step it begins."""
+    yield from (((one,), (), one[2]) for one in mine)
+    yield from (((), (one,), one[2]) for one in others)
+    yield from (((one,), (other,), one[2]) for one, other in product(mine, others) if one[1:] == other[1:])
+
+
+def _steps(addend: Addend) -> list[_Step]:
     """The indices that leave elements out: their places, how far apart what they read is, and where it begins."""
-    found: list[tuple[int, int, int]] = []
+    found: list[_Step] = []
     for place, (low, strides) in enumerate(addend.access):
         sizes = [stride for _, stride in strides if isinstance(stride, int)]
         step = gcd(*sizes)
@@ -109,7 +118,7 @@ def _steps(addend: Addend) -> list[tuple[int, int, int]]:
     return found
 
 
-def _stretched(addend: Addend, steps: Sequence[tuple[int, int, int]], fresh: int) -> Addend:
+def _stretched(addend: Addend, steps: Sequence[_Step], fresh: int) -> Addend:
     """An addend with a variable that reads what lies between the elements that an index reads."""
     access = list(addend.access)
     for place, _, first in steps:

@@ -64,11 +64,13 @@ def attempt(
     deadline: float | None = None,
     *,
     laws: bool = True,
+    repeat: bool = True,
     hopeless: Hopeless = lambda failed: False,
 ) -> Proof:
     """Lift both programs and relate every output; raises RewrightError for relations that do not fit.
 
     With ``laws``, other normal forms are tried where the usual one does not relate all, unless it is ``hopeless``.
+    With ``repeat``, every layer is lifted by itself at last, so that a failure can be explained.
     """
     with uncollected():
         try:
@@ -89,7 +91,7 @@ def attempt(
                 return other
             if len(other.failed) < len(proof.failed):
                 proof, best = other, law
-        if proof.failed and proof.lifter.steps["reused"]:
+        if repeat and proof.failed and proof.lifter.steps["reused"]:
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
             return _lift(sequential, program, relations, expected, deadline, reuse=False, law=best, hopeless=hopeless)
     return proof
