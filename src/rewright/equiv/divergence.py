@@ -8,7 +8,7 @@ after which it computes what the left program computes is what has to be changed
 from __future__ import annotations
 
 import itertools
-import operator
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -302,8 +302,8 @@ class Search:
 
 def _is_regrouped(one: Sequence[int], other: Sequence[int]) -> bool:
     """Whether neighbouring axes of one shape, put together, give the other, or the other way round."""
-    ends = [set(itertools.accumulate(shape, operator.mul)) for shape in (one, other)]
-    return ends[0] <= ends[1] or ends[1] <= ends[0]
+    mine, theirs = ({math.prod(shape[: k + 1]) for k in range(len(shape))} for shape in (one, other))
+    return mine <= theirs or theirs <= mine
 
 
 def _is_uniform(value: Array) -> bool:
