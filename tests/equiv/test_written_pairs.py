@@ -38,3 +38,27 @@ def test_the_same_layer(name: str) -> None:
 def test_another_layer(name: str) -> None:
     verdict = judged(OTHER[name], explain=False)
     assert verdict.status == "refuted", verdict.reason
+
+
+def test_eps_is_named_where_one_side_holds_tokens_in_one_row() -> None:
+    """Tables of the right program are longer than those of the left one, and its axes are grouped otherwise."""
+
+    def turned(x: torch.Tensor, places: torch.Tensor, length: int) -> torch.Tensor:
+        angles = torch.arange(length).float()[:, None] / 100.0 ** (torch.arange(0, 8, 2).float() / 8)
+        cos, sin = (table[places] for table in (angles.cos(), angles.sin()))
+        one, other = x.chunk(2, -1)
+        return torch.cat([one * cos - other * sin, other * cos + one * sin], -1)
+
+    def norm(x: torch.Tensor, eps: float) -> torch.Tensor:
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+
+    def sequences(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return turned(norm(x, 1e-6) @ w, torch.arange(5), 5)
+
+    def tokens(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return turned(norm(x.reshape(10, 8), 1e-4) @ w, torch.arange(5).repeat(2), 9).reshape(2, 5, 8)
+
+    verdict = equiv(*(rw.capture(f, (torch.zeros(2, 5, 8), torch.zeros(8, 8))) for f in (sequences, tokens)))
+    assert verdict.status == "refuted"
+    assert verdict.findings[0].kind == "eps"
+    assert "proved equal" in (verdict.findings[0].suggestion or "")

@@ -72,12 +72,13 @@ class Parting:
 class Search:
     """The comparison of one pair of programs; the right one is changed value by value.
 
-    With ``trusts_tables`` nothing that depends on no input is taken for wrong: programs may hold longer tables, or in
-    other layouts.
+    With ``loosely`` nothing that depends on no input is taken for wrong, since programs may hold longer tables, and
+    tensors may stand for each other whose axes are grouped otherwise.
     """
 
-    def __init__(self, left: Graph, right: Graph, numbers: Numbers, *, trusts_tables: bool = False) -> None:
-        self._depends = [depends_on_inputs(graph) if trusts_tables else None for graph in (left, right)]
+    def __init__(self, left: Graph, right: Graph, numbers: Numbers, *, loosely: bool = False) -> None:
+        self._depends = [depends_on_inputs(graph) if loosely else None for graph in (left, right)]
+        self._is_loose = loosely
         self.left, self.right, self.numbers = left, right, numbers
         self.values: list[dict[int, Array]] = [dict(trial.ranks[0].values) for trial in numbers.trials]
         self._known: dict[int, bool] = {}
@@ -214,7 +215,7 @@ class Search:
             order = tuple(other.shape.index(n) for n in mine.shape)
             if len(set(order)) == len(order):
                 yield Layout(order, False)
-        elif other.ndim <= _MOST_PERMUTED:
+        elif self._is_loose and other.ndim <= _MOST_PERMUTED:
             # One side may hold sequences, the other all tokens one after the other.
             single = [a for a, n in enumerate(other.shape) if n == 1]
             for order in itertools.permutations([a for a, n in enumerate(other.shape) if n != 1]):

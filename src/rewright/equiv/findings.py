@@ -30,7 +30,7 @@ def explained(
     if parting is None:
         return None
     if not parting.exchanges:
-        again = Search(left, right, numbers, trusts_tables=True).run(deadline)
+        again = Search(left, right, numbers, loosely=True).run(deadline)
         parting = again if again is not None and again.exchanges else parting
     mine = left.nodes[parting.left] if parting.left is not None else None
     theirs = right.nodes[parting.right]
