@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
@@ -10,7 +12,12 @@ import torch
 from torch import nn
 
 import rewright as rw
+from rewright.equiv.alignment import Numbers
+from rewright.equiv.diagnosis import diagnose
+from rewright.equiv.divergence import Search
 from rewright.equiv.engine import Equivalence, equiv
+from rewright.refine.relations import input_relations
+from rewright.refine.twin.twin import Twin, make_twin
 from tests.equiv.written_pairs import OTHER, SAME, Pair
 
 
@@ -40,7 +47,7 @@ def test_another_layer(name: str) -> None:
     assert verdict.status == "refuted", verdict.reason
 
 
-def test_eps_is_named_where_one_side_holds_tokens_in_one_row() -> None:
+def test_eps_is_found_where_one_side_holds_tokens_in_one_row() -> None:
     """Tables of the right program are longer than those of the left one, and its axes are grouped otherwise."""
 
     def turned(x: torch.Tensor, places: torch.Tensor, length: int) -> torch.Tensor:
@@ -60,5 +67,13 @@ def test_eps_is_named_where_one_side_holds_tokens_in_one_row() -> None:
 
     verdict = equiv(*(rw.capture(f, (torch.zeros(2, 5, 8), torch.zeros(8, 8))) for f in (sequences, tokens)))
     assert verdict.status == "refuted"
-    assert verdict.findings[0].kind == "eps"
-    assert "proved equal" in (verdict.findings[0].suggestion or "")
+    left, right = verdict.left, verdict.right
+    assert left is not None
+    assert right is not None
+    known = input_relations(left, right, None)
+    twin = make_twin(left, replace(right, inputs={**known.inferred.first, **known.placements}))
+    assert isinstance(twin, Twin)
+    parting = Search(left, right.graphs[0], Numbers(twin), loosely=True).run()
+    assert parting is not None
+    assert parting.is_mended
+    assert diagnose(left, right.graphs[0], parting.exchanges[0]).kind == "eps"
