@@ -203,8 +203,29 @@ class _Proof:
             if self._is_empty(dims):
                 return None
             same = tuple(dims) == result.dims
+            if same and self._is_applied_alike(result, digits, whole(place)):
+                return None
             claimed = self._meaning.at_digits(result, digits) if same else self._meaning.element(result, place)
             return self._compare(self._denoter.value(position, whole(place)), claimed)
+
+    def _is_applied_alike(self, result: View, digits: Sequence[Polynomial], place: Place) -> bool:
+        """Whether a claim is the same operator on tensors whose every element is the operand's."""
+        subject = self._statement.subject
+        if not isinstance(subject, Applied):
+            return False
+        readers = self._meaning.operands(result, digits, subject, place)
+        if readers is None:
+            return False
+        for tensor, kind, reader in zip(self._statement.operands, subject.types, readers, strict=True):
+            dims = tensor.dims if isinstance(tensor, View) else tuple((n,) for n in kind.shape)
+            with self._context.scope():
+                _, at = self._index(dims)
+                if (
+                    not self._is_empty(dims)
+                    and self._compare(self._meaning.element(tensor, at), reader(at)) is not None
+                ):
+                    return False
+        return True
 
     def _outermost(self, dims: Sequence[tuple[Dim, ...]]) -> Sequence[int | None]:
         """The values of the outermost digit where it tells in which of many parts of an operand it is, or no value."""

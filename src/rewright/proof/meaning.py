@@ -356,6 +356,37 @@ class Meaning:
         ``layout`` has for every axis of every operand the axis of the result that it is read at, or the digits of an
         axis that is read as a whole; ``windows`` place the variables of those in the operands' accesses.
         """
+        op, types, readers, place = self._applied(definition, index)
+        graph = Applied(op, types).graph()
+        readings = dict(zip(graph.inputs.values(), readers, strict=True))
+        return Reading(self._context, graph, self._denoter.sizes, readings).value(graph.outputs["result"], place)
+
+    def operands(
+        self, view: View, digits: Sequence[Polynomial], subject: Applied, place: Place
+    ) -> Sequence[Callable[[Place], Value]] | None:
+        """What a subject's operands must be for a view to be the subject at a place; None where it is none such.
+
+        A view is that where it is one term, the same operator on whole tensors of the same types. A function gives
+        equal results for equal operands, however hard it is to say what it computes.
+        """
+        term = view.addends[0].term if len(view.addends) == 1 else None
+        definition = None if term is None else self._definitions.get(term)
+        if definition is None or definition.kind != "opaque" or definition.data[0] != subject.op:
+            return None
+        (addend,) = view.addends
+        if addend.coefficient != 1 or addend.parts:
+            return None
+        index = tuple([i for i in self._access(addend.access, digits) if isinstance(i, Polynomial)])
+        if len(index) != definition.rank:
+            return None
+        _, types, readers, own = self._applied(definition, index)
+        kinds = tuple(replace(t, dtype=DType.F32) if t.dtype.is_float else t for t in subject.types)
+        return readers if types == kinds and own == place else None
+
+    def _applied(
+        self, definition: Definition, index: Place
+    ) -> tuple[Operator, tuple[TensorType, ...], list[Callable[[Place], Value]], Place]:
+        """The operator of an opaque term, what it is applied to, and where its result is read."""
         op, kinds, layout, own, windows = cast(
             "tuple[Operator, tuple[str, ...], _Layout, int, _Windows]", definition.data
         )
@@ -375,11 +406,7 @@ class Meaning:
             types.append(TensorType(shape, DType.F32 if kind == "float" else DType(kind)))
         owns = iter(index[len(index) - own :])
         place = tuple(roles[a] if a in roles else next(owns) for a in range(len(roles) + own))
-        graph = Applied(op, tuple(types)).graph()
-        virtual = Reading(
-            self._context, graph, self._denoter.sizes, dict(zip(graph.inputs.values(), readers, strict=True))
-        )
-        return virtual.value(graph.outputs["result"], place)
+        return op, tuple(types), readers, place
 
     def _window(
         self,
