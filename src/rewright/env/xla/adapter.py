@@ -372,6 +372,10 @@ class Adapter:
         """Processor time that this process has used, in all its threads."""
         return time.process_time()
 
+    def process_number(self) -> int:
+        """The number of this process."""
+        return os.getpid()
+
     def abort(self) -> None:
         """End the process at once, as a failed check inside XLA does; for tests of what survives it."""
         os.abort()
