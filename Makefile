@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env ray gpu-passes enzyme browser figures
+.PHONY: help demo test check lint types floors unit slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -47,6 +47,8 @@ help:
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
 	@echo "make bench-env     what XLA's passes do site by site, what is proved, steps per second; HLO=folder"
+	@echo "make bench-robust  damaged HLO texts from reading to running, as a table; HLO=folder"
+	@echo "make bench-agents  search agents and a learned policy against XLA's own decisions, as tables and charts; HLO=folder"
 	@echo "make clean         removes what the other targets made"
 
 $(VENV)/.created:
@@ -189,6 +191,17 @@ bench-ir: $(VENV)/.dev
 
 bench-env: $(VENV)/.dev
 	@$(BIN)/python -m bench.env $(HLO)
+
+bench-robust: $(VENV)/.dev
+	@$(BIN)/python -m bench.robust $(HLO)
+
+$(VENV)/.agents: $(VENV)/.dev
+	$(PIP) sb3-contrib
+	@touch $@
+
+bench-agents: $(VENV)/.agents
+	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --out $(FIGURES)
+	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --after-xla --out $(FIGURES)
 
 clean:
 	rm -rf $(VENV) $(PAIRS) build dist docs/_build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

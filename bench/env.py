@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import resource
 import sys
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.memory import of_xla, resident
 from bench.tables import print_table
 from rewright.env.datasets import dataset
 from rewright.env.dryrun import DryRun, dry_change, dry_run
@@ -36,6 +36,8 @@ MOST_ELEMENTS = 500_000
 """Elements of the inputs of a module whose sites are run; those of larger ones are proved, or not known."""
 LARGE = "jax:stack"
 """A module of about 1,000 instructions, whatever the folder holds."""
+SMALL = 200
+"""A module below as many instructions is small: a hundred steps per second are expected of it."""
 SOUND = ("algsimp", "cse", "reshape-mover", "constant_folding", "simplify-while-loops", "call-inliner")
 
 
@@ -137,28 +139,58 @@ def _subset(session: Session, run: DryRun, chooser: random.Random) -> str:
     return "equal" if own.agrees else "different"
 
 
-def speed(session: Session, title: str, module: HloModule, steps: int, tested: bool) -> list[object]:
-    """Steps per second of a policy that chooses at random and starts a round where nothing is left to choose."""
-    env = HloRewrite(module, session=session, tested=tested, most_steps=10**9)
-    chooser = np.random.default_rng(0)
-    env.reset(seed=0)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done, rounds, started = 0, 0, time.perf_counter()
-    processor = time.process_time() + session.worker.call("processor_seconds")
-    while done < steps:
-        mask = env.action_masks().astype(bool)
+@dataclass
+class Walk:
+    """A policy that chooses at random and starts a round where nothing is left to choose."""
+
+    env: HloRewrite
+    chooser: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    done: int = 0
+    rounds: int = 0
+
+    def step(self) -> None:
+        """One action."""
+        mask = self.env.action_masks().astype(bool)
         choices = np.flatnonzero(mask[:-2])
-        action = int(chooser.choice(choices)) if len(choices) else int(np.flatnonzero(mask)[0])
-        _, _, ended, _, _ = env.step(action)
-        done += 1
-        rounds += action == env.most_alternatives
+        action = int(self.chooser.choice(choices)) if len(choices) else int(np.flatnonzero(mask)[0])
+        _, _, ended, _, _ = self.env.step(action)
+        self.done += 1
+        self.rounds += action == self.env.most_alternatives
         if ended:
-            env.reset(seed=done)
+            self.env.reset(seed=self.done)
+
+
+def speed(session: Session, title: str, module: HloModule, steps: int, tested: bool) -> list[object]:
+    """Steps per second of a walk, overall and in the quarters of it, and the memory of both processes by quarters."""
+    env = HloRewrite(module, session=session, tested=tested, most_steps=10**9)
+    env.reset(seed=0)
+    walk, quarters = Walk(env), list[str]()
+    memory = [f"{resident()} + {of_xla(session)}"]
+    started, processor = time.perf_counter(), time.process_time() + session.worker.call("processor_seconds")
+    for quarter in range(1, 5):
+        before, since = walk.done, time.perf_counter()
+        while walk.done < steps * quarter // 4:
+            walk.step()
+        quarters.append(f"{(walk.done - before) / max(time.perf_counter() - since, 1e-9):.0f}")
+        memory.append(f"{resident()} + {of_xla(session)}")
     seconds = time.perf_counter() - started
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
     processor = time.process_time() + session.worker.call("processor_seconds") - processor
-    rates = [f"{done / seconds:.0f}", f"{done / processor:.0f}"]
-    return [title, module.instruction_count, "yes" if tested else "no", done, rounds, *rates, grown]
+    rates = [f"{walk.done / seconds:.0f}", f"{walk.done / processor:.0f}"]
+    own = [title, module.instruction_count, "yes" if tested else "no", walk.done, walk.rounds]
+    return [*own, *rates, ", ".join(quarters), ", ".join(memory[::2])]
+
+
+SPEED = (
+    "module",
+    "instructions",
+    "tested",
+    "steps",
+    "rounds",
+    "steps/s",
+    "per processor second",
+    "steps/s by quarters",
+    "MiB here + in XLA's process: start, half, end",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -185,20 +217,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = coverage(session, entries[first - 1 :: step], given.seconds, tested, given.target)
             status = _print_coverage(found)
         if given.only != "coverage":
-            header = (
-                "module",
-                "instructions",
-                "tested",
-                "steps",
-                "rounds",
-                "steps/s",
-                "per processor second",
-                "MiB more",
-            )
             large = [(entry.title, entry.module) for entry in dataset(session, LARGE)]
-            chosen = [entries[len(entries) // 2], entries[-1], *large]
-            rows = [speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True)]
-            print_table(header, rows)
+            below = [entry for entry in entries if entry[1].instruction_count < SMALL]
+            chosen = [below[len(below) // 2], below[-1], entries[-1], *large] if below else [entries[-1], *large]
+            rows = (speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True))
+            print_table(SPEED, rows)
     return status
 
 

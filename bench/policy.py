@@ -1,10 +1,12 @@
-"""A policy learned on some modules, and search, against XLA's own decisions on others: ``python -m bench.policy``.
+"""Search agents and a learned policy against XLA's own decisions on modules not trained on: ``make bench-agents``.
 
 The policy is a small graph network trained by masked PPO (Huang and Ontañón, "A Closer Look at Invalid Action Masking
-in Policy Gradient Algorithms", FLAIRS 2022) of sb3-contrib, which is needed here only: ``pip install sb3-contrib``.
+in Policy Gradient Algorithms", FLAIRS 2022) of sb3-contrib, which is needed here only: ``pip install sb3-contrib``;
+``--steps 0`` leaves it out.
 
-An agent decides for some passes of XLA and for the rules; all other passes then run on what it chose, fusion among
-them. What is compared is the estimated cost of the two modules at the end.
+Two games. In the first an agent decides for some passes of XLA and for the rules, and all other passes run on what it
+chose. In the second (``--after-xla``) it goes on from what all of XLA's passes made, fusing what they left apart. The
+estimated cost of the two modules at the end is compared, and with ``--rounds`` their run times.
 """
 
 from __future__ import annotations
@@ -12,24 +14,30 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 from typing import Any
-
-import numpy as np
 
 from bench.tables import print_table
 from rewright.env.agents import AGENTS
+from rewright.env.chart import Bar, chart
 from rewright.env.datasets import FOLDER, FUNCTIONS, Entry, dataset
 from rewright.env.environment import DEFAULT_PASSES, HloRewrite
-from rewright.env.episode import Episode, Settings
+from rewright.env.episode import Episode
 from rewright.env.module import HloModule
-from rewright.env.rollouts import gain, geometric_mean
+from rewright.env.proposers import FUSION, RULES
+from rewright.env.rollouts import Rollout, Task, geometric_mean, played, roll_out, start
 from rewright.env.session import Session
+from rewright.ir.errors import RewrightError
 
 HELD_OUT = ("block", "rotary", "cross-entropy", "recurrent", "layer-norm")
 """JAX functions that no policy is trained on."""
-PASSES = (*DEFAULT_PASSES, "rules")
+PASSES = (*DEFAULT_PASSES, RULES)
+AFTER_XLA = (FUSION, RULES)
+NOTHING = "no choice"
+"""An agent that chooses nothing: after XLA's passes it is XLA against itself, and what it gains is noise."""
 MOST = 260
 _SIZE = 32
 
@@ -71,27 +79,27 @@ def policy_network(torch: Any) -> type:
     return Network
 
 
-def train(session: Session, modules: Sequence[HloModule], steps: int, seed: int) -> Any:
+def train(session: Session, modules: Sequence[HloModule], passes: Sequence[str], steps: int, seed: int) -> Any:
     """A policy that was trained on some modules."""
     torch: Any = import_module("torch")
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     learner: Any = import_module("sb3_contrib").MaskablePPO
-    env = environment(session, modules)
+    env = environment(session, modules, passes)
     keywords = {"features_extractor_class": policy_network(torch), "net_arch": [64]}
     model = learner("MultiInputPolicy", env, n_steps=256, batch_size=64, policy_kwargs=keywords, seed=seed)
     return model.learn(steps)
 
 
-def environment(session: Session, modules: Sequence[HloModule]) -> HloRewrite:
+def environment(session: Session, modules: Sequence[HloModule], passes: Sequence[str]) -> HloRewrite:
     """The environment that the policy is for; sizes do not depend on the modules."""
     sizes: dict[str, Any] = {"most_alternatives": 64, "most_nodes": 2 * MOST + 128, "most_steps": 60}
-    return HloRewrite(list(modules), PASSES, session=session, tested=False, **sizes)
+    return HloRewrite(list(modules), passes, session=session, tested=False, **sizes)
 
 
-def play(session: Session, model: Any, module: HloModule) -> Episode:
-    """What the policy chooses for a module."""
-    env = environment(session, [module])
+def play(session: Session, model: Any, module: HloModule, passes: Sequence[str]) -> Episode:
+    """What the policy chooses for a module: the cheapest state on its way."""
+    env = environment(session, [module], passes)
     seen, _ = env.reset(seed=0)
     ended = cut = False
     best = env.episode.fork()
@@ -102,36 +110,114 @@ def play(session: Session, model: Any, module: HloModule) -> Episode:
     return best
 
 
+@dataclass
+class Results:
+    """What each agent made of each module, and what could not be played."""
+
+    rollouts: dict[str, dict[str, Rollout]] = field(default_factory=dict[str, dict[str, Rollout]])
+    """By module, then by agent."""
+    errors: list[str] = field(default_factory=list[str])
+
+    def of(self, agent: str) -> list[Rollout]:
+        """What an agent made of all modules that every agent played."""
+        return [found[agent] for found in self.rollouts.values()]
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents in their order."""
+        return list(next(iter(self.rollouts.values()), {}))
+
+
+def compare(session: Session, held: Sequence[Entry], task: Task, model: Any, seed: int) -> Results:
+    """Let every agent play on every module; a module that XLA refuses is a line of its own."""
+    found = Results()
+    for entry in held:
+        own: dict[str, Rollout] = {}
+        try:
+            own[NOTHING] = played(session, task, NOTHING, seed, start(session, entry.module, task))
+            for name in task.agents:
+                own[name] = roll_out(session, entry.module, task, name, seed)
+            if model is not None:
+                first = start(session, entry.module, task).original
+                own["learned"] = played(session, task, "learned", seed, play(session, model, first, task.passes))
+        except RewrightError as error:
+            found.errors.append(f"{entry.title}: {error}")
+            continue
+        found.rollouts[entry.title] = own
+        print(f"{entry.title}: {', '.join(f'{n} {o.gain:.3f}' for n, o in own.items())}", file=sys.stderr, flush=True)
+    return found
+
+
 def interval(ratios: Sequence[float]) -> str:
     """The geometric mean with the middle 95% of resampled modules."""
     mean, low, high = geometric_mean(ratios)
     return f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
+def summary(found: Results) -> list[list[object]]:
+    """A row for each agent: means over modules, and how many were faster or slower beyond the noise of their runs."""
+    rows: list[list[object]] = []
+    for agent in found.agents:
+        own = found.of(agent)
+        times = [one.measured for one in own if one.measured is not None]
+        wrong = sum(one.equal is False for one in own)
+        row: list[object] = [agent, interval([one.gain for one in own]), sum(one.gain > 1.0001 for one in own), wrong]
+        if times:
+            faster = sum(t.low > 1 + t.noise for t in times)
+            slower = sum(t.high < 1 - t.noise for t in times)
+            row += [interval([t.speedup for t in times]), faster, slower, f"{median(t.noise for t in times):.1%}"]
+        rows.append(row)
+    return rows
+
+
+def draw(found: Results, folder: Path, name: str) -> None:
+    """Charts of what was gained by the cost and by the clock."""
+    folder.mkdir(parents=True, exist_ok=True)
+    gains = [(agent, tuple(one.gain for one in found.of(agent))) for agent in found.agents]
+    times = [
+        (agent, tuple(one.measured.speedup for one in found.of(agent) if one.measured is not None))
+        for agent in found.agents
+    ]
+    for what, title, rows in (
+        ("cost", "Estimated cost of XLA's own decisions over that of the agent's", gains),
+        ("time", "Run time of XLA's own decisions over that of the agent's", times),
+    ):
+        bars = [Bar(agent, values, geometric_mean(values)) for agent, values in rows if values]
+        (folder / f"{name}-{what}.svg").write_text(chart(title, bars), encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, play and print the table."""
+    """Train, play and print the tables; the status is 1 where outputs are not those of the original."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="HLO texts beside the JAX functions")
-    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--steps", type=int, default=20_000, help="of training; 0: no learned policy")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--agents", default="greedy,e-graph", help="search agents to compare with")
+    parser.add_argument("--rounds", type=int, default=0, help="measured runs of each module")
+    parser.add_argument("--agents", default=",".join(AGENTS), help="search agents to compare with")
+    parser.add_argument("--after-xla", action="store_true", help="go on from XLA's own result, by fusion and rules")
+    parser.add_argument("--out", type=Path, help="charts go there")
     given = parser.parse_args(arguments)
+    passes = AFTER_XLA if given.after_xla else PASSES
+    names = tuple(name for name in given.agents.split(",") if name)
     with Session() as session:
         learning, held = entries(session, given.folder)
-        print(f"{len(learning)} modules to learn from, {len(held)} of {len(FUNCTIONS)} functions and files held out")
-        model = train(session, [entry.module for entry in learning], given.steps, given.seed)
-        names = [name for name in given.agents.split(",") if name]
-        table: dict[str, list[float]] = {name: [] for name in (*names, "learned")}
-        rows: list[list[object]] = []
-        for entry in held:
-            for name in names:
-                start = Episode(session, entry.module, Settings(PASSES, tested=False))
-                table[name].append(gain(session, AGENTS[name](start, np.random.default_rng(given.seed))))
-            table["learned"].append(gain(session, play(session, model, entry.module)))
-            rows.append([entry.title, *(f"{ratios[-1]:.3f}" for ratios in table.values())])
-        rows.append(["geometric mean (95%)", *(interval(ratios) for ratios in table.values())])
-        print_table(["held out", *table], rows)
-    return 0
+        print(f"{len(learning)} modules to learn from; {len(held)} held out, of {len(FUNCTIONS)} functions and files")
+        task = Task("", b"", passes, names, rounds=given.rounds, tested=False, after_xla=given.after_xla)
+        starts = [start(session, entry.module, task).original for entry in learning] if given.steps else []
+        model = train(session, starts, passes, given.steps, given.seed) if given.steps else None
+        found = compare(session, held, task, model, given.seed)
+    agents = found.agents
+    print_table(
+        ["held out", *agents], [[t, *(f"{own[a].gain:.3f}" for a in agents)] for t, own in found.rollouts.items()]
+    )
+    print()
+    measured = ["run time", "faster", "slower", "noise floor"] if given.rounds else []
+    print_table(["agent", "cost", "modules cheaper", "outputs differ", *measured], summary(found))
+    for line in found.errors:
+        print(f"not played: {line}")
+    if given.out is not None:
+        draw(found, given.out, "after-xla" if given.after_xla else "decisions")
+    return int(any(one.equal is False for own in found.rollouts.values() for one in own.values()))
 
 
 if __name__ == "__main__":

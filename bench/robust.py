@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 import random
 import re
-import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.memory import most, of_xla, resident
 from bench.tables import print_table
 from rewright.env.environment import DEFAULT_PASSES
 from rewright.env.episode import Episode, Settings
@@ -66,18 +66,29 @@ class Tally:
     slowest: float = 0.0
 
 
-def survive(session: Session, sources: Sequence[str], count: int, seed: int, tested: bool = True) -> dict[str, Tally]:
-    """Damage texts and go all the way with each.
+def survive(
+    session: Session,
+    sources: Sequence[str],
+    count: int,
+    seed: int,
+    tested: bool = True,
+    tell: Callable[[int, str], None] = lambda number, end: None,
+    first: int = 0,
+) -> dict[str, Tally]:
+    """Damage texts and go all the way with each, from a number on; ``tell`` is called with each number and its end.
 
-    Any exception but RewrightError is passed on: it is what must not happen.
+    A number and the seed are all that decides: each can be damaged again alone. Any exception but RewrightError is
+    passed on: it is what must not happen.
     """
-    chooser = random.Random(seed)
     found = {kind: Tally() for kind in KINDS}
-    for number in range(count):
+    for number in range(first, first + count):
+        chooser = random.Random(f"{seed} {number}")
         kind, text = KINDS[number % len(KINDS)], chooser.choice(sources)
         tally, started = found[kind], time.perf_counter()
-        tally.ends[_end(session, text, kind, chooser, tested)] += 1
+        end = _end(session, text, kind, chooser, tested)
+        tally.ends[end] += 1
         tally.slowest = max(tally.slowest, time.perf_counter() - started)
+        tell(number, end)
     return found
 
 
@@ -110,6 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("../shared/data/hlo"))
     parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0, help="the number to start with")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--untested", action="store_true", help="run nothing: read, propose, choose")
     parser.add_argument("--seconds", type=float, default=20.0, help="for one call of XLA")
@@ -121,14 +133,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 3
     with Session(Worker(given.seconds)) as session:
         whole = session.fingerprint(session.parse(sources[0]))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        found = survive(session, sources, given.count, given.seed, not given.untested)
+        memory: list[tuple[int, int, int]] = []
+
+        bad: list[str] = []
+
+        def tell(number: int, end: str) -> None:
+            if end in _BAD:
+                bad.append(f"{number}: {end}; again with --first {number} --count 1 --seed {given.seed}")
+            if (number + 1 - given.first) % max(given.count // 4, 1) == 0:
+                memory.append((number + 1, resident(), of_xla(session)))
+
+        memory.append((given.first, resident(), of_xla(session)))
+        found = survive(session, sources, given.count, given.seed, not given.untested, tell, given.first)
         there = session.fingerprint(session.parse(sources[0])) == whole
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
     ends = ("equal", "played", "not run", "one line", "process replaced", *_BAD)
     rows = [[kind, *(t.ends[end] for end in ends), f"{t.slowest:.0f}"] for kind, t in found.items()]
     print_table(["damage", *ends, "slowest, s"], rows)
-    end = f"{session.worker.started} processes of XLA; {grown} MiB more here; at the end XLA is"
+    print("".join(f"{line}\n" for line in bad), end="")
+    print_table(["after", "MiB here", "MiB in XLA's process"], memory)
+    end = f"{session.worker.started} processes of XLA; {most()} MiB here at most; at the end XLA is"
     print(f"{len(sources)} texts; {end} {'' if there else 'NOT '}there")
     return int(not there or any(tally.ends[end] for tally in found.values() for end in _BAD))
 

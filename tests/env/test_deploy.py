@@ -55,6 +55,21 @@ def test_another_program_is_left_alone(xla: Session, chosen: Episode) -> None:
     np.testing.assert_allclose(found, np.tanh(x * y + y * z), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("factor", "used"), [(0.3, 1), (0.7, 0)])
+def test_a_program_with_another_constant_is_left_alone(xla: Session, factor: float, used: int) -> None:
+    def scaled(by):
+        return lambda x, y, z: jax.numpy.tanh(x * y + x * z) * by
+
+    episode = Episode(xla, xla.from_function(scaled(0.3), INPUTS), Settings(("rule:distribute",)))
+    assert episode.choose(0)
+    deployment = deploy(xla, episode)
+    with deployment.active():
+        found = jax.jit(scaled(factor))(*INPUTS)
+    assert deployment.used == used
+    x, y, z = INPUTS
+    np.testing.assert_allclose(found, factor * np.tanh(x * y + x * z), rtol=1e-5, atol=1e-6)
+
+
 def test_a_deployment_is_a_file_with_its_certificate(xla: Session, chosen: Episode, tmp_path: Path) -> None:
     path = tmp_path / "deployment.json"
     deployment = deploy(xla, chosen)

@@ -94,3 +94,24 @@ def test_a_function_with_random_values_is_not_one_value(xla: Session) -> None:
 def test_values_that_a_text_left_out_are_not_equal(xla: Session) -> None:
     head = "ENTRY main { a = u32[400] constant({...}) b = u32[400] constant({...}) "
     assert not any(proofs(xla, head + "ROOT r = u32[400] xor(a, b) }", head + "ROOT r = u32[400] xor(a, a) }"))
+
+
+def test_a_map_is_what_it_computes_at_every_place(xla: Session) -> None:
+    head = "f { p = u32[] parameter(0) q = u32[] parameter(1) three = u32[] constant(3) a = u32[] and(p, three) "
+    before = head + "ROOT m = u32[] or(a, q) } " + ENTRY + "z = u32[4] map(x, y), dimensions={0}, to_apply=f "
+    before += "ROOT r = u32[4] not(z) }"
+    after = ENTRY + "three.1 = u32[] constant(3) threes = u32[4] broadcast(three.1), dimensions={} "
+    after += "b = u32[4] and(x, threes) w = u32[4] or(%s) ROOT r = u32[4] not(w) }"
+    assert proofs(xla, before, after % "b, y") == ["same"]
+    assert proofs(xla, before, after % "y, b") == [""]
+    assert proofs(xla, before, after.replace("constant(3)", "constant(5)") % "b, y") == [""]
+
+
+def test_bits_that_are_read_as_another_dtype(xla: Session) -> None:
+    head = "ENTRY main { x = f32[2,3]{1,0} parameter(0) "
+    convert = head + "b = u32[2,3]{1,0} bitcast-convert(x) ROOT r = u32[2,3]{1,0} not(b) }"
+    assert proofs(xla, convert, head + "c = u32[2,3]{1,0} bitcast(x) ROOT r = u32[2,3]{1,0} not(c) }") == ["same"]
+    # Another layout: the elements lie there in another order.
+    assert proofs(xla, convert, head + "c = u32[2,3]{0,1} bitcast(x) ROOT r = u32[2,3]{1,0} not(c) }") == [""]
+    # A number that is converted is not its bits.
+    assert proofs(xla, convert, head + "c = u32[2,3]{1,0} convert(x) ROOT r = u32[2,3]{1,0} not(c) }") == [""]

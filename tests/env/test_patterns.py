@@ -13,6 +13,7 @@ from rewright.env.dryrun import dry_run
 from rewright.env.episode import Episode, Settings, replay
 from rewright.env.evidence import evidence_for
 from rewright.env.hlo.program import Program
+from rewright.env.module import HloModule
 from rewright.env.registration import register
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
@@ -122,3 +123,24 @@ def test_the_environment_offers_rules_and_patterns(xla: Session) -> None:
     assert env.action_masks()[: len(env.episode.run)].any()
     assert env.episode.fork() is not env.episode
     assert always_first(env.episode, env.np_random).validate().agrees
+
+
+def test_values_keep_their_names_where_a_fusion_has_one_of_the_same(xla: Session) -> None:
+    # A proto has no name twice: in it the entry's n is another name, while the program still calls it n.
+    text = """HloModule m
+    f { x = f32[6,4] parameter(0) m = f32[6,4] negate(x) ROOT o = f32[6,4] abs(m) }
+    ENTRY main { a = f32[6,4] parameter(0) b = f32[6,4] parameter(1) g = f32[6,4] fusion(a), kind=kLoop, calls=f
+      n = f32[6,4] tanh(b) p = f32[6,4] multiply(n, g) q = f32[6,4] multiply(n, b) ROOT r = f32[6,4] add(p, q) }"""
+    program = xla.parse(text).program
+    body = program.computations[next(name for name in program.computations if name != program.entry)]
+    taken = next(i for i in program.main.instructions.values() if i.opcode == "tanh").name
+    old = next(i for i in body.instructions.values() if i.opcode == "negate")
+    inner = {taken if name == old.name else name: i for name, i in body.instructions.items()}
+    inner[taken] = replace(old, name=taken)
+    inner[body.root] = replace(inner[body.root], operands=(taken,))
+    module = HloModule(program.with_computation(replace(body, instructions=inner)), late=True)
+    run = dry_run(xla, module, ["general-fusion", "rule:distribute"], tested=False)
+    known = run.graph.program.main.instructions.keys() | run.graph.pool[program.entry].keys()
+    read = [o for i in run.graph.pool[program.entry].values() for o in i.operands]
+    assert any(a.provenance.name == "distribute" for a in run.graph.alternatives)
+    assert set(read) <= known

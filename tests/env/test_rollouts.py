@@ -11,6 +11,7 @@ import pytest
 
 from rewright.cli.main import run
 from rewright.env.chart import Bar, chart
+from rewright.env.datasets import dataset
 from rewright.env.episode import replay
 from rewright.env.proposers import hand_decided
 from rewright.env.rollouts import Task, checked, geometric_mean, run_rollouts
@@ -51,6 +52,21 @@ def test_what_does_not_exist_is_said_before_any_worker_starts() -> None:
         checked(("algsimp",), ("clever",))
     with pytest.raises(RewrightError, match="no pass 'algsim'"):
         checked(("algsim",), ("greedy",))
+
+
+def test_agents_go_on_from_what_xla_made(xla: Session) -> None:
+    (entry,) = dataset(xla, "jax:layer-norm")
+    agents = ("greedy", "beam", "e-graph")
+    task = Task("norm", entry.module.proto, ("general-fusion",), agents, rounds=5, after_xla=True)
+    outcome = run_rollouts(task)
+    assert outcome.error == ""
+    for one in outcome.rollouts:
+        assert one.equal
+        assert one.gain == pytest.approx(1 / one.cost)
+        assert one.gain > 1
+        assert one.measured is not None
+    with pytest.raises(RewrightError, match="algsimp cannot run after XLA's passes"):
+        checked(("algsimp",), agents, after_xla=True)
 
 
 def test_only_passes_of_xla_are_not_to_run_again() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rewright.env.dryrun import dry_run
 from rewright.env.inputs import draw_inputs
 from rewright.env.listing import passes
 from rewright.env.module import HloModule
 from rewright.env.passes import Pipeline, XlaPass
 from rewright.env.repairs import runnable
 from rewright.env.session import Session
+from rewright.env.testing import compare_modules
 from rewright.env.xla.names import CPU_PASSES
 from rewright.env.xla.worker import XlaCrash, XlaError
 from rewright.ir.errors import RewrightError
@@ -126,3 +128,24 @@ def test_stablehlo_both_ways(xla: Session) -> None:
     again = xla.from_stablehlo(xla.stablehlo(module))
     inputs = draw_inputs(module)
     np.testing.assert_array_equal(xla.execute(module, inputs)[0], xla.execute(again, inputs)[0])
+
+
+CONSTANTS = """HloModule m
+ENTRY main { x = f32[4] parameter(0) c = f32[] constant(%s) b = f32[4] broadcast(c), dimensions={}
+  k = f32[13] constant({1,2,3,4,5,6,7,8,9,10,11,12,%s}) ROOT r = (f32[4], f32[13]) tuple(b, k) }"""
+
+
+def test_a_fingerprint_sees_the_values_of_constants(xla: Session) -> None:
+    pairs = [("0.9", "3"), ("0.9", "4"), ("0.3", "3"), ("0", "3"), ("0.1", "3.14159274"), ("0.1", "3.14159298")]
+    prints = [xla.fingerprint(xla.parse(CONSTANTS % pair)) for pair in pairs]
+    assert len(set(prints)) == len(pairs)
+    renamed = (CONSTANTS % pairs[0]).replace("c = f32", "other = f32").replace("(c)", "(other)")
+    assert xla.fingerprint(xla.parse(renamed)) == prints[0]
+
+
+def test_modules_that_differ_in_a_constant_have_dry_runs_of_their_own(xla: Session) -> None:
+    first, second = (
+        dry_run(xla, xla.parse(RATES.replace("constant(3)", f"constant({value})")), ["algsimp"]) for value in (3, 7)
+    )
+    assert compare_modules(xla, second.module, second.apply(range(len(second)))).agrees
+    assert not compare_modules(xla, first.module, second.module).agrees

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -118,3 +119,46 @@ def test_graphs_of_one_program_are_merged_and_keep_apart_what_they_bring(xla: Se
     both = DryRun(run.module, graph)
     every = [n for n in range(len(graph)) if n < len(run)]
     assert xla.fingerprint(both.apply(every)) == xla.fingerprint(run.apply(range(len(run))))
+
+
+def test_what_an_earlier_round_brought_in_keeps_its_name(xla: Session) -> None:
+    # The first round took a value that was named n.c1; another one that is to be named so must get another name.
+    module = xla.parse("""HloModule m
+    ENTRY main { x = f32[4] parameter(0) n.c1 = f32[4] negate(x) e = f32[4] abs(n.c1) ROOT r = f32[4] add(e, n.c1) }""")
+    program = module.program
+    main = program.main
+    (old,) = (i for i in main.instructions.values() if i.opcode == "negate")
+    (kept,) = (i for i in main.instructions.values() if i.opcode == "abs")
+    assert old.name == "n.c1"
+    pool = {"n": replace(old, name="n"), "m": replace(kept, name="m", operands=("n",))}
+    offered = Alternative(main.name, kept.name, "m", (Use(main.root, 0),), PROVENANCE, ("n", "m"))
+    empty = AlternativeGraph(program)
+    graph, _ = merged(program, [empty, AlternativeGraph(program, (offered,), {main.name: pool})])
+    assert not graph.pool[main.name].keys() & main.instructions.keys()
+    assert compare_modules(xla, module, HloModule(graph.apply([0]))).agrees
+
+
+def test_two_values_of_one_name_are_refused(xla: Session) -> None:
+    program = xla.parse(RATES).program
+    main = program.main
+    name = next(i.name for i in main.instructions.values() if i.opcode == "tanh")
+    offered = Alternative(main.name, name, name, (Use(main.root, 0),), PROVENANCE)
+    graph = AlternativeGraph(program, (offered,), {main.name: {name: main.instructions[name]}})
+    with pytest.raises(RewrightError, match="is there already"):
+        graph.apply([0])
+
+
+def test_new_computations_have_names_of_their_own(xla: Session) -> None:
+    text = """HloModule m
+    f { a = f32[4] parameter(0) ROOT b = f32[4] negate(a) }
+    f.new { a = f32[4] parameter(0) ROOT b = f32[4] abs(a) }
+    ENTRY main { x = f32[4] parameter(0) y = f32[4] call(x), to_apply=f ROOT z = f32[4] call(y), to_apply=f.new }"""
+    other = """HloModule m
+    f { a = f32[4] parameter(0) c = f32[4] parameter(1) ROOT b = f32[4] subtract(a, c) }
+    f.new { a = f32[4] parameter(0) ROOT b = f32[4] abs(a) }
+    ENTRY main { x = f32[4] parameter(0) o = f32[] constant(0) q = f32[4] broadcast(o), dimensions={}
+      y = f32[4] call(q, x), to_apply=f ROOT z = f32[4] call(y), to_apply=f.new }"""
+    before, after = xla.parse(text), xla.parse(other)
+    graph = split(before.program, after.program, PROVENANCE)
+    assert not graph.computations.keys() & before.program.computations.keys()
+    assert compare_modules(xla, before, HloModule(graph.apply(range(len(graph))))).agrees

@@ -31,6 +31,9 @@ def bench(
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How often each agent plays.")] = 1,
     rounds: Annotated[int, typer.Option(metavar="N", min=0, help="Measured runs of each module; 0: none.")] = 0,
     most: Annotated[int, typer.Option(metavar="N", min=0, help="Instructions of a module at most; 0: any.")] = 400,
+    after_xla: Annotated[
+        bool, typer.Option("--after-xla", help="Go on from XLA's own result, with general-fusion say; nothing follows.")
+    ] = False,
     untested: Annotated[bool, typer.Option(help="Offer what is neither proved nor run, too.")] = False,
     executor: Annotated[str, typer.Option(metavar="local|ray", help="Processes, or a Ray cluster.")] = "local",
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Modules at a time.")] = 1,
@@ -42,10 +45,13 @@ def bench(
     Status 1 where a choice gives other outputs than the original, 2 where XLA refuses a module.
     """
     passes, players = _split(names), _split(agents)
-    checked(passes, players)
+    checked(passes, players, after_xla)
     with Session() as session:
         entries = _entries(session, source, most)
-    tasks = [Task(e.title, e.module.proto, passes, players, seeds, rounds, not untested) for e in entries]
+    tested = not untested
+    tasks = [
+        Task(e.title, e.module.proto, passes, players, seeds, rounds, tested, after_xla=after_xla) for e in entries
+    ]
     found: list[Outcome] = []
     for outcome in _outcomes(tasks, executor, jobs):
         found.append(outcome)

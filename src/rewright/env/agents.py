@@ -10,7 +10,6 @@ import numpy as np
 
 from rewright.env.combine import combine
 from rewright.env.episode import Episode
-from rewright.env.module import HloModule
 
 Agent = Callable[[Episode, np.random.Generator], Episode]
 """Plays an episode to its end and returns it."""
@@ -142,7 +141,7 @@ def extraction(episode: Episode, random: np.random.Generator) -> Episode:
         if found.way == "as it was":
             break
         episode = episode.fork()
-        episode.current = HloModule(found.module.program)
+        episode.current = found.module.replaced(found.module.program)
         if not episode.next_round():
             break
     return episode

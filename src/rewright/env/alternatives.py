@@ -138,7 +138,7 @@ class AlternativeGraph:
 
     def _one_written_out(self, name: str, roots: Sequence[str]) -> tuple[Inlined, Values]:
         inlined = Inlined({**self.program.computations, **self.computations})
-        instructions = {**self.program.computations[name].instructions, **self.pool.get(name, {})}
+        instructions = self._with_pool(self.program.computations[name])
         return inlined, inlined.values((name,), instructions, roots)
 
     # --- choosing
@@ -173,7 +173,7 @@ class AlternativeGraph:
         return wanted
 
     def _rewired(self, computation: Computation, uses: Mapping[Use, str]) -> Computation:
-        instructions: dict[str, Instruction] = {**computation.instructions, **self.pool.get(computation.name, {})}
+        instructions = self._with_pool(computation)
         root = computation.root
         changed: dict[str, list[str]] = {}
         for use, replacement in uses.items():
@@ -185,6 +185,13 @@ class AlternativeGraph:
         for user, operands in changed.items():
             instructions[user] = replace(instructions[user], operands=tuple(operands))
         return prune(replace(computation, instructions=instructions, root=root))
+
+    def _with_pool(self, computation: Computation) -> dict[str, Instruction]:
+        """The instructions of a computation and its pool, whose names must differ."""
+        pool = self.pool.get(computation.name, {})
+        if twice := computation.instructions.keys() & pool.keys():
+            raise RewrightError(f"alternatives bring in {min(twice)!r:.60}, which is there already; name it otherwise")
+        return {**computation.instructions, **pool}
 
     def applicable(self, chosen: Collection[int] = ()) -> list[bool]:
         """For each alternative whether it can be chosen on top of others: it overlaps with none and closes no cycle."""
@@ -291,7 +298,7 @@ def merged(program: Program, graphs: Sequence[AlternativeGraph]) -> tuple[Altern
     origins: list[tuple[int, int]] = []
     known: set[object] = set()
     for tag, graph in enumerate(graphs):
-        own = _renamed(graph, f".c{tag}") if tag else graph
+        own = _renamed(graph, _free_suffix(program, pool, computations, graph, f".c{tag}")) if tag else graph
         for name, instructions in own.pool.items():
             pool.setdefault(name, {}).update(instructions)
         computations.update(own.computations)
@@ -303,6 +310,28 @@ def merged(program: Program, graphs: Sequence[AlternativeGraph]) -> tuple[Altern
                 origins.append((tag, number))
     settings = graphs[0].settings if len(graphs) == 1 else None
     return AlternativeGraph(program, tuple(found), pool, computations, settings), origins
+
+
+def _free_suffix(
+    program: Program,
+    pool: Mapping[str, Mapping[str, Instruction]],
+    computations: Mapping[str, Computation],
+    graph: AlternativeGraph,
+    suffix: str,
+) -> str:
+    """A suffix under which all that a graph brings in has names of its own.
+
+    What was chosen in an earlier round has such a suffix already, so that a number of the graph is not enough.
+    """
+
+    def is_taken(name: str, computation: str) -> bool:
+        return name in program.computations[computation].instructions or name in pool.get(computation, {})
+
+    while any(is_taken(name + suffix, computation) for computation, own in graph.pool.items() for name in own) or any(
+        name + suffix in program.computations or name + suffix in computations for name in graph.computations
+    ):
+        suffix += "c"
+    return suffix
 
 
 def _renamed(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:

@@ -16,16 +16,10 @@ from rewright.env.hlo.shapes import read_shape, tuple_of
 from rewright.env.hlo.wire import BYTES, VARINT, Field, string, text, write_fields
 from rewright.env.module import HloModule
 from rewright.env.pool import Pool
-from rewright.env.words import words
+from rewright.env.words import ELEMENTWISE, words
 
-_ELEMENTWISE = words(
-    """add subtract multiply divide maximum minimum power and or xor not negate abs exponential exponential-minus-one
-    log log-plus-one tanh sqrt rsqrt cbrt sine cosine floor ceil sign compare select clamp convert shift-left
-    shift-right-logical shift-right-arithmetic is-finite atan2 remainder round-nearest-afz round-nearest-even logistic
-    erf popcnt bitcast-convert"""
-)
 _MOVEMENT = words("broadcast reshape transpose slice pad concatenate iota reverse dynamic-slice gather constant")
-_FUSIBLE = _ELEMENTWISE | _MOVEMENT | {"reduce"}
+_FUSIBLE = ELEMENTWISE | _MOVEMENT | {"reduce"}
 _NO_CONSUMER = words("constant iota")
 _MOST_FUSED = 60
 """Instructions of a fusion that still grows."""
@@ -89,7 +83,7 @@ def _grows(program: Program, instruction: Instruction) -> bool:
 
 def _is_loop(program: Program, instruction: Instruction) -> bool:
     """Whether it is computed element by element, so that another result fits into its loop."""
-    own = _is_array(instruction) and instruction.opcode in _ELEMENTWISE | {"broadcast"}
+    own = _is_array(instruction) and instruction.opcode in ELEMENTWISE | {"broadcast"}
     return own or (_is_array(instruction) and _is_fusion(instruction) and _grows(program, instruction))
 
 

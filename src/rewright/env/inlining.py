@@ -10,7 +10,7 @@ reshape that it stands for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rewright.env.hlo.literals import is_elided
@@ -25,13 +25,22 @@ from rewright.env.hlo.program import (
 )
 from rewright.env.hlo.shapes import Shape, array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field, integer, packed, read_fields, write_fields
+from rewright.env.loop_values import LoopValues
 from rewright.env.loops import note_holds
-from rewright.env.words import ordered_words, words
+from rewright.env.words import ELEMENTWISE, ordered_words, words
 from rewright.frontends.hlo.layouts import major_first
 from rewright.ir.errors import RewrightError
 
 _BACKEND_CONFIG, _DIMENSIONS, _LAYOUT = 43, 14, 5
+_ATTRIBUTES = (68, 82)
+"""Attributes of a frontend and what was found out about a value: XLA writes them where they are empty, too."""
 _MOST_TERMS = 200_000
+_WIDTHS = {
+    name: bits
+    for bits, names in ((8, "s8 u8"), (16, "s16 u16 f16 bf16"), (32, "s32 u32 f32"), (64, "s64 u64 f64"))
+    for name in words(names)
+}
+"""Bits of the dtypes of which one is read as another of the same width."""
 _THROUGH = words("copy opt-barrier optimization-barrier add-dependency")
 _CONFIGURED = words("custom-call while conditional")
 """Operators whose backend configuration may say what they compute, and not only how."""
@@ -63,6 +72,8 @@ class Inlined:
         self._numbers: dict[tuple[object, ...], int] = {}
         self._bodies: dict[str, int] = {}
         self._apart: dict[str, bool] = {}
+        self._loops = LoopValues(self)
+        self._parts: dict[tuple[object, ...], int] = {}
         self._steps = 0
 
     def values(
@@ -99,8 +110,9 @@ class Inlined:
         if term.opcode == "tuple":
             return term.operands[index]
         parts = [v for n, _, v in read_fields(term.shape) if n == 4 and isinstance(v, bytes)]
-        fields: tuple[Field, ...] = ((TUPLE_INDEX, VARINT, index),)
-        return self._number(Term("get-tuple-element", parts[index], fields, (), (number,)))
+        own = self.number("get-tuple-element", parts[index], ((TUPLE_INDEX, VARINT, index),), (number,))
+        key = self._loops.key(number, index) if term.opcode == "while" else None
+        return own if key is None else self._parts.setdefault(key, own)
 
     def needs(self, number: int) -> set[int]:
         """The terms that a value is made of, itself among them."""
@@ -114,6 +126,19 @@ class Inlined:
         return found
 
     # --- making terms
+
+    def number(self, opcode: str, shape: bytes, fields: tuple[Field, ...], operands: tuple[int, ...]) -> int:
+        """The number of a term that calls nothing."""
+        return self._number(Term(opcode, shape, fields, (), operands))
+
+    def result(self, name: str, argument: int) -> int:
+        """The value of a computation of one argument; what it has that is apart is not told from itself."""
+        return self._called((), name, (argument,))
+
+    def says_more(self, term: Term) -> bool:
+        """Whether there is more to an operator than its computations: a configuration, or what is a value each time."""
+        told = any(entry[0] == _BACKEND_CONFIG and entry[2] not in (b"", b"{}") for entry in term.fields)
+        return told or any(self._has_apart(name) for name in term.called)
 
     def _number(self, term: Term, *more: object) -> int:
         bodies = tuple(self.body(name) for name in term.called)
@@ -152,9 +177,13 @@ class Inlined:
         if i.opcode == "tuple":
             return self._tuple(i, operands)
         if i.opcode == "bitcast":
-            moved = self._bitcast(read_shape(around[i.operands[0]].shape), read_shape(i.shape), operands[0])
+            moved = self._bitcast(i, read_shape(around[i.operands[0]].shape), operands[0])
             if moved is not None:
                 return moved
+        if i.opcode == "map":
+            mapped = self._mapped(i, operands)
+            if mapped is not None:
+                return mapped
         if i.opcode == "reshape" and self.terms[operands[0]].shape == _plain(i.shape):
             return operands[0]
         said = _said(i)
@@ -186,9 +215,15 @@ class Inlined:
                 return whole
         return self._number(Term("tuple", _plain(i.shape), (), (), operands))
 
-    def _bitcast(self, source: Shape, target: Shape, x: int) -> int | None:
-        """Elements read by another layout; None for another dtype."""
-        if source.element != target.element or "tuple" in (source.element, target.element):
+    def _bitcast(self, i: Instruction, source: Shape, x: int) -> int | None:
+        """Elements read by another layout; None for a dtype of another width."""
+        target = read_shape(i.shape)
+        if source.element != target.element:
+            if _WIDTHS.get(source.element, 0) != _WIDTHS.get(target.element, 1):
+                return None
+            source = replace(source, element=target.element)
+            x = self.number("bitcast-convert", _plain(array(source.element, source.sizes)), _said(i), (x,))
+        if target.element == "tuple":
             return None
         first, last = major_first(source.sizes, source.layout), major_first(target.sizes, target.layout)
         x = self._transposed(x, target.element, source.sizes, first)
@@ -197,6 +232,24 @@ class Inlined:
         if self.terms[x].shape != shape:
             x = self._number(Term("reshape", shape, (), (), (x,)))
         return self._transposed(x, target.element, lying, tuple(last.index(axis) for axis in range(len(last))))
+
+    def _mapped(self, i: Instruction, operands: tuple[int, ...]) -> int | None:
+        """A computation of scalars at every place, written with operators on arrays; None where it has no such."""
+        body, sizes = self._computations[i.called[0]], read_shape(i.shape).sizes
+        found: Values = {}
+        for name in ordered(body.instructions, [body.root]):
+            own = body.instructions[name]
+            shape = _plain(array(read_shape(own.shape).element, sizes))
+            if own.opcode == "parameter":
+                found[name] = operands[own.parameter]
+            elif own.opcode == "constant" and not is_elided(own):
+                scalar = self.number(own.opcode, _plain(own.shape), _said(own), ())
+                found[name] = self.number("broadcast", shape, (), (scalar,))
+            elif own.opcode in ELEMENTWISE and not own.called:
+                found[name] = self.number(own.opcode, shape, _said(own), tuple(found[o] for o in own.operands))
+            else:
+                return None
+        return found[body.root]
 
     def _transposed(self, x: int, element: str, sizes: tuple[int, ...], order: tuple[int, ...]) -> int:
         if order == tuple(range(len(order))):
@@ -222,7 +275,7 @@ def _said(i: Instruction) -> tuple[Field, ...]:
     left_out = {SHAPE, METADATA} if i.opcode in _CONFIGURED else {SHAPE, METADATA, _BACKEND_CONFIG}
     if i.opcode == "parameter":
         return ((PARAMETER, VARINT, i.parameter),)
-    return tuple(entry for entry in i.fields if entry[0] not in left_out)
+    return tuple(e for e in i.fields if e[0] not in left_out and not (e[0] in _ATTRIBUTES and e[2] == b""))
 
 
 @lru_cache(maxsize=4096)

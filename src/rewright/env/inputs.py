@@ -21,6 +21,7 @@ _DTYPES = {
     "c128": "complex128",
 }  # fmt: skip
 _MOST_ELEMENTS = 1 << 27
+_BLOCK = 1 << 20
 _EDGE_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -7.5, 20.0, -20.0, 1e-3)
 _EDGE_INTEGERS = (0, 1, -1, 2, 7, 8, 31, 32, 33, 63, 64)
 
@@ -49,21 +50,30 @@ def draw_inputs(module: HloModule, seed: int = 0, draw: Draw = "ordinary") -> li
 
 
 def _drawn(random: np.random.Generator, dtype: np.dtype[Any], sizes: Sequence[int], draw: Draw) -> Array:
+    """An array, drawn in blocks: what is drawn has eight bytes or more an element, and the array may be large."""
+    found = np.empty(int(np.prod(sizes, dtype=np.int64)), dtype)
+    for start in range(0, len(found), _BLOCK):
+        part = found[start : start + _BLOCK]
+        part[:] = _block(random, dtype, len(part), draw)
+    return found.reshape(tuple(sizes))
+
+
+def _block(random: np.random.Generator, dtype: np.dtype[Any], count: int, draw: Draw) -> Array:
     kind = dtype.kind
     if kind == "b":
-        return random.integers(0, 2, sizes).astype(bool)
+        return random.integers(0, 2, count).astype(bool)
     if kind in "iu":
-        found = random.integers(0, 8, sizes)
+        found = random.integers(0, 8, count)
         if draw == "edge":
             limits = np.iinfo(dtype)
             special = [e for e in _EDGE_INTEGERS if limits.min <= e <= limits.max] + [limits.max, limits.min]
-            edges = np.array(special, dtype=dtype)[random.integers(0, len(special), sizes)]
-            return np.where(random.random(sizes) < 0.5, edges, found.astype(dtype)).astype(dtype)
+            edges = np.array(special, dtype=dtype)[random.integers(0, len(special), count)]
+            return np.where(random.random(count) < 0.5, edges, found.astype(dtype)).astype(dtype)
         return found.astype(dtype)
-    found = random.standard_normal(sizes)
+    found = random.standard_normal(count)
     if draw == "edge":
-        edges = np.array(_EDGE_FLOATS)[random.integers(0, len(_EDGE_FLOATS), sizes)]
-        found = np.where(random.random(sizes) < 0.5, edges, found)
+        edges = np.array(_EDGE_FLOATS)[random.integers(0, len(_EDGE_FLOATS), count)]
+        found = np.where(random.random(count) < 0.5, edges, found)
     if kind == "c":
-        return (found + 1j * random.standard_normal(sizes)).astype(dtype)
+        return (found + 1j * random.standard_normal(count)).astype(dtype)
     return np.asarray(found).astype(dtype)

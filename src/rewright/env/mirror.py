@@ -45,10 +45,13 @@ class Mirror:
 def mirror(module: HloModule) -> Mirror:
     """The entry of a module; values that the IR has no type for are left out, with what reads them an input."""
     parsed = proto.parse(module.proto)
+    entry = parsed.computation(parsed.entry).instructions
+    # A proto has no name twice, so that some have another name there than in the program.
+    titles = dict(zip((i.name for i in entry), module.program.main.instructions, strict=True))
     builder = GraphBuilder(module.name)
     places: dict[str, int] = {}
     names: list[str] = []
-    for i in parsed.computation(parsed.entry).instructions:
+    for i in entry:
         if i.shape.element not in DTYPES:
             continue
         operator = _operator(parsed, i)
@@ -62,7 +65,7 @@ def mirror(module: HloModule) -> Mirror:
             places[i.name] = builder.add(operator, *operands)
         except TypeMismatch:
             places[i.name] = builder.input(i.name, ops.Input(i.name, i.shape.type()))
-        names.append(i.name)
+        names.append(titles[i.name])
     return Mirror(builder.build(), tuple(names))
 
 

@@ -14,6 +14,8 @@ _SLACK = 16.0
 _ROUNDINGS = 64.0
 """Roundings of the largest value that are always allowed."""
 _WITHOUT_REFERENCE = 4096.0
+_BLOCK = 1 << 20
+"""Elements that are compared at a time: in float64 an array may take several times its own memory."""
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,26 @@ def compare(before: Array, after: Array, reference: Array | None = None) -> Agre
     if before.dtype.kind in "biu":
         same = bool(np.array_equal(before, after))
         return Agreement(same, 0.0 if same else float(np.inf), 0.0)
+    flat = [array.reshape(-1) for array in (before, after, *(() if reference is None else (reference,)))]
+    parts = [_extent(*(own[start : start + _BLOCK] for own in flat)) for start in range(0, flat[0].size, _BLOCK)]
+    scale, own, difference = (max((part[k] for part in parts), default=0.0) for k in range(3))
+    step = float(np.finfo(before.dtype).eps) if before.dtype.name != "bfloat16" else 2.0**-7
+    allowed = _WITHOUT_REFERENCE * step * scale if reference is None else _SLACK * own + _ROUNDINGS * step * scale
+    return Agreement(all(part[3] for part in parts) and difference <= allowed, difference, allowed)
+
+
+def _extent(before: Array, after: Array, reference: Array | None = None) -> tuple[float, float, float, bool]:
+    """The largest reference, and how far from it ``before`` and ``after`` are; and whether ``after`` is as finite."""
     wide = np.complex128 if before.dtype.kind == "c" else np.float64
     old, new = before.astype(wide), after.astype(wide)
     ref = old if reference is None else reference.astype(wide)
     finite = np.isfinite(old) & np.isfinite(new) & np.isfinite(ref)
     with np.errstate(all="ignore"):
         excused = finite | ~np.isfinite(old) | ~np.isfinite(ref)
-        scale = float(np.max(np.abs(ref[finite]), initial=0.0))
-        step = float(np.finfo(before.dtype).eps) if before.dtype.name != "bfloat16" else 2.0**-7
-        own = float(np.max(np.abs(old - ref)[finite], initial=0.0))
-        allowed = _SLACK * own + _ROUNDINGS * step * scale
-        if reference is None:
-            allowed = _WITHOUT_REFERENCE * step * scale
-        difference = float(np.max(np.abs(new - ref)[finite], initial=0.0))
-    return Agreement(bool(np.all(excused)) and difference <= allowed, difference, allowed)
+        scale, own, difference = (
+            float(np.max(np.abs(array)[finite], initial=0.0)) for array in (ref, old - ref, new - ref)
+        )
+    return scale, own, difference, bool(np.all(excused))
 
 
 def worst(before: Sequence[Array], after: Sequence[Array], references: Sequence[Array] | None = None) -> Agreement:

@@ -36,6 +36,8 @@ class Task:
     tested: bool = True
     seconds: float = 0.5
     """For the proof of one step."""
+    after_xla: bool = False
+    """Whether agents go on from what XLA's own passes make of the module, and nothing runs after them."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,14 @@ class Outcome:
         return document
 
 
-def checked(passes: Sequence[str], agents: Sequence[str]) -> None:
-    """Raise RewrightError for a pass or an agent that does not exist, before any worker starts."""
+def checked(passes: Sequence[str], agents: Sequence[str], after_xla: bool = False) -> None:
+    """Raise RewrightError for a pass or an agent that does not exist, before any worker starts.
+
+    After XLA's own passes none of them can run again.
+    """
+    again = hand_decided([checked_name(name) for name in passes]) if after_xla else ()
+    if again:
+        raise RewrightError(f"{again[0]} cannot run after XLA's passes; choose general-fusion or rules")
     for name in passes:
         checked_name(name)
     for name in agents:
@@ -96,20 +104,28 @@ def run_rollouts(task: Task) -> Outcome:
 
 def roll_out(session: Session, module: HloModule, task: Task, agent: str, seed: int) -> Rollout:
     """One agent plays on one module; raises RewrightError where XLA refuses the module."""
-    episode = Episode(session, module, Settings(task.passes, tested=task.tested))
-    start = episode.run.module
-    end = AGENTS[agent](episode, np.random.default_rng(seed))
+    return played(session, task, agent, seed, AGENTS[agent](start(session, module, task), np.random.default_rng(seed)))
+
+
+def start(session: Session, module: HloModule, task: Task) -> Episode:
+    """Where the agents of a task start; raises RewrightError where XLA refuses the module."""
+    original = session.optimised(module) if task.after_xla else module
+    return Episode(session, original, Settings(task.passes, tested=task.tested))
+
+
+def played(session: Session, task: Task, agent: str, seed: int, end: Episode) -> Rollout:
+    """What the end of an episode is worth; raises RewrightError where XLA refuses it."""
+    first = end.rounds[0].run.module
     evidence = [own for _, own in end.evidence(task.seconds)]
-    names = hand_decided(task.passes)
-    measured = (
-        measure(session, start, end.current, task.rounds, REST + ",".join(names), "default") if task.rounds else None
-    )
+    # What XLA's passes have made is compiled as it is; before them, all that was not decided by hand still runs.
+    modes = ("exact", "exact") if first.late else (REST + ",".join(hand_decided(task.passes)), "default")
+    measured = measure(session, first, end.current, task.rounds, *modes) if task.rounds else None
     return Rollout(
         agent,
         seed,
         len(evidence),
         sum(own.status == "proved" for own in evidence),
-        end.cost.seconds / max(start.cost.seconds, 1e-12),
+        end.cost.seconds / max(first.cost.seconds, 1e-12),
         gain(session, end),
         end.validate(seed).agrees,
         measured,
@@ -119,6 +135,8 @@ def roll_out(session: Session, module: HloModule, task: Task, agent: str, seed: 
 
 def gain(session: Session, episode: Episode) -> float:
     """XLA's own cost over that of a choice, both after all other passes; more than one is better than XLA."""
+    if episode.original.late:
+        return episode.original.cost.seconds / max(episode.cost.seconds, 1e-12)
     default = session.optimised(episode.original).cost.seconds
     names = hand_decided(episode.settings.passes)
     chosen = session.optimised(HloModule(episode.current.program), *names).cost.seconds
@@ -127,6 +145,8 @@ def gain(session: Session, episode: Episode) -> float:
 
 def _replayable(session: Session, episode: Episode, seconds: float) -> dict[str, Any] | None:
     """The trajectory, after it was run again to the same end."""
+    if episode.original.late:
+        return None
     document = episode.to_json(seconds)
     try:
         replay(session, document, episode.settings.patterns)

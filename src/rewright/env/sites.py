@@ -58,7 +58,10 @@ class _Split:
         for name, computation in self.after.computations.items():
             old = self.before.computations.get(name)
             same = old is not None and old.signature == computation.signature
-            calls[name] = name if same or old is None else name + _NEW
+            own = name
+            while not same and (own in self.before.computations or (own != name and own in self.after.computations)):
+                own += _NEW
+            calls[name] = own
         return calls
 
     def run(self) -> AlternativeGraph:

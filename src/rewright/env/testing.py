@@ -12,7 +12,7 @@ from rewright.env.hlo.reentry import enterable
 from rewright.env.hlo.shapes import read_shape, tuple_of
 from rewright.env.hlo.widen import widened
 from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
-from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs
+from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, dtype_of
 from rewright.env.module import HloModule
 from rewright.env.numeric import Agreement, compare, worst
 from rewright.env.session import Session
@@ -151,8 +151,8 @@ def reference(session: Session, module: HloModule, wide: HloModule, seed: int, d
     """The outputs in float64 on the inputs that a module gets; None where it does not run in float64."""
     try:
         inputs = draw_inputs(module, seed, draw)
-        wanted = draw_inputs(wide, seed, draw)
-        same = [x.astype(w.dtype) for x, w in zip(inputs, wanted, strict=True)]
+        wanted = map(dtype_of, wide.parameter_shapes())
+        same = [x.astype(dtype) for x, dtype in zip(inputs, wanted, strict=True)]
         return session.execute(wide, same, "quick")
     except XlaError:
         return None

@@ -98,8 +98,13 @@ def _check_enzyme() -> None:
 def fingerprint(proto: bytes) -> str:
     """A SHA-256 of a module that does not see names, and sees all else that HLO text says."""
     hlo: Any = importlib.import_module("jaxlib._hlo")
-    options = hlo.HloPrintOptions.fingerprint()
-    options.print_backend_config = True
+    # XLA's own fingerprint leaves out the values of constants, by a setting that Python cannot reach: all others are
+    # taken over from it.
+    options, own = hlo.HloPrintOptions(), hlo.HloPrintOptions.fingerprint()
+    for setting in dir(own):
+        if isinstance(getattr(own, setting), bool):
+            setattr(options, setting, getattr(own, setting))
+    options.print_backend_config = options.print_large_constants = True
     module = hlo.HloModule.from_serialized_hlo_module_proto(proto)
     return hashlib.sha256(module.to_string(options).encode()).hexdigest()
 
@@ -371,6 +376,10 @@ class Adapter:
     def processor_seconds(self) -> float:
         """Processor time that this process has used, in all its threads."""
         return time.process_time()
+
+    def process_number(self) -> int:
+        """The number of this process."""
+        return os.getpid()
 
     def abort(self) -> None:
         """End the process at once, as a failed check inside XLA does; for tests of what survives it."""

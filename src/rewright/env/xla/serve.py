@@ -6,32 +6,46 @@ import os
 import pickle
 import struct
 import sys
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from rewright.env.xla.adapter import Adapter
 from rewright.ir.errors import RewrightError
 
-HEADER = struct.Struct("<Q")
+HEADER = struct.Struct("<QQ")
+"""Bytes of a value, and how many arrays follow it."""
+SIZE = struct.Struct("<Q")
 
 
 def send(stream: IO[bytes], value: object) -> None:
-    """Write one value."""
-    data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(HEADER.pack(len(data)))
+    """Write one value; arrays in it are written from where they are, without a copy."""
+    arrays: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=arrays.append)
+    stream.write(HEADER.pack(len(data), len(arrays)))
     stream.write(data)
+    for array in arrays:
+        raw = array.raw()
+        stream.write(SIZE.pack(raw.nbytes))
+        stream.write(raw)
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> Any:
     """Read one value; raises EOFError where the other side is gone."""
-    header = stream.read(HEADER.size)
-    if len(header) < HEADER.size:
-        raise EOFError
-    (size,) = HEADER.unpack(header)
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return pickle.loads(data)
+    size, count = HEADER.unpack(_exactly(stream, HEADER.size))
+    data = _exactly(stream, size)
+    arrays = [_exactly(stream, SIZE.unpack(_exactly(stream, SIZE.size))[0]) for _ in range(count)]
+    return pickle.loads(data, buffers=arrays)
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytearray:
+    found = bytearray(size)
+    view, at = memoryview(found), 0
+    while at < size:
+        count = int(cast("Any", stream).readinto(view[at:]) or 0)  # every pipe has it, IO does not say so
+        if not count:
+            raise EOFError
+        at += count
+    return found
 
 
 def first_line(error: BaseException) -> str:
