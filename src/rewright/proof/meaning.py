@@ -30,7 +30,7 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context
-from rewright.terms.normal.denote import Denoter, fixed
+from rewright.terms.normal.denote import Denoter, fixed, truncated
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.equality import with_atom
 from rewright.terms.normal.guards import (
@@ -333,6 +333,8 @@ class Meaning:
             return self._denoter.choose(first, lambda: chosen, lambda: other)
         if name in ("not", "and", "or", "xor"):
             return self._denoter.logical(name, tuple(arguments))
+        if name.startswith("convert to ") and name != "convert to i1":
+            return each(self._context, truncated, first)
         if name.startswith(BITWISE):
             return self._denoter.opaque(name.removeprefix(BITWISE), tuple(arguments), True)
         real = not all(isinstance(value, Polynomial) and value.integer for value in arguments)

@@ -354,7 +354,7 @@ class _Reader:
         if not source.is_float:
             return value
         if target.startswith(("i", "ui")):
-            return each(self.context, _truncated, value)
+            return each(self.context, truncated, value)
         if self.denoter.exact_casts or target == source.value:
             return value
         return self.denoter.opaque(f"convert_{target}", (value,), False)
@@ -487,7 +487,8 @@ def _combined(context: Context, total: Value, factor: Polynomial, value: Value) 
     return each(context, leaf, total, value)
 
 
-def _truncated(value: Value) -> Value:
+def truncated(value: Value) -> Value:
+    """A float as an integer, which whole numbers are already; raises TooHard for what is no number."""
     if not isinstance(value, Polynomial):
         raise TooHard(f"{value} as an integer")
     return value if value.integer else polynomial(Function("truncate", (value,), True))
