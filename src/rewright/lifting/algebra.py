@@ -60,6 +60,8 @@ class Algebra:
         self.laws: dict[str, int] = {}
         """How often each law was used."""
         self.known: set[int] = set()
+        self.wholes: dict[int, Region] = {}
+        """For a fold that the sequential program takes over one region only, which that is."""
         """Closed folds of the sequential program."""
 
     def used(self, law: str) -> None:
@@ -337,9 +339,26 @@ class Algebra:
         """Whether a view is made of terms of the sequential program; a map of an open fold may turn out to be one."""
         if self.quotients:
             return all(self._is_familiar_quotient(a) for a in view.addends)
-        return all(
-            a.term < self.horizon or (a.parts and all(hole != a.term for hole, _ in a.parts)) for a in view.addends
-        )
+        return all(a.term < self.horizon or self._may_become_familiar(a) for a in view.addends)
+
+    def _may_become_familiar(self, addend: Addend) -> bool:
+        """Whether a map of open folds would be a term of the sequential program with these summed as they are there."""
+        if not addend.parts or any(hole == addend.term for hole, _ in addend.parts):
+            return False
+        parts = tuple((hole, self.wholes[hole]) for hole, _ in addend.parts if hole in self.wholes)
+        if len(parts) < len(addend.parts):
+            return True
+        return self.filler.fill(replace(addend, parts=parts)).term < self.horizon
+
+    def finish_sequential(self) -> None:
+        """What is made from here on is the ranks'; note over what the sequential program sums."""
+        self.sequential = False
+        self.horizon = len(self.terms.graph)
+        found: dict[int, set[Region]] = {}
+        for term in self.known:
+            (hole,) = self.terms.children(term)
+            found.setdefault(hole, set()).add(self.terms.region(term))
+        self.wholes = {hole: next(iter(several)) for hole, several in found.items() if len(several) == 1}
 
     def _is_familiar_quotient(self, addend: Addend) -> bool:
         """The same where exponentials of maxima, which every rank has its own of, may stand for others."""

@@ -113,8 +113,7 @@ class Lifter:
         # What was tested on the way is lifted again, with all the facts.
         self.algebra.facts.tests.clear()
         lifted = self._alone(graph, given or {})
-        self.algebra.sequential = False
-        self.algebra.horizon = len(self.algebra.terms.graph)
+        self.algebra.finish_sequential()
         return lifted
 
     def _alone(self, graph: Graph, given: Mapping[str, Value]) -> Lifted:
