@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
@@ -21,12 +22,15 @@ from rewright.lifting.value import Pieces, Value
 from rewright.proof import language
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.facts import assumptions, why_not
-from rewright.proof.language import Access, Definition, Kind, Tensor
+from rewright.proof.language import Access, Definition, Kind, Region, Tensor
 from rewright.refine.check import Proof, written
 from rewright.refine.equations import Equation, Joined, Layout, layout_of
 from rewright.refine.relations import Relations
 
 _SECONDS = 5.0
+"""For one fact about an input."""
+_SECONDS_FOR_COMPUTED = 2.0
+"""For all attempts in vain at facts about what is computed, most of which no step needs."""
 
 
 class NotCertified(RewrightError):
@@ -62,6 +66,7 @@ class _Writer:
         self._values: dict[int, int] = {}
         """Numbers of values in the certificate, by their number in the engine."""
         self._names: dict[int, int] = {}
+        self._left = _SECONDS_FOR_COMPUTED
 
     def write(self, relations: Relations) -> Certificate:
         given = [*self._given(SEQUENTIAL, self._sequential)]
@@ -146,26 +151,43 @@ class _Writer:
         return Repetition(again.first, again.last, tuple(again.shifts.get(p, 0) for p in programs), tuple(named))
 
     def _facts(self, terms: Sequence[Definition]) -> tuple[RangeFact, ...]:
-        """What is known of terms, each with a look-up that needs it."""
+        """What is known of terms, each with a look-up that needs it; of computed ones what is soon found."""
         found: list[RangeFact] = []
-        graph = self._sequential
-        lookups = [p for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Gather | ops.DynamicSlice)]
         facts = self._proof.lifter.algebra.facts
-        for term, region in facts.known.items():
-            number = self._names[term]
-            position = graph.inputs.get(str(terms[number].data[0])) if terms[number].kind == "input" else None
-            windows = [tuple((low, high - low) for low, high in w) for w in facts.looked_up[term]]
-            shapes = [] if position is None else [graph.nodes[position].type.shape]
-            for window in dict.fromkeys(windows):
-                tried = (
-                    RangeFact(number, region, lookup, window, place)
-                    for lookup in lookups
-                    for place in _places(window, shapes, graph.nodes[lookup].type.shape)
-                )
-                fact = next((f for f in tried if why_not(graph, f, terms, _SECONDS) is None), None)
+        # Inputs first: of what is computed, an audit mostly needs nothing.
+        for term in sorted(facts.known, key=lambda t: terms[self._names[t]].kind != "input"):
+            for lengths in dict.fromkeys(facts.looked_up[term]):
+                window = tuple((low, high - low) for low, high in lengths)
+                fact = self._fact(terms, self._names[term], facts.known[term], window)
                 if fact is not None:
                     found.append(fact)
         return tuple(found)
+
+    def _fact(
+        self, terms: Sequence[Definition], term: int, allowed: Region, window: tuple[tuple[Dim, Dim], ...]
+    ) -> RangeFact | None:
+        """A fact with the first look-up that needs it."""
+        graph = self._sequential
+        position = graph.inputs.get(str(terms[term].data[0])) if terms[term].kind == "input" else None
+        shapes = [] if position is None else [graph.nodes[position].type.shape]
+        for lookup, node in enumerate(graph.nodes):
+            if not isinstance(node.op, ops.Gather | ops.DynamicSlice):
+                continue
+            for place in dict.fromkeys(_places(window, shapes, node.type.shape)):
+                fact = RangeFact(term, allowed, lookup, window, place)
+                if self._follows(fact, terms, is_input=position is not None):
+                    return fact
+        return None
+
+    def _follows(self, fact: RangeFact, terms: Sequence[Definition], *, is_input: bool) -> bool:
+        if is_input:
+            return why_not(self._sequential, fact, terms, _SECONDS) is None
+        if self._left <= 0:
+            return False
+        started = time.monotonic()
+        holds = why_not(self._sequential, fact, terms, self._left) is None
+        self._left -= 0.0 if holds else time.monotonic() - started
+        return holds
 
     def _definition(self, term: int) -> Definition:
         label = self._terms.node_label(term)

@@ -34,7 +34,8 @@ def build_model(family: Family, size: str, degree: int, *, train: bool, tied: bo
     with quiet():  # a small vocabulary does not hold the default special tokens
         configuration = getattr(transformers, family.configuration)(**values)
     configuration._attn_implementation = family.attention
-    _choose_dense_experts(configuration)
+    if hasattr(configuration, "num_experts_per_tok"):
+        choose_dense_experts(configuration)
     with quiet(), torch.device("meta"):
         model: nn.Module = getattr(transformers, family.model)(configuration)
     untyped: Any = model
@@ -69,8 +70,7 @@ def quiet() -> Generator[None]:
         logger.setLevel(level)
 
 
-def _choose_dense_experts(configuration: Any) -> None:
+def choose_dense_experts(configuration: Any) -> None:
     """Mixtures compute every expert on every token, weighted by the router: no data-dependent shapes."""
-    if hasattr(configuration, "num_experts_per_tok"):
-        importlib.import_module("transformers.integrations.moe").ALL_EXPERTS_FUNCTIONS.register(EXPERTS, dense_experts)
-        configuration._experts_implementation = EXPERTS
+    importlib.import_module("transformers.integrations.moe").ALL_EXPERTS_FUNCTIONS.register(EXPERTS, dense_experts)
+    configuration._experts_implementation = EXPERTS

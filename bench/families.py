@@ -1,0 +1,184 @@
+"""Every causal family of Transformers that ships with a tensor-parallel plan: ``python -m bench.families``.
+
+A tiny model of each, forward and backward on two ranks, is captured with Transformers' own plan, compared with the
+model on one device, and the proof audited. Configurations are the defaults but for sizes, which do not fit
+all families. ``python -m bench.families NAME ..`` takes some only; ``--experts grouped`` keeps Transformers'
+grouped products of experts instead of every expert on every token. Each family runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import logging
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from bench.tables import print_table
+
+SIZES: dict[str, object] = {
+    "vocab_size": 128,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "sliding_window": 8,
+    "attention_dropout": 0.0,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "n_routed_experts": 4,
+    "moe_num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_k": 2,
+    "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
+    "shared_intermediate_size": 32,
+    "n_shared_experts": 1,
+    "num_shared_experts": 1,
+    "n_group": 1,
+    "topk_group": 1,
+    "first_k_dense_replace": 1,
+    "num_dense_layers": 1,
+    "q_lora_rank": 24,
+    "kv_lora_rank": 16,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 16,
+    "query_pre_attn_scalar": 16,
+    "hidden_size_per_layer_input": 8,
+    "vocab_size_per_layer_input": 128,
+    "num_kv_shared_layers": 0,
+}
+"""Values for those fields that a configuration has; latent attention has as many key heads as heads."""
+COLUMNS = ("family", "status", "evidence", "outputs", "nodes", "capture", "prove and audit", "why")
+SECONDS = 240
+
+
+def families() -> list[str]:
+    """The causal families with a plan, by the names of their configurations."""
+    from transformers import CONFIG_MAPPING
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    return [n for n in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if getattr(CONFIG_MAPPING[n], "base_model_tp_plan", None)]
+
+
+def configuration(name: str, experts: str, attention: str) -> Any:
+    """A small configuration of a family."""
+    from transformers import CONFIG_MAPPING
+
+    from rewright.zoo.transformers_models import choose_dense_experts
+
+    kind = CONFIG_MAPPING[name]
+    fields = {*getattr(kind, "__dataclass_fields__", {}), *inspect.signature(kind.__init__).parameters}
+    fields |= set(getattr(kind, "attribute_map", {}))
+    values = {key: value for key, value in SIZES.items() if key in fields}
+    if "kv_lora_rank" in fields:
+        values["num_key_value_heads"] = values["num_attention_heads"]
+    found: Any = kind(**values)
+    found._attn_implementation = attention
+    found.tie_word_embeddings = False
+    if getattr(found, "layer_types", None):
+        found.layer_types = found.layer_types[:2]
+    if experts == "dense":
+        choose_dense_experts(found)
+    return found
+
+
+def row(name: str, experts: str) -> list[object]:
+    """One row of the table."""
+    try:
+        return attempt(name, experts, "sdpa")
+    except ValueError as error:
+        if "scaled_dot_product_attention" not in str(error):
+            raise
+        return attempt(name, experts, "eager")
+
+
+def attempt(name: str, experts: str, attention: str) -> list[object]:
+    """One row, with one implementation of attention."""
+    import torch
+    import transformers
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    from rewright.frontends.torch import capture, capture_ranks
+    from rewright.refine import refine
+    from rewright.zoo.transformers_models import quiet
+    from rewright.zoo.transformers_plan import apply_transformers_plan
+
+    kind: Any = getattr(transformers, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[name])
+    with torch.device("meta"):
+        tokens = torch.zeros(2, 16, dtype=torch.long)
+    inputs = {"input_ids": tokens, "labels": torch.zeros_like(tokens), "use_cache": False}
+
+    def model() -> Any:
+        with quiet(), torch.device("meta"):
+            return kind(configuration(name, experts, attention)).train()
+
+    def build(mesh: Any) -> Any:
+        with quiet():
+            return apply_transformers_plan(name, model(), mesh), (), inputs
+
+    start = time.perf_counter()
+    sequential = capture(model(), (), inputs, backward=True)
+    distributed = capture_ranks(build, {"tp": 2}, backward=True)
+    middle = time.perf_counter()
+    verdict = refine(sequential, distributed, audit=True)
+    why = "" if verdict.status == "proved" else verdict.reason
+    numbers = len(verdict.relation), len(sequential), middle - start, time.perf_counter() - middle
+    return [name, verdict.status, str(verdict.evidence), *numbers, why]
+
+
+def in_own_process(name: str, experts: str) -> list[object]:
+    """The row of a family; what it ends with where it cannot be built, captured or compared."""
+    command = [sys.executable, "-W", "ignore", "-m", "bench.families", "--one", name, "--experts", experts]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return [name, "no answer", "", "", "", "", "", f"{SECONDS} s are over"]
+    lines = run.stdout.splitlines()
+    return json.loads(lines[-1]) if run.returncode == 0 and lines else [name, "failed", *[""] * 5, run.stderr[-200:]]
+
+
+def one(name: str, experts: str) -> list[object]:
+    """The row of a family, or why there is none in one line."""
+    from rewright.ir.errors import RewrightError
+
+    warnings.filterwarnings("ignore")
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    try:
+        return row(name, experts)
+    except RewrightError as error:
+        return [name, "not captured", *[""] * 5, str(error)]
+    except Exception as error:  # anything may go wrong in a model with sizes that it was not made for
+        return [name, "not built", *[""] * 5, f"{type(error).__name__}: {error}".splitlines()[0][:160]]
+
+
+def rows(names: Sequence[str], experts: str, jobs: int) -> Iterator[list[object]]:
+    """All rows, in order."""
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(lambda name: in_own_process(name, experts), names)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="families; all of them by default")
+    parser.add_argument("--experts", choices=("dense", "grouped"), default="dense")
+    parser.add_argument("--jobs", type=int, default=2, help="how many families at once")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one(options.one, options.experts)))
+    else:
+        print_table(COLUMNS, rows(options.names or families(), options.experts, options.jobs))
