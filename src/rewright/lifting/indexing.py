@@ -215,7 +215,7 @@ def scatter_sum(algebra: Algebra, op: ops.Scatter, shape: Shape, indices: View, 
     sizes = (*shape, *(updates.shape[a] for a in summed))
     wide = broadcast_view(updates, sizes, [place[a] for a in range(len(updates.dims))])
     bodies = [View(wide.dims, ())]
-    for addend in wide.addends:
+    for addend in algebra.solid(wide, linear=True):
         body = View(wide.dims, (addend,))
         for part, axis in zip(parts, op.scatter_dims_to_operand_dims, strict=True):
             spread = broadcast_view(part, sizes, [place[scatter_axes[k]] for k in range(len(part.dims))])
