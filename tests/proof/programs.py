@@ -177,8 +177,11 @@ def turned_pairs() -> Pair:
     return program(8), RankProgram(tuple(program(4) for _ in range(WORLD)), mesh, inputs, outputs)
 
 
-def chosen_weights() -> Pair:
-    """The weights of the largest scores of a row: by position without a look-up, and as the ranks look them up."""
+def chosen_weights(positions: int = 5) -> Pair:
+    """The weights of the largest scores of a row: by position without a look-up, and as the ranks look them up.
+
+    With fewer positions than scores, those of the others are zero in the model.
+    """
 
     def program(rows: int, looked_up: bool) -> Graph:
         build = Builder("chosen")
@@ -187,10 +190,10 @@ def chosen_weights() -> Pair:
         if looked_up:
             build.output("y", build.add(ops.Gather((), (0,), (), (), (0,), 2, (1,)), weights, places))
             return build.build()
-        shape = (rows, 2, 5)
+        shape = (rows, 2, positions)
         wide = build.add(ops.BroadcastInDim(shape, (0, 1)), places)
         here = build.add(ops.Compare("EQ"), wide, build.add(ops.Iota(TensorType(shape, DType.I64), 2)))
-        own = build.add(ops.BroadcastInDim(shape, (2,)), weights)
+        own = build.add(ops.BroadcastInDim(shape, (2,)), build.add(ops.Slice((0,), (positions,), (1,)), weights))
         zero = build.full(0.0, own)
         build.output("y", build.reduce(build.add(ops.Select(), here, own, zero), 2))
         return build.build()

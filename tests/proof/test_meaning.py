@@ -111,3 +111,36 @@ def test_tensors_that_are_cut_otherwise_are_not_exchanged_in_equal_parts() -> No
     for kinds, axis in (((two, four), 1), ((odd, odd), 0)):
         with pytest.raises(NoMeaning, match="not in 2 equal parts"):
             Exchanged(kinds, axis, 0).graph()
+
+
+SORT = ops.Sort(0, False, "values")
+TURNED: Access = ((SIZE - 1, ((0, -1),)),)
+
+
+def sorted_as(
+    definition: Definition, operand: Access = AT, read: Access = AT, factor: int = 1, dtype: DType = DType.I64
+) -> str | None:
+    """Why a sorted vector of the free term would not be a term of that definition; None where it is."""
+    given = View(((SIZE,),), (Addend(Fraction(1), FREE, operand),))
+    claim = View(((SIZE,),), (Addend(Fraction(factor), 1, read),))
+    subject = Applied(SORT, (TensorType((SIZE,), dtype),))
+    return prove(Statement(subject, (given,), claim, ((1, definition),), frozenset({FREE, 1, 2}), ()), 1)
+
+
+def whole(op: ops.Sort, term: int, access: Access, size: int = SIZE, kind: str = "i64") -> Definition:
+    """An operator on a window of a term."""
+    return Definition("opaque", (op, (kind,), (((size,),),), 1, ((0, 0, size),)), (term,), (access,), 1)
+
+
+def test_equal_operators_on_equal_operands_are_equal_and_on_others_are_not() -> None:
+    assert sorted_as(whole(SORT, FREE, AT)) is None
+    assert sorted_as(whole(SORT, FREE, TURNED), operand=TURNED) is None
+    wrong = {
+        "another operand": sorted_as(whole(SORT, 2, AT)),
+        "another axis": sorted_as(whole(SORT, FREE, ((1, ((0, 1),)),))),
+        "another order": sorted_as(whole(ops.Sort(0, True, "values"), FREE, AT)),
+        "a longer vector": sorted_as(whole(SORT, FREE, AT, SIZE + 1)),
+        "another place": sorted_as(whole(SORT, FREE, AT), read=TURNED),
+        "twice of it": sorted_as(whole(SORT, FREE, AT), factor=2),
+    }
+    assert [what for what, why in wrong.items() if why is None] == []
