@@ -103,7 +103,7 @@ def test_a_default_eps_is_found() -> None:
 
 def test_full_size_without_values() -> None:
     """8B parameters have shapes alone, and are matched by their names; one layer is like another."""
-    left, right, buffers = depth.modules(2)
+    left, right, buffers = depth.modules(2, "litgpt")
     example = (torch.zeros(1, 16, dtype=torch.long),)
     graphs = rw.capture(left, example), rw.capture(right, example)
     verdict = equiv(*graphs, (buffers, {}))
