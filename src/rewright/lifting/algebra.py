@@ -60,9 +60,9 @@ class Algebra:
         self.laws: dict[str, int] = {}
         """How often each law was used."""
         self.known: set[int] = set()
+        """Closed folds of the sequential program."""
         self.wholes: dict[int, Region] = {}
         """For a fold that the sequential program takes over one region only, which that is."""
-        """Closed folds of the sequential program."""
 
     def used(self, law: str) -> None:
         """Count one use of a law."""

@@ -253,6 +253,11 @@ class Cut:
     outer: Dim
     rows: list[list[Value]]
 
+    @property
+    def is_stack(self) -> bool:
+        """Whether every part is one element long."""
+        return all(_row_length(row[0], self.axis, self.outer) == 1 for row in self.rows)
+
     def joined(self, results: Sequence[Value]) -> Value:
         """One value from a result for each part."""
         return assemble(results, self.axis, self.outer)

@@ -97,8 +97,8 @@ def apply_law(
 def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType]) -> Value:
     """An elementwise operator, piece by piece where an operand is in pieces."""
     cut = split_alike(values)
-    if cut is not None and algebra.sequential and not any(map(reads_ones, values)):
-        # Pieces of one element are read at no index, as everywhere in the sequential program.
+    if cut is not None and cut.is_stack and algebra.sequential and not any(map(reads_ones, values)):
+        # What is stacked is read at no index, as everywhere in the sequential program.
         return cut.joined([tidy(elementwise(algebra, op, list(map(plain, row)), types)) for row in cut.rows])
     if cut is not None:
         return cut.joined([tidy(elementwise(algebra, op, row, types)) for row in cut.rows])

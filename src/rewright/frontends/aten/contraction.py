@@ -9,7 +9,7 @@ from rewright.frontends.aten.context import Context, Number, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import convolution as reference
-from rewright.ops.reference.grouped import grouped_matrix, grouped_outer
+from rewright.ops.reference.grouped import ASCENDING, grouped_matrix, grouped_outer
 
 TABLE = Table()
 
@@ -62,6 +62,7 @@ def grouped_mm(
         if (x.rank, y.rank) != (3, 3):
             raise UnsupportedOperator("a grouped product without offsets; give where each group ends")
         return rb.dot(c.b, left, right, ([2], [1]), batch=1)
+    c.assume(ASCENDING)
     if (x.rank, y.rank) == (2, 2):
         return grouped_outer(c.b, rb.swap(c.b, left, 0, 1), right, offs.position)
     c.assume("rows and columns of a grouped product that are in no group are zero")

@@ -15,7 +15,7 @@ from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import normalization
 from rewright.ops.reference import vendor as reference
-from rewright.ops.reference.grouped import grouped_matrix, grouped_outer
+from rewright.ops.reference.grouped import ASCENDING, grouped_matrix, grouped_outer
 
 TABLE = Table()
 HLO = Table()
@@ -134,6 +134,7 @@ def fused_layer_norm_affine_bwd(
 
 @TABLE.register("transformers.grouped_mm_fallback.default")
 def grouped_mm_fallback(c: Context, x: Value, weight: Value, offs: Value) -> int:
+    c.assume(ASCENDING)
     rows, matrices = c.positions(x, weight)
     return grouped_matrix(c.b, rows, matrices, offs.position)
 
@@ -141,6 +142,7 @@ def grouped_mm_fallback(c: Context, x: Value, weight: Value, offs: Value) -> int
 @TABLE.register("transformers.grouped_mm_fallback_backward.default")
 def grouped_mm_fallback_backward(c: Context, x: Value, weight: Value, offs: Value, gradient: Value) -> tuple[int, int]:
     """Gradients of rows and matrices."""
+    c.assume(ASCENDING)
     rows, matrices, given = c.positions(x, weight, gradient)
     back = grouped_matrix(c.b, given, rb.swap(c.b, matrices, 1, 2), offs.position)
     return back, grouped_outer(c.b, rows, given, offs.position)

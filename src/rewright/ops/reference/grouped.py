@@ -6,6 +6,9 @@ from rewright import ops
 from rewright.ir.graph import GraphBuilder
 from rewright.ops.reference import building as rb
 
+ASCENDING = "groups of a grouped product end in ascending order"
+"""What these definitions assume: kernels that run over rows in order would read some of them twice otherwise."""
+
 
 def membership(b: GraphBuilder, ends: int, rows: int) -> int:
     """Which row is in which group, (rows, groups): in that of which number so many groups end at or before the row.
