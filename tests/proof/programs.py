@@ -204,6 +204,49 @@ def chosen_weights(positions: int = 5) -> Pair:
     return program(4, False), RankProgram(tuple(program(2, True) for _ in range(WORLD)), mesh, inputs, outputs)
 
 
+def routed_by_table(experts: int = 3) -> Pair:
+    """Gates of experts that a table has for every token: in the model by a product with ones and noughts.
+
+    What the model looks up says that tokens have a row in the table, and, as a token may be counted from the end, only
+    with that that what is in the table is the number of an expert. With fewer ``experts`` the model leaves some out.
+    """
+
+    def program(rows: int, looked_up: bool) -> Graph:
+        build = Builder("table")
+        tokens = build.input("tokens", ops.Input("tokens", TensorType((rows,), DType.I64)))
+        table = build.input("table", ops.Input("table", TensorType((6, 2), DType.I64)))
+        gates = build.tensor("gates", (rows, 3))
+        one = build.add(ops.BroadcastInDim((rows, 1), (0,)), tokens)
+        embedded = ops.Gather((1,), (0,), (), (), (0,), 1, (1, 2))
+        build.output("x", build.add(embedded, build.tensor("embedding", (6, 2)), one))
+        counted = build.add(ops.Add(), tokens, build.full(6, tokens))
+        is_below = build.add(ops.Compare("LT"), tokens, build.full(0, tokens))
+        row = build.add(ops.Select(), is_below, counted, tokens)
+        chosen = build.add(embedded, table, build.add(ops.BroadcastInDim((rows, 1), (0,)), row))
+        own = ops.Gather((), (1,), (0,), (0,), (1,), 2, (1, 1))
+        looked = build.add(own, gates, build.add(ops.BroadcastInDim((rows, 2, 1), (0, 1)), chosen))
+        build.output("gates of experts", looked)
+        if looked_up:
+            build.output("y", looked)
+            return build.build()
+        shape = (rows, 2, experts)
+        wide = build.add(ops.BroadcastInDim(shape, (0, 1)), chosen)
+        here = build.add(ops.Compare("EQ"), wide, build.add(ops.Iota(TensorType(shape, DType.I64), 2)))
+        first = build.add(ops.Slice((0, 0), (rows, experts), (1, 1)), gates)
+        product = build.add(
+            ops.Multiply(), build.add(ops.Convert(F32), here), build.add(ops.BroadcastInDim(shape, (0, 2)), first)
+        )
+        build.output("y", build.reduce(product, 2))
+        return build.build()
+
+    mesh = Mesh.of({"dp": WORLD})
+    sizes = {"tokens": (4,), "gates": (4, 3), "table": (6, 2), "embedding": (6, 2)}
+    cut = {"tokens", "gates"}
+    inputs = {n: place(size, mesh, ["Shard(0)" if n in cut else "Replicate()"]) for n, size in sizes.items()}
+    outputs = {name: place((4, 2), mesh, ["Shard(0)"]) for name in ("x", "gates of experts", "y")}
+    return program(4, False), RankProgram(tuple(program(2, True) for _ in range(WORLD)), mesh, inputs, outputs)
+
+
 PROGRAMS: dict[str, Callable[[], Pair]] = {
     **{name: (lambda make=make: make(WORLD)) for name, make in ALL.items()},
     "deep": deep,
@@ -216,6 +259,7 @@ PROGRAMS: dict[str, Callable[[], Pair]] = {
     "two_axes": two_axes,
     "turned_pairs": turned_pairs,
     "chosen_weights": chosen_weights,
+    "routed_by_table": routed_by_table,
 }
 """Every program here and of ``tests.programs``, by name."""
 

@@ -14,7 +14,7 @@ from rewright.proof.checker import Damaged, OtherPrograms, Refused, audit
 from rewright.proof.relations import is_spelled
 from rewright.refine import refine
 from tests.programs import Pair, mlp, sequence_parallel_norm, vocabulary_embedding
-from tests.proof.programs import PROGRAMS, addends, chosen_weights, deep, two_axes, unplaced
+from tests.proof.programs import PROGRAMS, addends, chosen_weights, deep, routed_by_table, two_axes, unplaced
 
 
 def certified(pair: Pair) -> Certificate:
@@ -40,6 +40,11 @@ def test_what_is_proved_is_audited_also_from_a_file(name: str, tmp_path: Path) -
 def test_places_of_the_largest_lie_on_their_axis_and_not_on_a_part_of_it() -> None:
     assert refine(*chosen_weights(), audit=True).status == "proved"
     assert refine(*chosen_weights(positions=4), audit=True).status == "refuted"
+
+
+def test_what_a_table_holds_follows_from_what_its_rows_are_known_by() -> None:
+    assert refine(*routed_by_table(), audit=True).status == "proved"
+    assert refine(*routed_by_table(experts=2), audit=True).status == "refuted"
 
 
 def test_layers_that_repeat_are_stated_once() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import depends_on_inputs, rebuilt, values_of
+from rewright.equiv.fillings import filling_assumption, fillings, number_of, splat, truth_values
 from rewright.equiv.masks import changing, core
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
@@ -26,6 +27,7 @@ from rewright.ops.base import Array
 _HALF, _BRAIN, _SINGLE, _DOUBLE = -65504.0, -3.3895313892515355e38, -3.4028234663852886e38, -1.7976931348623157e308
 _LOWEST = {"f16": (_HALF,), "bf16": (_BRAIN,), "f32": (_SINGLE, _BRAIN), "f64": (_DOUBLE, _SINGLE, _BRAIN)}
 """By type its most negative number, and those of types that a mask in this type may be cast to later."""
+_EVERY_LOWEST = frozenset({_HALF, _BRAIN, _SINGLE, _DOUBLE})
 _MOST_FOLDED = 4096
 ROUNDING = 2.5e-7
 """Numbers this close, relative to their size, are one number that was rounded to single precision."""
@@ -52,10 +54,12 @@ def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
     """
     assumptions: list[str] = []
     found: list[Graph] = []
-    for graph in graphs:
-        masked = _masked(graph)
+    for graph, filled in zip(graphs, fillings(graphs, _EVERY_LOWEST), strict=True):
+        masked = _masked(graph, filled)
         if any(_is_lowest(node) for node in graph.nodes) and MASKS not in assumptions:
             assumptions.append(MASKS)
+        stands = [MASKS, *map(filling_assumption, sorted(set(filled.values())))] if filled else []
+        assumptions += [text for text in stands if text not in assumptions]
         chosen = _chosen(masked) if masks_choose else masked
         folded = _folded(chosen)
         divided, rounded = _factors(folded)
@@ -70,19 +74,25 @@ def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
 # --- masks
 
 
-def _masked(graph: Graph) -> Graph:
-    if not any(_is_lowest(node) or _is_mask(node) or _is_choice(node) for node in graph.nodes):
+def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
+    """The program with minus infinity where masks are filled with the most negative number, or with what stands for it.
+
+    ``filled`` are the constants that do, and their values.
+    """
+    if not filled and not any(_is_lowest(node) or _is_mask(node) or _is_choice(node) for node in graph.nodes):
         return graph
-    indicators = _indicators(graph)
+    indicators = truth_values(graph)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if position in filled:
+            return builder.add(ops.Constant(node.type, (-math.inf,)))
         if isinstance(node.op, ops.Constant) and (_is_lowest(node) or _is_mask(node)):
             low = _LOWEST.get(node.type.dtype.value, ())
             return _filled(builder, node.type, tuple(_infinite(v, low) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
             return _spread(builder, node.type, node.op.values)
         if isinstance(node.op, ops.Multiply):
-            return _product(builder, graph, node, operands, indicators)
+            return _product(builder, graph, node, operands, indicators, filled)
         return None
 
     return rebuilt(graph, make)
@@ -127,32 +137,21 @@ def _infinite(value: float | int | bool, lowest: Sequence[float]) -> float | int
     return value
 
 
-def _indicators(graph: Graph) -> dict[int, tuple[int, bool]]:
-    """Float nodes that are one where a condition holds, or where it does not, and zero elsewhere."""
-    found: dict[int, tuple[int, bool]] = {}
-    for position, node in enumerate(graph.nodes):
-        if isinstance(node.op, ops.Convert) and graph.nodes[node.operands[0]].type.dtype.value == "i1":
-            found[position] = node.operands[0], True
-        elif isinstance(node.op, ops.Convert) and node.operands[0] in found:
-            found[position] = found[node.operands[0]]
-        elif isinstance(node.op, ops.Subtract) and node.operands[1] in found and _splat(graph, node.operands[0]) == 1:
-            condition, holds = found[node.operands[1]]
-            found[position] = condition, not holds
-    return found
-
-
 def _product(
     builder: GraphBuilder,
     graph: Graph,
     node: Node,
     operands: tuple[int, ...],
     indicators: Mapping[int, tuple[int, bool]],
+    filled: Mapping[int, float],
 ) -> int | None:
     """An indicator times the most negative number: nought or minus infinity, and never nought times infinity."""
     low = _LOWEST.get(node.type.dtype.value, ())
     for k in (0, 1):
-        value, flag = _splat(graph, node.operands[1 - k]), indicators.get(node.operands[k])
-        if value is None or flag is None or _infinite(value, low) == value:
+        value, flag = splat(graph, node.operands[1 - k]), indicators.get(node.operands[k])
+        if value is None or flag is None:
+            continue
+        if _infinite(value, low) == value and number_of(graph, node.operands[1 - k]) not in filled:
             continue
         zero = builder.add(ops.Constant(node.type, (0.0,)))
         endless = builder.add(ops.Constant(node.type, (-math.inf,)))
@@ -231,15 +230,6 @@ def _number(builder: GraphBuilder, position: int) -> float | None:
     return float(node.op.values[0]) if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
 
 
-def _splat(graph: Graph, position: int) -> float | None:
-    node = graph.nodes[position]
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
-        node = graph.nodes[node.operands[0]]
-    if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
-        return float(node.op.values[0])
-    return None
-
-
 # --- numbers made of numbers
 
 
@@ -316,7 +306,7 @@ def _factors(graph: Graph) -> tuple[Graph, bool]:
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if isinstance(node.op, ops.Divide) and node.type.dtype.is_float:
-            value = _splat(graph, node.operands[1])
+            value = splat(graph, node.operands[1])
             if value and math.isfinite(value) and value != int(value):
                 if Fraction(1.0 / value) * Fraction(value) != 1:
                     rounded.append(value)
@@ -324,7 +314,7 @@ def _factors(graph: Graph) -> tuple[Graph, bool]:
                 return builder.add(ops.Multiply(), operands[0], factor)
         if isinstance(node.op, ops.Multiply) and node.type.dtype.is_float:
             for k in (0, 1):
-                value = _splat(graph, node.operands[k])
+                value = splat(graph, node.operands[k])
                 whole = round(1.0 / value) if value and abs(value) > 1e-6 and math.isfinite(value) else 0
                 if value and abs(whole) > 1 and _close(1.0 / whole, value) and Fraction(value) != Fraction(1, whole):
                     rounded.append(value)

@@ -6,6 +6,7 @@ of the programs and compared element by element.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -33,13 +34,16 @@ def shared_masks(left: Graph, right: Graph) -> Stage:
     mine, theirs = _masks(left), _masks(right)
     if not mine or not theirs:
         return Stage((), ())
-    known = set(node_digests(left))
-    digests = node_digests(right)
-    by_content = {_key(value): position for position, value in reversed(mine.items())}
+    digests = node_digests(left), node_digests(right)
+    # Of the masks that hold the same, those count which something else reads.
+    read = _read_elsewhere(left, mine)
+    known = {digests[0][position] for position in read}
+    wanted = set(_read_elsewhere(right, theirs))
+    by_content = {_key(mine[position]): position for position in reversed([*read, *mine])}
     chosen = {
         position: by_content[_key(value)]
         for position, value in theirs.items()
-        if digests[position] not in known and _key(value) in by_content and _is_read(right, position, theirs)
+        if digests[1][position] not in known and _key(value) in by_content and position in wanted
     }
     cutters = Cutter(left), Cutter(right)
     splices: list[Splice] = []
@@ -80,9 +84,10 @@ def _no_leaf(position: int) -> None:
     return None
 
 
-def _is_read(graph: Graph, position: int, masks: dict[int, Array]) -> bool:
-    """Whether something reads a mask that is no mask itself."""
-    return any(position in node.operands and p not in masks for p, node in enumerate(graph.nodes))
+def _read_elsewhere(graph: Graph, masks: Mapping[int, Array]) -> list[int]:
+    """The masks that something reads which is no mask itself."""
+    users = graph.users()
+    return [position for position in masks if any(user not in masks for user in users[position])]
 
 
 def _masks(graph: Graph) -> dict[int, Array]:
@@ -92,7 +97,7 @@ def _masks(graph: Graph) -> dict[int, Array]:
         p
         for p, node in enumerate(graph.nodes)
         if cutter.is_exact(p)
-        and not isinstance(node.op, ops.Constant | ops.Iota)
+        and not isinstance(node.op, ops.Iota)
         and node.type.is_static()
         and 1 < _count(node) <= _MOST_ELEMENTS
         and (node.type.dtype.is_float or node.type.dtype.value == "i1")
@@ -100,7 +105,9 @@ def _masks(graph: Graph) -> dict[int, Array]:
     if not wanted:
         return {}
     found = values_of(graph, wanted)
-    return {p: value for p, value in found.items() if core(value).ndim >= 2 and is_whole(value)}
+    # What is computed says more of a mask than a table of it.
+    ordered = sorted(found, key=lambda p: (isinstance(graph.nodes[p].op, ops.Constant), p))
+    return {p: found[p] for p in ordered if core(found[p]).ndim >= 2 and is_whole(found[p])}
 
 
 def _count(node: Node) -> int:

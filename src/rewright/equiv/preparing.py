@@ -14,6 +14,7 @@ from rewright.equiv.expressions import names_in
 from rewright.equiv.fills import filled_alike
 from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
+from rewright.equiv.kinds import is_alike, of_one_kind
 from rewright.equiv.shares import shares_alike
 from rewright.equiv.tables import bound
 from rewright.equiv.weights import Side, WeightMap, renamed, shared
@@ -53,6 +54,7 @@ def prepared(
     _check(left, right)
     mine, other = _bound(left, right, weights, values)
     both = shared(mine, other, weights)
+    both = replace(both, right=of_one_kind(both.left, both.right))
     # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
     first, taken = with_computed([both.left, *both.right.graphs], most)
     ideal = idealised(first, masks_choose=len(first) > 2)
@@ -126,7 +128,7 @@ def _read(graph: Graph) -> set[str]:
 
 
 def _check(left: Graph, right: RankProgram) -> None:
-    """Raise RewrightError for outputs of other names or shapes: a vocabulary of another size, for example."""
+    """Raise RewrightError for outputs of other shapes, of another vocabulary say, or of other kinds of numbers."""
     if len(right.graphs) != 1:
         return
     graph = right.graphs[0]
@@ -138,4 +140,9 @@ def _check(left: Graph, right: RankProgram) -> None:
             raise RewrightError(
                 f"output {name!r} is {kinds[0]} in the left program and {kinds[1]} in the right one; "
                 "compare programs of one configuration (vocabulary, batch and sequence)"
+            )
+        if not is_alike(kinds[0].dtype, kinds[1].dtype):
+            raise RewrightError(
+                f"output {name!r} is {kinds[0]} in the left program and {kinds[1]} in the right one; "
+                "compare outputs of one kind of number"
             )

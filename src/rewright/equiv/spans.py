@@ -181,8 +181,13 @@ def is_by_own_row(graph: Graph, node: Node, kind: str) -> bool:
             kept = [axis for axis in range(source.rank) if axis not in own.op.dimensions]
             follows = all(label == a or source.shape[a] == 1 for a, label in zip(kept, labels, strict=True))
             return own.op.kind == kind and own.operands[0] == node.operands[0] and follows
-        before = graph.nodes[own.operands[0]].type.shape if own.operands else ()
-        if isinstance(own.op, ops.BroadcastInDim):
+        inner = own.operands[0] if own.operands else position
+        before = graph.nodes[inner].type.shape
+        if isinstance(own.op, ops.Maximum) and kind == "maximum":
+            inner = _but_endless(graph, own)
+            if inner is None:
+                return False
+        elif isinstance(own.op, ops.BroadcastInDim):
             # An axis of size 1 that is stretched is the same all along, and follows nothing.
             labels = [-1 if n == 1 else labels[a] for a, n in zip(own.op.dimensions, before, strict=True)]
         elif isinstance(own.op, ops.Reshape) and _long(before) == _long(own.type.shape):
@@ -190,14 +195,24 @@ def is_by_own_row(graph: Graph, node: Node, kind: str) -> bool:
             labels = [-1 if n == 1 else next(rest) for n in before]
         elif not isinstance(own.op, ops.Convert):
             return False
-        position = own.operands[0]
+        position = inner
+
+
+def _but_endless(graph: Graph, node: Node) -> int | None:
+    """The operand of a maximum that is not minus infinity, where the other is: JAX begins a softmax's with it twice."""
+    for k in (0, 1):
+        op = graph.nodes[node.operands[k]].op
+        if isinstance(op, ops.Constant) and set(op.values) == {-math.inf}:
+            return node.operands[1 - k]
+    return None
 
 
 def own_row(graph: Graph, node: Node) -> tuple[int, ...]:
     """The axes of the row that :func:`is_by_own_row` found: those over which the first operand was reduced."""
     reduction = graph.nodes[node.operands[1]]
     while not isinstance(reduction.op, ops.Reduce):
-        reduction = graph.nodes[reduction.operands[0]]
+        inner = _but_endless(graph, reduction) if isinstance(reduction.op, ops.Maximum) else None
+        reduction = graph.nodes[reduction.operands[0] if inner is None else inner]
     return tuple(sorted(reduction.op.dimensions))
 
 

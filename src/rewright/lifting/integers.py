@@ -20,7 +20,10 @@ def integer_part(graph: Graph) -> Graph:
         if type(node.op) is ops.Gather:
             data = graph.nodes[node.operands[0]].type
             indices = place.get(node.operands[1])
-            if indices is not None and data.is_static():
+            if node.operands[0] in place and indices is not None:
+                place[position] = len(nodes)
+                nodes.append(replace(node, operands=(place[node.operands[0]], indices)))
+            elif indices is not None and data.is_static():
                 label = f"data {position}"
                 inputs[label] = len(nodes)
                 nodes.append(Node(ops.Input(label, data), (), data, node.span))

@@ -24,11 +24,10 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, in_equal_parts, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
-from rewright.proof.facts import assumptions, holds_everywhere, why_not
+from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.language import Definition, renamed, terms_of
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
-from rewright.proof.lemma import Fact
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
 
@@ -98,14 +97,13 @@ class _Checker:
                 raise Refused(f"value {number} is no tensor: {error}") from None
 
     def _facts(self) -> None:
-        ledger = self._ledger
-        for number, fact in enumerate(self._certificate.facts):
-            why = why_not(ledger.graphs[0], fact, self._certificate.terms, ledger.seconds)
+        ledger, facts, terms = self._ledger, self._certificate.facts, self._certificate.terms
+        for number, fact in enumerate(facts):
+            why = why_not(ledger.graphs[0], fact, terms, ledger.seconds, facts[:number])
             if why is not None:
                 raise Refused(f"fact {number} does not follow: {why}")
-            everywhere = holds_everywhere(ledger.graphs[0], fact, self._certificate.terms)
             known = ledger.theory.facts.get(fact.term, ())
-            ledger.theory.facts[fact.term] = (*known, Fact(fact.allowed, None if everywhere else fact.window))
+            ledger.theory.facts[fact.term] = (*known, as_fact(ledger.graphs[0], fact, terms))
 
     def _assumptions(self) -> None:
         """Verify that the certificate states what its proof rests on, all of it and nothing else."""

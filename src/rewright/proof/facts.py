@@ -11,8 +11,8 @@ from rewright.ir.graph import Graph
 from rewright.proof.certificate import RangeFact
 from rewright.proof.forms import at_least
 from rewright.proof.language import Definition, Index
-from rewright.proof.lemma import allowed, size_of
-from rewright.proof.meaning import Meaning
+from rewright.proof.lemma import Fact, allowed, known_of, size_of
+from rewright.proof.meaning import Meaning, of_elements
 from rewright.proof.theory import integer_inputs, integer_terms
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import Element, Polynomial, TooHard, polynomial, symbol
@@ -44,8 +44,14 @@ def assumption(fact: RangeFact, terms: Sequence[Definition]) -> str:
     return f"the values of {what} lie in {sets}, or the sequential program reads out of range"
 
 
-def why_not(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], seconds: float) -> str | None:
-    """Why a fact does not follow; None where it does."""
+def why_not(
+    sequential: Graph,
+    fact: RangeFact,
+    terms: Sequence[Definition],
+    seconds: float,
+    before: Sequence[RangeFact] = (),
+) -> str | None:
+    """Why a fact does not follow, with those that were verified ``before`` it; None where it does."""
     if not 0 <= fact.term < len(terms) or not 0 <= fact.position < len(sequential.nodes):
         return f"there is no term {fact.term} that %{fact.position} looks up with"
     node = sequential.nodes[fact.position]
@@ -57,11 +63,16 @@ def why_not(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], sec
     ):
         return f"the look-up at %{fact.position} is not one by an index in the window, or its values are no set"
     try:
-        if _looks_up(sequential, fact, terms, new_context(seconds)):
+        if _looks_up(sequential, fact, terms, _knowing(sequential, before, terms, new_context(seconds))):
             return None
     except (TooHard, OutOfTime, KeyError) as error:
         return f"the look-up at %{fact.position} is too hard: {error}"
     return f"%{fact.position} ({node.op.name}) needs no such thing"
+
+
+def as_fact(sequential: Graph, fact: RangeFact, terms: Sequence[Definition]) -> Fact:
+    """What lemmas may use of a fact that was verified."""
+    return Fact(fact.allowed, None if holds_everywhere(sequential, fact, terms) else fact.window)
 
 
 def holds_everywhere(sequential: Graph, fact: RangeFact, terms: Sequence[Definition]) -> bool:
@@ -96,6 +107,16 @@ class _Integers(Denoter):
         if kind.dtype.is_float and not is_input:
             return polynomial(Element(f"\0%{position}", index, False))  # no input has such a name
         return super()._denote(position, index)
+
+
+def _knowing(sequential: Graph, before: Sequence[RangeFact], terms: Sequence[Definition], context: Context) -> Context:
+    """A context with what is known of inputs: an index that is less than nought may be counted from the end."""
+    for fact in before:
+        definition = terms[fact.term]
+        if definition.kind == "input" and definition.data:
+            known = known_of(context, as_fact(sequential, fact, terms), size_of)
+            context.universal.setdefault(str(definition.data[0]), []).append(of_elements(known))
+    return context
 
 
 def _looks_up(sequential: Graph, fact: RangeFact, terms: Sequence[Definition], context: Context) -> bool:

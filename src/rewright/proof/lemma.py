@@ -21,10 +21,10 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.forms import Malformed, shape_of
 from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
-from rewright.proof.meaning import Meaning, Place, Reading, splits
+from rewright.proof.meaning import Known, Meaning, Place, Reading, of_elements, splits
 from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
 from rewright.terms.normal.algebra import new_context
-from rewright.terms.normal.atoms import ONE, ZERO, Element, Polynomial, TooHard, polynomial, symbol
+from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.denote import fixed
 from rewright.terms.normal.equality import difference
@@ -136,7 +136,11 @@ class _Proof:
         self._denoter = Reading(context, graph, size_of, readers, digits)
         self._meaning = Meaning(self._denoter, dict(statement.definitions), statement.integers)
         for term, fact in statement.facts:
-            context.universal.setdefault(f"t{term}", []).append(self._fact(fact))
+            known = known_of(context, fact, self._meaning.size)
+            if term in self._meaning.definitions:
+                self._meaning.learn(term, known)
+            else:
+                context.universal.setdefault(f"t{term}", []).append(of_elements(known))
 
     def _operand(self, operand: Tensor, place: Place) -> Value:
         return self._meaning.element(operand, place)
@@ -294,24 +298,22 @@ class _Proof:
             return None
         return f"it is {_short(found.left)} and is claimed to be {_short(found.right)}"
 
-    def _fact(self, fact: Fact) -> Callable[[Element], Iterator[tuple[Guard | bool, bool]]]:
-        """What a fact says of one element, which must lie in its window."""
 
-        def of(element: Element) -> Iterator[tuple[Guard | bool, bool]]:
-            if self._inside(element, fact):
-                yield from ((guard, True) for guard in allowed(polynomial(element), fact.allowed, self._meaning.size))
+def known_of(context: Context, fact: Fact, size: Callable[[Dim], Polynomial]) -> Known:
+    """What a fact says of a term's value at an index, which must lie in its window."""
 
-        return of
-
-    def _inside(self, element: Element, fact: Fact) -> bool:
-        if fact.window is None:
-            return True
-        decide = self._context.decide_cheaply
-        for place, (start, length) in zip(element.index, fact.window, strict=True):
-            low = self._meaning.size(start)
-            if not (decide(at_least(place, low)) and decide(below(place, low + self._meaning.size(length)))):
+    def is_inside(index: Place) -> bool:
+        decide = context.decide_cheaply
+        for place, (start, length) in zip(index, fact.window or (), strict=fact.window is not None):
+            if not (decide(at_least(place, size(start))) and decide(below(place, size(start) + size(length)))):
                 return False
         return True
+
+    def of(index: Place, value: Polynomial) -> Iterator[tuple[Guard | bool, bool]]:
+        if is_inside(index):
+            yield from ((guard, True) for guard in allowed(value, fact.allowed, size))
+
+    return of
 
 
 def allowed(value: Polynomial, region: Region, size: Callable[[Dim], Polynomial]) -> Iterator[Guard | bool]:

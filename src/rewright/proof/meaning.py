@@ -29,7 +29,7 @@ from rewright.terms.normal.atoms import (
     symbol,
 )
 from rewright.terms.normal.cases import branch, each, finite, only_where
-from rewright.terms.normal.context import Context
+from rewright.terms.normal.context import Context, Universal
 from rewright.terms.normal.denote import Denoter, fixed, truncated
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.equality import with_atom
@@ -66,6 +66,10 @@ _Layout = tuple[tuple[Union[int, tuple[Dim, ...]], ...], ...]
 _Window = Union[tuple[int, Dim, Dim], None]
 _Windows = tuple[_Window, ...]
 _Slot = Union[int, list[tuple[_Window, Dim]]]
+
+
+Known = Callable[[Place, Polynomial], Iterable[tuple[Union[Guard, bool], bool]]]
+"""What is known of the value that a term has at an index."""
 
 
 class Reading(Denoter):
@@ -139,9 +143,10 @@ class Meaning:
         self._named = named
         self._denoter = denoter
         self._context: Context = denoter.context
-        self._definitions = definitions
+        self.definitions = definitions
         self._integers = integers
         self._inside: dict[int, frozenset[int]] = {}
+        self._known: dict[int, list[Known]] = {}
         self._laid: dict[tuple[Dim, ...], tuple[list[Polynomial], list[Polynomial]]] = {}
 
     def element(self, tensor: Tensor, place: Place) -> Value:
@@ -255,12 +260,27 @@ class Meaning:
                 found = self._defined(term, index, parts)
                 if term in self._integers:
                     _check_integer(found)
+                if term in self._known and isinstance(found, Polynomial):
+                    self._tell(term, index, found)
                 self._context.remember(key, found)
             return found
         return each(self._context, lambda *leaves: self._at(term, tuple(finite(i) for i in leaves), parts), *place)
 
+    def learn(self, term: int, known: Known) -> None:
+        """Use what is known of a term that has a definition, wherever it is read."""
+        self._known.setdefault(term, []).append(known)
+
+    def _tell(self, term: int, index: Place, value: Polynomial) -> None:
+        """Enter what is known of a term's value, now and where the same element is met again."""
+        element = value.atom()
+        for known in self._known[term]:
+            if isinstance(element, Element):
+                self._context.universal.setdefault(element.tensor, []).append(_of_one(element, index, known))
+            for guard, polarity in known(index, value):
+                self._context.add(guard, polarity)
+
     def _defined(self, term: int, index: Place, parts: Parts) -> Value:
-        definition = self._definitions.get(term)
+        definition = self.definitions.get(term)
         if definition is None or definition.kind in ("input", "table"):
             if parts:
                 raise TooHard("a range for a term that takes none")
@@ -298,7 +318,7 @@ class Meaning:
         """The folds and guards inside a term that have no range."""
         found = self._inside.get(term)
         if found is None:
-            definition = self._definitions.get(term)
+            definition = self.definitions.get(term)
             inner = [self._holes(operand) for operand in definition.operands] if definition is not None else []
             found = self._inside[term] = holes(term, definition, inner)
         return found
@@ -372,7 +392,7 @@ class Meaning:
         equal results for equal operands, however hard it is to say what it computes.
         """
         term = view.addends[0].term if len(view.addends) == 1 else None
-        definition = None if term is None else self._definitions.get(term)
+        definition = None if term is None else self.definitions.get(term)
         if definition is None or definition.kind != "opaque" or definition.data[0] != subject.op:
             return None
         (addend,) = view.addends
@@ -435,7 +455,7 @@ class Meaning:
         return read
 
     def _closed(self, definition: Definition, index: Place, parts: Parts) -> Value:
-        hole = self._definitions[definition.operands[0]]
+        hole = self.definitions[definition.operands[0]]
         return self._ranged(hole, index, cast("Region", definition.data[0]), parts)
 
     def _ranged(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:
@@ -580,3 +600,12 @@ def _times(factor: Number) -> Callable[[Leaf], Value]:
         return finite(leaf) * factor
 
     return times
+
+
+def of_elements(known: Known) -> Universal:
+    """What is known of a tensor as what is known of each of its elements."""
+    return lambda element: known(element.index, polynomial(element))
+
+
+def _of_one(element: Element, index: Place, known: Known) -> Universal:
+    return lambda other: known(index, polynomial(element)) if other == element else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import permutations
 from typing import Any, cast
 
 from rewright import ops
@@ -31,6 +32,8 @@ _SECONDS = 5.0
 """For one fact about an input."""
 _SECONDS_FOR_COMPUTED = 2.0
 """For all attempts in vain at facts about what is computed, most of which no step needs."""
+_MOST_ARRANGED = 4
+"""Windows of more axes are not tried in every order."""
 
 
 class NotCertified(RewrightError):
@@ -158,15 +161,20 @@ class _Writer:
         for term in sorted(facts.known, key=lambda t: terms[self._names[t]].kind != "input"):
             for lengths in dict.fromkeys(facts.looked_up[term]):
                 window = tuple((low, high - low) for low, high in lengths)
-                fact = self._fact(terms, self._names[term], facts.known[term], window)
+                fact = self._fact(terms, self._names[term], facts.known[term], window, found)
                 if fact is not None:
                     found.append(fact)
         return tuple(found)
 
     def _fact(
-        self, terms: Sequence[Definition], term: int, allowed: Region, window: tuple[tuple[Dim, Dim], ...]
+        self,
+        terms: Sequence[Definition],
+        term: int,
+        allowed: Region,
+        window: tuple[tuple[Dim, Dim], ...],
+        known: Sequence[RangeFact],
     ) -> RangeFact | None:
-        """A fact with the first look-up that needs it."""
+        """A fact with the first look-up that needs it, for what is known already."""
         graph = self._sequential
         position = graph.inputs.get(str(terms[term].data[0])) if terms[term].kind == "input" else None
         shapes = [] if position is None else [graph.nodes[position].type.shape]
@@ -175,17 +183,19 @@ class _Writer:
                 continue
             for place in dict.fromkeys(_places(window, shapes, node.type.shape)):
                 fact = RangeFact(term, allowed, lookup, window, place)
-                if self._follows(fact, terms, is_input=position is not None):
+                if self._follows(fact, terms, known, is_input=position is not None):
                     return fact
         return None
 
-    def _follows(self, fact: RangeFact, terms: Sequence[Definition], *, is_input: bool) -> bool:
+    def _follows(
+        self, fact: RangeFact, terms: Sequence[Definition], known: Sequence[RangeFact], *, is_input: bool
+    ) -> bool:
         if is_input:
-            return why_not(self._sequential, fact, terms, _SECONDS) is None
+            return why_not(self._sequential, fact, terms, _SECONDS, known) is None
         if self._left <= 0:
             return False
         started = time.monotonic()
-        holds = why_not(self._sequential, fact, terms, self._left) is None
+        holds = why_not(self._sequential, fact, terms, self._left, known) is None
         self._left -= 0.0 if holds else time.monotonic() - started
         return holds
 
@@ -235,6 +245,25 @@ def _places(window: Sequence[tuple[Dim, Dim]], shapes: Sequence[Shape], looked_u
             constant = constant - start * stride
             strides.append((axis, stride))
         yield ((constant, tuple(strides)), *((0, ()) for _ in looked_up[1:]))
+    if len(window) <= _MOST_ARRANGED:
+        yield from _arranged(window, tuple(range(len(window))), looked_up)
+
+
+def _arranged(window: Sequence[tuple[Dim, Dim]], axes: tuple[int, ...], looked_up: Shape) -> Iterator[Access]:
+    """All ways in which a window's axes, in any order and neighbours merged, fill the axes of a result."""
+    if not looked_up:
+        if not axes:
+            yield ()
+        return
+    for count in range(len(axes) + 1):
+        for chosen in permutations(axes, count):
+            if product([window[axis][1] for axis in chosen]) != looked_up[0]:
+                continue
+            strides = [product([window[axis][1] for axis in chosen[k + 1 :]]) for k in range(count)]
+            start = sum((-window[axis][0] * n for axis, n in zip(chosen, strides, strict=True)), start=cast(Dim, 0))
+            index = start, tuple(sorted(zip(chosen, strides, strict=True)))
+            for rest in _arranged(window, tuple(axis for axis in axes if axis not in chosen), looked_up[1:]):
+                yield (index, *rest)
 
 
 def _opaque(label: Sequence[object]) -> list[object]:

@@ -1,0 +1,133 @@
+"""Numbers that masks are filled with before a softmax, where programs fill them with several: each is minus infinity.
+
+One program fills in ``-inf``, the next -1e9, or -1e4, or 0.7 times the most negative number. After the softmax all of
+them leave nought, unless a score is as low. A number is taken for a filling where it is low, and all that is made of it
+is compared with other scores by a softmax: it is moved, chosen where a mask says so, multiplied by truth values, or
+added to scores, and then the largest element of its row is subtracted from it, or its exponential is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from rewright import ops
+from rewright.equiv.spans import is_by_own_row
+from rewright.ir.graph import Graph
+
+_HIGHEST = -1e4
+"""What is above this may be a score."""
+_MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Concatenate, ops.Convert)
+
+
+def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[int, float], ...]:
+    """By program the constants that masks are filled with, and their values; none where all fill in the same numbers.
+
+    ``lowest`` are numbers that stand for minus infinity in any case, and are left out.
+    """
+    found = [_fillings(graph) for graph in graphs]
+    plain = {frozenset(-math.inf if v in lowest else v for v in values.values()) for values in found if values}
+    if len(plain) < 2:
+        return tuple({} for _ in graphs)
+    kept = {v for values in found for v in values.values() if math.isfinite(v) and v not in lowest}
+    return tuple({p: v for p, v in values.items() if v in kept} for values in found)
+
+
+def filling_assumption(value: float) -> str:
+    """What is assumed of a number that stands for minus infinity."""
+    return f"{value:g}, which masks are filled with before a softmax, stands for -infinity: no score is as low"
+
+
+def _fillings(graph: Graph) -> dict[int, float]:
+    users, truths = graph.users(), truth_values(graph)
+    return {
+        position: float(node.op.values[0])
+        for position, node in enumerate(graph.nodes)
+        if isinstance(node.op, ops.Constant)
+        and node.type.dtype.is_float
+        and len(node.op.values) == 1
+        and node.op.values[0] <= _HIGHEST
+        and _only_fills(graph, users, truths, position)
+    }
+
+
+def _only_fills(graph: Graph, users: Sequence[Sequence[int]], truths: Collection[int], constant: int) -> bool:
+    """Whether all that is made of a constant ends in a softmax, and something does."""
+    outputs = set(graph.outputs.values())
+    seen, stack, ends = {constant}, [constant], False
+    while stack:
+        position = stack.pop()
+        if position in outputs:
+            return False
+        for user in users[position]:
+            if _ends(graph, users, user, position):
+                ends = True
+            elif not _keeps(graph, truths, user, position):
+                return False
+            elif user not in seen:
+                seen.add(user)
+                stack.append(user)
+    return ends
+
+
+def _ends(graph: Graph, users: Sequence[Sequence[int]], user: int, position: int) -> bool:
+    node = graph.nodes[user]
+    if isinstance(node.op, ops.Reduce):
+        return node.op.kind == "maximum" and _is_only_subtracted(graph, users, user)
+    if isinstance(node.op, ops.Subtract):
+        return node.operands[0] == position and is_by_own_row(graph, node, "maximum")
+    return isinstance(node.op, ops.Exponential)
+
+
+def _is_only_subtracted(graph: Graph, users: Sequence[Sequence[int]], position: int) -> bool:
+    """Whether the largest elements of rows serve for nothing but to be subtracted from these rows."""
+    if position in graph.outputs.values():
+        return False
+    for user in users[position]:
+        node = graph.nodes[user]
+        if isinstance(node.op, ops.Subtract):
+            if node.operands[1] != position or not is_by_own_row(graph, node, "maximum"):
+                return False
+        elif not isinstance(node.op, (*_MOVED, ops.Maximum)) or not _is_only_subtracted(graph, users, user):
+            return False
+    return True
+
+
+def _keeps(graph: Graph, truths: Collection[int], user: int, position: int) -> bool:
+    """Whether a filling is still one behind an operator."""
+    node = graph.nodes[user]
+    if isinstance(node.op, ops.Select):
+        return node.operands[0] != position
+    if isinstance(node.op, ops.Multiply):
+        return any(operand in truths for operand in node.operands)
+    return isinstance(node.op, ops.Add) or (isinstance(node.op, _MOVED) and node.type.dtype.is_float)
+
+
+def truth_values(graph: Graph) -> dict[int, tuple[int, bool]]:
+    """Float nodes that are one where a condition holds, or where it does not, and zero elsewhere."""
+    found: dict[int, tuple[int, bool]] = {}
+    for position, node in enumerate(graph.nodes):
+        if isinstance(node.op, ops.Convert) and graph.nodes[node.operands[0]].type.dtype.value == "i1":
+            found[position] = node.operands[0], True
+        elif isinstance(node.op, ops.Convert) and node.operands[0] in found:
+            found[position] = found[node.operands[0]]
+        elif isinstance(node.op, ops.Subtract) and node.operands[1] in found and splat(graph, node.operands[0]) == 1:
+            condition, holds = found[node.operands[1]]
+            found[position] = condition, not holds
+    return found
+
+
+def splat(graph: Graph, position: int) -> float | None:
+    """The number that all elements of a node are; None where they are not one."""
+    source = number_of(graph, position)
+    op = None if source is None else graph.nodes[source].op
+    return float(op.values[0]) if isinstance(op, ops.Constant) else None
+
+
+def number_of(graph: Graph, position: int) -> int | None:
+    """The constant of one number that all elements of a node are; None where they are none."""
+    node = graph.nodes[position]
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+        position = node.operands[0]
+        node = graph.nodes[position]
+    return position if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
