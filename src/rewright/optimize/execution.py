@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.ir.types import DType
-from rewright.ops.base import TensorOperator
+from rewright.ops.base import Array, TensorOperator
 from rewright.optimize.planning import KernelStep, Plan, Step, base_of, reads_of, writes
 
 TORCH = {
@@ -115,9 +115,13 @@ def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if not isinstance(node.op, TensorOperator):
         raise RewrightError(f"{node.op.name} at {node.span} has no execution; leave it out of the program")
     arrays = [(t.double() if t.is_floating_point() else t).detach().cpu().numpy() for t in operands]
-    result = np.ascontiguousarray(node.op.execute(arrays))
     device = operands[0].device if operands else torch.device("cpu")
-    return torch.as_tensor(result).to(device=device, dtype=TORCH[node.type.dtype])
+    return tensor_of(node.op.execute(arrays)).to(device=device, dtype=TORCH[node.type.dtype])
+
+
+def tensor_of(array: Array) -> torch.Tensor:
+    """An array as a tensor of the same shape; NumPy's own contiguous copy of a number would be a list of one."""
+    return torch.as_tensor(np.ascontiguousarray(array).reshape(np.shape(array)))
 
 
 def _broadcast(op: ops.BroadcastInDim, x: torch.Tensor) -> torch.Tensor:

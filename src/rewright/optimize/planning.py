@@ -141,7 +141,11 @@ class Planner:
                     self.cuts.add(position)
 
     def _consumers(self, position: int) -> set[int]:
-        """The matrix products and outputs that a tensor flows into without being reduced otherwise."""
+        """The matrix products and outputs that read a tensor element by element.
+
+        What only reads reductions of it is none: they are statistics of a row, which the pass has that goes through
+        the tensor anyway, as that of ``softmax(s) @ v`` has the maximum of s.
+        """
         found: set[int] = set()
         seen: set[int] = set()
         stack = [position]
@@ -151,9 +155,10 @@ class Planner:
             if p in seen:
                 continue
             seen.add(p)
-            if p in outputs or p in self.cuts or isinstance(self.graph.nodes[p].op, ops.DotGeneral):
+            op = self.graph.nodes[p].op
+            if p in outputs or p in self.cuts or isinstance(op, ops.DotGeneral):
                 found.add(p)
-            else:
+            elif not isinstance(op, ops.Reduce):
                 stack.extend(self.users[p])
         return found
 

@@ -10,6 +10,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
 from rewright.optimize.expressions import Bound, Expression, Table, walk
+from rewright.optimize.ranges import Span, settled
 from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
 from rewright.terms.scalar import (
     AllOf,
@@ -46,10 +47,15 @@ class Reader:
         self.origin = {} if origin is None else origin
         """For a reduction the node that it is, and at which index."""
         self._known: dict[tuple[int, Places], Expression] = {}
+        self.ranges: dict[str, Span] = {}
+        """The first and the last value of loop indices whose sizes are known."""
         self._fresh = 0
 
     def root(self, position: int, names: tuple[str, ...]) -> Expression:
         """The element of a tensor at named loop indices; the tensor itself is computed, though it is stored."""
+        for name, size in zip(names, self.graph.nodes[position].type.shape, strict=True):
+            if isinstance(size, int):
+                self.ranges[name] = (0, size - 1)
         return self._computed(position, tuple(variable_index(name) for name in names))
 
     def value(self, position: int, places: Places) -> Expression:
@@ -134,6 +140,7 @@ class _Conversion:
         if value.kind == "last" or not isinstance(value.size, int):
             raise NotScalar(f"a fold of kind {value.kind} over {value.size}")
         name = self.reader.temporary()
+        self.reader.ranges[name] = (0, value.size - 1)
         places = {**self.places, value.binder: variable_index(name)}
         inner = _Conversion(self.reader, self.operands, places, self.dtype)
         body = inner.scalar(value.body)
@@ -168,7 +175,7 @@ class _Conversion:
                 inner = self.index(atom.numerator)
                 part = quotient(inner, atom.divisor) if isinstance(atom, Quotient) else remainder(inner, atom.divisor)
             total = total + part * factor
-        return total
+        return settled(total, self.reader.ranges)
 
 
 def level(value: Expression, name: str) -> int:

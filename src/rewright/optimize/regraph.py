@@ -16,11 +16,11 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.optimize.cpp_scalars import span
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
+from rewright.optimize.ranges import span
 from rewright.optimize.simplify import as_index
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
