@@ -30,6 +30,7 @@ def explained(found: Optimized) -> str:
         for step in found.plan.steps:
             lines += [f"  library: {step.why}"] if isinstance(step, LibraryStep) else kernel_lines(found.plan, step)
     lines += ["", "trust", f"  program = plan: {found.trust.evidence}, {found.trust.reason}"]
+    lines += [f"  assuming that {a}" for a in found.trust.assumptions]
     lines += [f"  {u}" for u in found.trust.updates]
     if found.checked is not None:
         lines.append(f"  kernels: {found.checked.reason}, largest relative error {found.checked.error:.1e}")
