@@ -108,7 +108,18 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if isinstance(op, ops.Sort):
         ordered = torch.sort(operands[0], dim=op.dimension, descending=op.descending, stable=True)
         return ordered.values if op.result == "values" else ordered.indices.to(TORCH[node.type.dtype])
+    if isinstance(op, ops.ReduceWindow) and op.is_cumulative(node.type.shape) and operands[0].is_floating_point():
+        axis = next((a for a, size in enumerate(op.window) if size != 1), 0)
+        scan = {"sum": _cumulative_sum, "maximum": torch.cummax, "minimum": torch.cummin}.get(op.kind)
+        if scan is not None:
+            found = scan(operands[0], axis)
+            return found if isinstance(found, torch.Tensor) else found.values
     return _by_numpy(node, operands)
+
+
+def _cumulative_sum(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """Totals in float32 at least, whatever is stored."""
+    return torch.cumsum(x, axis, dtype=torch.promote_types(x.dtype, torch.float32)).to(x.dtype)
 
 
 def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -77,12 +77,15 @@ def _together(reader: Reader, host: Job, guest: Job, kernel: Kernel, order: _Ord
         stores = tuple(
             Store(s.tensor, tuple(names[a] for a in s.axes), reader.renamed(s.value, renamed)) for s in guest.stores
         )
-        job = Job((*host.stores, *stores), host.sizes)
+        # A loop of one index that the host has not is one more of its grid.
+        ones = {new: 1 for new in names.values() if new not in host.sizes}
+        job = Job((*host.stores, *stores), {**host.sizes, **ones})
         try:
             found = arrange(reader.table, job, kernel.name)
         except Cut:
             continue
-        same = (found.rows, found.grid, found.features) == (kernel.rows, kernel.grid, kernel.features)
+        grids = [tuple(loop for loop in k.grid if loop.name not in ones) for k in (found, kernel)]
+        same = grids[0] == grids[1] and (found.rows, found.features) == (kernel.rows, kernel.features)
         if same and len(found.sweeps) <= len(kernel.sweeps) + guest_is_map(kernel):
             return job, found
     return None
@@ -137,9 +140,9 @@ def _unified(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index
     used = set(names.values())
     for name, size in guest.sizes.items():
         if name not in names:
-            free = [n for n, s in host.sizes.items() if s == size and n not in used and size == 1]
-            if not free:
+            if size != 1:
                 return None
-            names[name] = free[0]
-            used.add(free[0])
+            free = [n for n, s in host.sizes.items() if s == 1 and n not in used]
+            names[name] = free[0] if free else f"one{len(host.sizes) + len(used)}"
+            used.add(names[name])
     return names if len(set(names.values())) == len(names) else None

@@ -124,6 +124,8 @@ class Planner:
                 node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
             ):
                 self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
+            elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
+                self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
             elif isinstance(node.op, ops.DotGeneral) and len(node.op.lhs_contracting) != 1:
                 self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
 
@@ -137,7 +139,9 @@ class Planner:
             leaves = self._leaves(position)
             if size > 1 and leaves and sum(_elements(self.graph, p) for p in leaves) > size and len(leaves) > 1:
                 readers = {r for u in self.users[position] for r in self._consumers(u)}
-                if len(readers) > 1:
+                # What another reader is computed from may be in the same pass: the numerator of a softmax and its sum.
+                apart = [r for r in readers if r not in self.graph.ancestors(readers - {r})]
+                if len(apart) > 1:
                     self.cuts.add(position)
 
     def _consumers(self, position: int) -> set[int]:

@@ -29,7 +29,8 @@ from rewright.refine.engine import answer
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
-_PRODUCTS = ("multiply", "divide")
+_PRODUCTS = ("multiply", "divide", "exponential", "add", "subtract", "negate")
+"""What factors that leave a sum are made of: they may come out of an exponential."""
 
 
 @dataclass
