@@ -8,12 +8,13 @@ again with one more such tensor; so there are at most as many rounds as reductio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.merging import merged
@@ -201,12 +202,13 @@ class Planner:
                 self.library[position] = str(error)
                 raise _Again from None
             try:
-                job = Job((Store(position, names, value),), sizes)
-                arrange(table, job, "probe")
+                return _arranged(table, Store(position, names, distributed(table, value)), sizes)
+            except Cut:
+                pass  # it may fit as it was
+            try:
+                return _arranged(table, Store(position, names, value), sizes)
             except Cut as cut:
                 self._cut(reader, position, cut, value)
-            else:
-                return job
 
     def _transparent(self, root: int, memory: frozenset[int]) -> frozenset[int]:
         """Stored tensors that a job computes anew: reductions, and elementwise tensors that it reads first."""
@@ -331,6 +333,13 @@ class Planner:
         if isinstance(step, LibraryStep):
             return {self.base(p) for p in self.graph.nodes[step.position].operands}
         return loads(step.kernel) - set(writes(step))
+
+
+def _arranged(table: Table, store: Store, sizes: Mapping[str, int]) -> Job:
+    """The job of a store; raises Cut where no roles fit."""
+    job = Job((store,), sizes)
+    arrange(table, job, "probe")
+    return job
 
 
 def base_of(plan: Plan, position: int) -> int:

@@ -69,3 +69,13 @@ def _settled_digit(atom: Quotient | Remainder, ranges: Mapping[str, Span]) -> In
         block = found[0] // divisor
         return Index(block) if isinstance(atom, Quotient) else numerator - block * divisor
     return (quotient if isinstance(atom, Quotient) else remainder)(numerator, divisor)
+
+
+def decided(index: Index, least: bool, ranges: Mapping[str, Span]) -> bool | None:
+    """Whether an index is at least zero (or, without ``least``, zero) everywhere or nowhere; None where it is both."""
+    found = span(index, ranges)
+    if found is None:
+        return None
+    if least:
+        return True if found[0] >= 0 else False if found[1] < 0 else None
+    return True if found == (0, 0) else None if found[0] <= 0 <= found[1] else False
