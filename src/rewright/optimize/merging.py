@@ -80,7 +80,7 @@ def _together(
 ) -> tuple[Job, Kernel] | None:
     """The two jobs as one, where loops can be matched and neither job needs what the other one stores.
 
-    That takes as many passes as the kernel of the host has, or ``most``.
+    That takes as many passes as the kernel of the host has, or ``most``, or at least one less than apart.
     """
     mine, other = (frozenset(s.tensor for s in j.stores) for j in (host, guest))
     if order.needs(host, other) or order.needs(guest, mine):
@@ -99,7 +99,8 @@ def _together(
             continue
         grids = [tuple(loop for loop in k.grid if loop.name not in ones) for k in (found, kernel)]
         same = grids[0] == grids[1] and (found.rows, found.features) == (kernel.rows, kernel.features)
-        if same and len(found.sweeps) <= max(len(kernel.sweeps) + guest_is_map(kernel), most):
+        apart = len(kernel.sweeps) + len(arrange(reader.table, guest, kernel.name).sweeps)
+        if same and len(found.sweeps) <= max(len(kernel.sweeps) + guest_is_map(kernel), most, apart - 1):
             return job, found
     return None
 
