@@ -8,7 +8,7 @@ factor, for all x, m and m', and those of ``shifting`` and ``resetting`` of ever
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.derive import Update
 from rewright.optimize.expressions import Expression, contains
-from rewright.optimize.kernel import Running
+from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.masks import with_mask_inputs
 from rewright.optimize.planning import Plan
 from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
@@ -162,14 +162,35 @@ def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
 def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: bool = True) -> str:
     """The first identity of a plan's states that has no proof, and why; the others are added to ``updates``."""
     for kernel in plan.kernels:
-        for running in (r for sweep in kernel.sweeps for r in sweep.running):
-            for what, claim in _claims(running, whole):
-                outcome = prove(claim, seconds)
-                if outcome.status != "proved":
-                    return f"{what}: not proved, {outcome.reason}"
-                if (text := f"{kernel.name}: {what}") not in updates:
-                    updates.append(text)
+        for what, claim in _kernel_claims(kernel, whole):
+            outcome = prove(claim, seconds)
+            if outcome.status != "proved":
+                return f"{what}: not proved, {outcome.reason}"
+            if (text := f"{kernel.name}: {what}") not in updates:
+                updates.append(text)
     return ""
+
+
+def _kernel_claims(kernel: Kernel, whole: bool) -> Iterator[tuple[str, Claim]]:
+    """The identities that a kernel relies on beside its graph, in words and as claims."""
+    for sweep in kernel.sweeps:
+        for product in sweep.products:
+            yield "operands of tiles", factors_claim(product.value.arguments[0], (product.left, product.right))
+        for running in sweep.running:
+            yield from _claims(running, whole)
+            if running.factors is not None:
+                yield "operands of tiles", factors_claim(running.body, running.factors)
+
+
+def factors_claim(body: Expression, factors: tuple[Expression, Expression]) -> Claim:
+    """``body = left * right`` over scalars: what two tiles are multiplied for is what their product is read as."""
+    sides: list[Graph] = []
+    for whole in (True, False):
+        writer = _Scalars(Update(body), _PRODUCTS)
+        parts = [writer.value(e, False) for e in ((body,) if whole else factors)]
+        writer.builder.output("0", parts[0] if whole else writer.builder.add(ops.Multiply(), *parts))
+        sides.append(writer.builder.build())
+    return claim_of(sides)
 
 
 def _claims(running: Running, whole: bool) -> list[tuple[str, Claim]]:

@@ -14,7 +14,10 @@ from rewright.terms.index import Index, Variable
 
 @dataclass(frozen=True)
 class Window:
-    """``reduce over k < width of body[stride i + k - low]``, which is the identity outside of ``0 <= j < size``."""
+    """``reduce over k < width of body[stride i + k - low]``, which is the identity outside of ``0 <= j < size``.
+
+    The body may read tensors at an offset from j, as that of a pooling of a part does.
+    """
 
     loop: str
     """The loop i."""
@@ -35,14 +38,16 @@ def window_of(table: Table, e: Expression, sizes: Mapping[str, int]) -> Window |
     assert e.bound is not None
     body, conditions = _guarded(e)
     reading = next((i for i in _indices(body, e.bound.index) if _is_window(i, e.bound.index)), None)
-    if reading is None or not isinstance(reading.constant, int):
+    if reading is None:
         return None
     ((loop, stride),) = [(str(atom), factor) for atom, factor in reading.terms if atom != Variable(e.bound.index)]
     if loop not in sizes or not isinstance(stride, int):
         return None
+    # The places are counted from where the body begins: what is at least zero, where that is said.
+    reading = next((c for c in conditions if c.terms == reading.terms), Index(0, reading.terms))
     found = span(reading, {loop: (0, sizes[loop] - 1), e.bound.index: (0, e.bound.size - 1)})
     limits = _limits(conditions, reading, found)
-    if limits is None or found is None:
+    if limits is None or found is None or not isinstance(reading.constant, int):
         return None
     (size, low), place = limits, f"{e.bound.index}place"
     moved = Index(-reading.constant, ((Variable(place), 1),)) - Index(0, ((Variable(loop), stride),))
