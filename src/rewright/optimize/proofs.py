@@ -148,7 +148,7 @@ def _certified(graph: Graph, written: Graph, found: Trust, seconds: float) -> st
         return str(error)
     if verdict.status == "proved" and verdict.evidence.name == "PROVED":
         found.certificate, found.graph = verdict.certificate, written
-        found.assumptions = tuple(verdict.assumptions)
+        found.assumptions = tuple(dict.fromkeys((*found.assumptions, *verdict.assumptions)))
     return verdict.reason
 
 
