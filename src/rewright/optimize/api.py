@@ -19,7 +19,7 @@ from rewright.optimize import targets
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.execution import Runner
 from rewright.optimize.laws import laws
-from rewright.optimize.planning import Plan, Planner
+from rewright.optimize.planning import Plan, Planner, widened
 from rewright.optimize.preparing import prepared, reads_places
 from rewright.optimize.proofs import Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained
@@ -195,8 +195,9 @@ def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, ti
     if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, 5.0, whole=False):
         plan = split
         tiny = None if tiny is None else split_plan(tiny, machine, SMALL_PIECES)
-    printed = targets.printed(target, plan, tiny)
-    runner, small_runner = targets.runners(target, plan, tiny, printed)
+    stored, small_stored = widened(plan), None if tiny is None else widened(tiny)
+    printed = targets.printed(target, stored, small_stored)
+    runner, small_runner = targets.runners(target, stored, small_stored, printed)
     seconds = found.seconds
     seconds["build"] = seconds.get("build", 0.0) + time.monotonic() - started
     if small is not None and small_runner is not None:

@@ -9,11 +9,12 @@ again with one more such tensor; so there are at most as many rounds as reductio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.types import DType, TensorType
 from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
@@ -354,6 +355,24 @@ def reads_of(plan: Plan, step: Step) -> set[int]:
     if isinstance(step, LibraryStep):
         return {base_of(plan, p) for p in plan.graph.nodes[step.position].operands}
     return loads(step.kernel) - set(writes(step))
+
+
+def widened(plan: Plan) -> Plan:
+    """The plan with 16-bit tensors that only kernels read stored in float32, as what they compute is.
+
+    A sum of squares that PyTorch keeps in float32 within one operator would overflow in fp16 between two kernels.
+    """
+    libraries = [step.position for step in plan.steps if isinstance(step, LibraryStep)]
+    read = {p for position in libraries for p in plan.graph.nodes[position].operands}
+    fixed = {base_of(plan, p) for p in (*read, *plan.graph.outputs.values())} | set(plan.graph.outputs.values())
+    own = {s.tensor for kernel in plan.kernels for s in kernel.stores} - fixed
+    nodes = tuple(
+        replace(node, type=TensorType(node.type.shape, DType.F32))
+        if position in own and node.type.dtype in (DType.F16, DType.BF16)
+        else node
+        for position, node in enumerate(plan.graph.nodes)
+    )
+    return replace(plan, graph=replace(plan.graph, nodes=nodes))
 
 
 class _Again(Exception):
