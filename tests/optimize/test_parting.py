@@ -33,10 +33,10 @@ def test_what_comes_after_the_first_elements_is_counted_from_zero() -> None:
     table = Table()
     first, rest = load(table, 1, K), load(table, 0, K - 2)
 
-    found = parted_at(table, "k", chosen(table, K - 2, rest, first), 11)
+    found = parted_at(table, "k", chosen(table, K - 2, rest, first), 16)
 
     assert found is not None
-    assert (found.most, found.size) == (load(table, 0, K), 9)
+    assert (found.most, found.size) == (load(table, 0, K), 14)
     assert found.elements == (load(table, 1, Index(0)), load(table, 1, Index(1)))
 
 
@@ -44,7 +44,14 @@ def test_many_elements_stay_where_they_are() -> None:
     table = Table()
     body = chosen(table, K - FEW - 1, load(table, 0, K), load(table, 1, K))
 
-    assert parted_at(table, "k", body, 2 * FEW + 2) is None
+    assert parted_at(table, "k", body, 100) is None
+
+
+def test_halves_stay_together_however_short_they_are() -> None:
+    table = Table()
+    body = chosen(table, K - 4, load(table, 0, K - 4), load(table, 1, K + 4))
+
+    assert parted_at(table, "k", body, 8) is None
 
 
 def test_an_element_that_is_a_reduction_itself_stays_where_it_is() -> None:

@@ -16,6 +16,8 @@ from rewright.terms.index import Index, Variable
 
 FEW = 4
 """So many elements are computed by themselves."""
+MANY = 8
+"""And these are at least so many times fewer than all: the halves of a rotary embedding are none of them."""
 JOINED = {"sum": "add", "product": "multiply"}
 """The function of two values that a reduction repeats, where it has another name."""
 
@@ -32,7 +34,7 @@ class Parted:
 def parted_at(table: Table, name: str, body: Expression, size: int) -> Parted | None:
     """The parts of a reduction; None where it has one, and where computing an element takes a reduction of its own."""
     for place in sorted({p for e in walk(body) if (p := _boundary(e, name)) is not None and 0 < p < size}):
-        if min(place, size - place) > FEW:
+        if min(place, size - place) > min(FEW, size // MANY):
             continue
         first = place >= size - place
         few = range(place, size) if first else range(place)
