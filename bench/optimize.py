@@ -18,7 +18,19 @@ import rewright as rw
 from bench import attention
 from rewright.optimize.api import Optimized
 
-HEADER = ("module", "scale", "peer", "ms", "ratio to eager", "peak MB", "max error", "finite", "found in s", "proof")
+HEADER = (
+    "module",
+    "scale",
+    "peer",
+    "ms",
+    "ratio to eager",
+    "peak MB",
+    "max error",
+    "finite",
+    "found in s",
+    "search, proof",
+    "proof",
+)
 
 
 def main() -> None:
@@ -83,6 +95,7 @@ def _module(
             f"{error:.1e}",
             finite,
             f"{found:.1f}",
+            _searched(function),
             _proof(function),
         )
         print("| " + " | ".join(cells) + " |", flush=True)
@@ -117,6 +130,11 @@ def _proof(function: Callable[..., Any]) -> str:
     if not isinstance(function, Optimized):
         return ""
     return "certificate" if function.certificate is not None else function.trust.evidence
+
+
+def _searched(function: Callable[..., Any]) -> str:
+    """Seconds that the search for a plan and its proof took, without code generation and tests."""
+    return f"{function.seconds['plan'] + function.seconds['prove']:.2f}" if isinstance(function, Optimized) else ""
 
 
 def _time(function: Callable[..., Any], given: attention.Tensors, runs: int, device: str) -> float:

@@ -180,6 +180,153 @@ def threshold() -> Program:
     return program, (normal(1, 1, 40, 16), normal(1, 1, 40, 16, seed=1), 1 / (torch.arange(40) + 1.0))
 
 
+def sinks() -> Program:
+    """Causal attention with one more logit for each head, which takes a part of the weights and has no value."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sink: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        scores = (q @ k.transpose(-1, -2) / 4).masked_fill(j > i, float("-inf"))
+        last = sink[None, :, None, None].expand(q.shape[0], -1, q.shape[2], 1)
+        return torch.softmax(torch.cat([scores, last], -1), -1)[..., :-1] @ v
+
+    return program, (*(normal(1, 2, 29, 16, seed=s) for s in range(3)), normal(2, seed=3))
+
+
+def differential() -> Program:
+    """The difference of two causal softmaxes, the second one with a weight, which is a number."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        (q1, q2), (k1, k2) = q.chunk(2, -1), k.chunk(2, -1)
+        first, second = (
+            torch.softmax((a @ b.transpose(-1, -2) / 4).masked_fill(j > i, float("-inf")), -1)
+            for a, b in ((q1, k1), (q2, k2))
+        )
+        return (first - weight * second) @ v
+
+    return program, (*(normal(1, 2, 29, 32, seed=s) for s in range(3)), torch.tensor(0.8))
+
+
+def documents() -> Program:
+    """Soft-capped attention within documents, whose numbers float32 cannot tell apart."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        scores = 30 * torch.tanh(q @ k.transpose(-1, -2) / 4 / 30)
+        together = (ids[:, None, :, None] == ids[:, None, None, :]) & (j <= i)
+        return torch.softmax(torch.where(together, scores, float("-inf")), -1) @ v
+
+    ids = 2**40 + torch.arange(33)[None] // 9
+    return program, (*(normal(1, 2, 33, 16, seed=s) for s in range(3)), ids)
+
+
+def empty_rows() -> Program:
+    """Attention under a mask that keeps every key from some queries, which PyTorch answers with zero."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    mask = normal(1, 1, 27, 31, seed=3) > 0.2
+    mask[..., 5:7, :] = False
+    return program, (normal(1, 2, 27, 16), normal(1, 2, 31, 16, seed=1), normal(1, 2, 31, 16, seed=2), mask)
+
+
+def log_total() -> Program:
+    """Attention by way of the logarithm of the sum of exponentials, which is returned, as the caches of chunks need."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = q @ k.transpose(-1, -2) / 4
+        total = torch.logsumexp(scores, -1, keepdim=True)
+        return torch.exp(scores - total) @ v, total
+
+    return program, tuple(normal(1, 2, 27, 16, seed=s) for s in range(3))
+
+
+def weights_entropy() -> Program:
+    """Causal attention and the entropy of its weights."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        i, j = places(q.shape[-2], k.shape[-2])
+        weights, out = attention(q, k, v, torch.where(j <= i, 0.0, float("-inf")))
+        return out, -(weights * torch.log(weights + 1e-9)).sum(-1)
+
+    return program, tuple(normal(1, 2, 27, 16, seed=s) for s in range(3))
+
+
+def forgetting() -> Program:
+    """Causal attention that decays by gates, of which the running total of the logarithms is added to the scores."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gates: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        total = torch.cumsum(F.logsigmoid(gates), -1)
+        scores = q @ k.transpose(-1, -2) / 4 + total[..., :, None] - total[..., None, :]
+        return torch.softmax(scores.masked_fill(j > i, float("-inf")), -1) @ v
+
+    return program, (*(normal(1, 2, 27, 16, seed=s) for s in range(3)), normal(1, 2, 27, seed=3))
+
+
+def relative() -> Program:
+    """A bias that is looked up by the distance of two positions."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        bias = table[(j - i).clamp(-8, 8) + 8].permute(2, 0, 1)
+        return torch.softmax(q @ k.transpose(-1, -2) / 4 + bias, -1) @ v
+
+    return program, (*(normal(1, 2, 27, 16, seed=s) for s in range(3)), normal(17, 2, seed=3))
+
+
+def windowed_sums() -> Program:
+    """The weights that each key gets of the last queries, averaged over neighbours: which keys a cache keeps."""
+
+    def program(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        scores = q[:, :, -8:] @ k.transpose(-1, -2) / 4
+        return F.avg_pool1d(torch.softmax(scores, -1).sum(-2), 5, 1, 2)
+
+    return program, (normal(1, 2, 53, 16), normal(1, 2, 53, 16, seed=1))
+
+
+def smoothed_loss() -> Program:
+    """Cross entropy with smoothed labels, some of which are to be ignored."""
+
+    def program(h: torch.Tensor, w: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(h @ w.t(), labels, label_smoothing=0.1, ignore_index=-100)
+
+    labels = torch.where(torch.arange(11) % 4 == 1, -100, torch.arange(11) * 7)
+    return program, (normal(11, 16), normal(97, 16, seed=1), labels)
+
+
+def quantised_norm() -> Program:
+    """RMS norm of a sum, rounded to whole steps of a row's own size, which is returned."""
+
+    def program(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        h = x + y
+        normed = F.rms_norm(h, (w.shape[0],), w)
+        step = normed.abs().amax(-1, keepdim=True).clamp(min=1e-5) / 127
+        return h, torch.round(normed / step).clamp(-128, 127), step
+
+    return program, (normal(13, 50), normal(13, 50, seed=1), normal(50, seed=2))
+
+
+def masked_mean() -> Program:
+    """The mean of the elements of each sequence that its mask keeps."""
+
+    def program(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        kept = mask.float()[..., None]
+        return (x * kept).sum(1) / kept.sum(1).clamp(min=1)
+
+    return program, (normal(3, 41, 16), torch.arange(41)[None] < torch.tensor([[41], [7], [0]]))
+
+
+def group_norm() -> Program:
+    """Normalisation over groups of channels, and an activation."""
+
+    def program(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return F.silu(F.group_norm(x, 4, w, b))
+
+    return program, (normal(2, 16, 5, 7), normal(16, seed=1), normal(16, seed=2))
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     f.__name__: f
     for f in (
@@ -198,5 +345,18 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
         router,
         rotary,
         threshold,
+        sinks,
+        differential,
+        documents,
+        empty_rows,
+        log_total,
+        weights_entropy,
+        forgetting,
+        relative,
+        windowed_sums,
+        smoothed_loss,
+        quantised_norm,
+        masked_mean,
+        group_norm,
     )
 }

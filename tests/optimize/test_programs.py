@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import rewright as rw
+from rewright.optimize.planning import LibraryStep
 from tests.optimize.programs import PROGRAMS, normal
 
 TESTED = {"largest", "router"}
@@ -69,3 +70,32 @@ def test_the_norm_of_a_sum_is_one_kernel_that_stores_both() -> None:
 
     assert plan is not None
     assert len(plan.steps) == 1 and len(plan.kernels[0].stores) == 2
+
+
+def passes(name: str) -> list[int]:
+    """The number of passes of every kernel of a program, all of which is in kernels."""
+    program, args = PROGRAMS[name]()
+    plan = rw.optimize(program, args, target="torch", verify=False).plan
+    assert plan is not None and len(plan.steps) == len(plan.kernels)
+    return [len(kernel.sweeps) for kernel in plan.kernels]
+
+
+@pytest.mark.parametrize("name", ["sinks", "differential", "documents", "empty_rows", "log_total", "relative"])
+def test_a_variant_of_attention_is_one_pass(name: str) -> None:
+    assert passes(name) == [1]
+
+
+@pytest.mark.parametrize(("name", "count"), [("weights_entropy", 2), ("quantised_norm", 3), ("masked_mean", 1)])
+def test_outputs_of_the_same_rows_are_one_kernel(name: str, count: int) -> None:
+    assert passes(name) == [count]
+
+
+def test_a_running_total_is_a_librarys_and_not_a_sum_for_every_element() -> None:
+    program, args = PROGRAMS["forgetting"]()
+
+    plan = rw.optimize(program, args, target="torch", verify=False).plan
+
+    assert plan is not None
+    assert [step.why for step in plan.steps if isinstance(step, LibraryStep)] == [
+        next(step.why for step in plan.steps if isinstance(step, LibraryStep) and "a running total" in step.why)
+    ]

@@ -94,6 +94,29 @@ assert found.status == "tested", found.reason
 for mine, expected in zip(found(rows(83)), places(rows(83))):
     torch.testing.assert_close(mine, expected, equal_nan=True)
 """
+EDGES = """
+import sys, torch, rewright as rw
+def program(x):
+    return torch.tanh(x), torch.expm1(x), torch.log1p(x.abs()), torch.round(2 * x), torch.pow(x.abs(), 0.37), x ** 3
+edges = [0.0, 1e-40, 1e-30, 1e-6, 0.1, 0.2499, 0.2501, 0.5, 1.0, 1.25, 2.5, 88.0]
+x = torch.tensor([*edges, *(-e for e in edges), *torch.linspace(-3, 3, 101).tolist()])
+found = rw.optimize(program, (x,), target="cuda")
+assert found.status == "proved", found.reason
+for mine, expected in zip(found(x), program(x.double())):
+    torch.testing.assert_close(mine.double(), expected, rtol=1e-6, atol=1e-38)
+"""
+COMPILED_EDGES = """
+import sys, torch, rewright as rw
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.triton_launch import compiled
+def program(x):
+    y = torch.round(torch.tanh(x)) + torch.expm1(x) * torch.log1p(x.abs()) + torch.pow(x.abs(), 0.37)
+    return torch.where(torch.isfinite(y), y, 0.0)
+plan = Planner(prepared(rw.capture(program, (torch.empty(64, 4096, device="meta"),)))).plan()
+for kernel in plan.kernels:
+    compiled(plan, kernel, int(sys.argv[1]))
+"""
 
 
 def run(text: str, *arguments: str, interpret: bool) -> None:
@@ -115,6 +138,8 @@ def run(text: str, *arguments: str, interpret: bool) -> None:
         ("residual_norm", "loss", "rotary"),
         ("threshold", "decode", "deviation"),
         ("largest", "router"),
+        ("sinks", "differential", "documents", "empty_rows", "log_total"),
+        ("weights_entropy", "relative", "smoothed_loss", "quantised_norm", "masked_mean"),
     ],
 )
 def test_values_in_the_interpreter(names: tuple[str, ...]) -> None:
@@ -143,3 +168,12 @@ def test_places_with_nan_in_the_interpreter() -> None:
 @pytest.mark.parametrize("capability", ["80", "90", "100"])
 def test_kernels_compile_and_use_the_matrix_units(capability: str) -> None:
     run(CODE, capability, interpret=False)
+
+
+def test_functions_that_triton_has_not_are_right_at_their_edges() -> None:
+    run(EDGES, interpret=True)
+
+
+@pytest.mark.parametrize("capability", ["80", "90", "100"])
+def test_functions_that_triton_has_not_compile(capability: str) -> None:
+    run(COMPILED_EDGES, capability, interpret=False)

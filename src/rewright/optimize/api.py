@@ -12,13 +12,14 @@ import torch
 
 from rewright.frontends.torch import capture
 from rewright.frontends.torch.names import bind_arguments, leaves
+from rewright.frontends.torch.owners import Owners
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize import targets
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.execution import Runner
 from rewright.optimize.laws import laws
-from rewright.optimize.planning import Plan, Planner
+from rewright.optimize.planning import Plan, Planner, widened
 from rewright.optimize.preparing import prepared, reads_places
 from rewright.optimize.proofs import Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained
@@ -51,6 +52,8 @@ class Optimized:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     runner: Runner | None = None
     original: Callable[..., Any] | None = None
+    owners: Owners | None = None
+    """The modules whose parameters the program reads, be it one itself or a function that refers to some."""
     notes: list[str] = field(default_factory=list[str])
 
     @property
@@ -67,7 +70,7 @@ class Optimized:
             return self.run(kwargs)
         if self.runner is None or self._needs_original(args, kwargs):
             return self.original(*args, **kwargs)
-        inputs = tensors_by_name(self.original, args, kwargs)
+        inputs = tensors_by_name(self.original, args, kwargs, self.owners)
         assert self.graph is not None
         if not _fits(self.graph, inputs):
             self.notes.append("other shapes than it was optimised for: the original program ran")
@@ -85,8 +88,8 @@ class Optimized:
         if not torch.is_grad_enabled():
             return False
         given = [t for v in (*args, *kwargs.values()) for _, t in leaves("", v) if isinstance(t, torch.Tensor)]
-        owned = list(self.original.parameters()) if isinstance(self.original, torch.nn.Module) else []
-        if any(t.requires_grad for t in given) or any(p.requires_grad for p in owned):
+        owned = {} if self.owners is None else self.owners.parameters()
+        if any(t.requires_grad for t in (*given, *owned.values())):
             self.notes.append("a gradient may be asked for, and kernels have none: the original program ran")
             return True
         return False
@@ -130,13 +133,17 @@ def optimize(
     """
     if allow not in ("proved", "tested"):
         raise RewrightError(f"allow={allow!r} is no such thing; use 'proved' or 'tested'")
-    original = None if isinstance(program, Graph) else program
+    original = program.module() if isinstance(program, torch.export.ExportedProgram) else program
+    original = original if callable(original) else None
     chosen = targets.chosen(target, [v for v in (*args, *(kwargs or {}).values()) if isinstance(v, torch.Tensor)])
     seconds: dict[str, float] = {}
     found = Optimized("fallback", "", original=original, seconds=seconds)
     try:
         started = time.monotonic()
-        captured = program if isinstance(program, Graph) else capture(program, args, kwargs)
+        captured = program if isinstance(program, Graph) else capture(program, args, kwargs, guards_queries=True)
+        if original is not None:
+            function = original.forward if isinstance(original, torch.nn.Module) else original
+            found.owners = Owners.of(original, bind_arguments(function, args, kwargs or {}), wrappers=True)
         found.graph = prepared(captured, places=allow == "tested")
         seconds["capture"] = time.monotonic() - started
         _fill(found, captured, chosen, allow, budget, verify)
@@ -188,8 +195,9 @@ def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, ti
     if len(split.steps) > len(plan.steps) and not unproved_identity(split, found.trust.updates, 5.0, whole=False):
         plan = split
         tiny = None if tiny is None else split_plan(tiny, machine, SMALL_PIECES)
-    printed = targets.printed(target, plan, tiny)
-    runner, small_runner = targets.runners(target, plan, tiny, printed)
+    stored, small_stored = widened(plan), None if tiny is None else widened(tiny)
+    printed = targets.printed(target, stored, small_stored)
+    runner, small_runner = targets.runners(target, stored, small_stored, printed)
     seconds = found.seconds
     seconds["build"] = seconds.get("build", 0.0) + time.monotonic() - started
     if small is not None and small_runner is not None:
@@ -233,15 +241,18 @@ def _words(rules: Mapping[str, int]) -> list[str]:
     return [*used, "every stored value is proved to be what it was before these rules"]
 
 
-def tensors_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The tensors of a call by the names that a capture gives them: parameters, buffers, arguments."""
-    found: dict[str, torch.Tensor] = {}
-    function = program
-    if isinstance(program, torch.nn.Module):
-        found |= dict(program.named_parameters())
-        found |= dict(program.named_buffers())
-        function = program.forward
-    for name, value in bind_arguments(function, args, kwargs).items():
+def tensors_by_name(
+    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], owners: Owners | None = None
+) -> dict[str, torch.Tensor]:
+    """The tensors of a call by the names that a capture gives them: parameters, buffers, arguments.
+
+    ``owners`` are the modules that the program uses, where they are known from an earlier call.
+    """
+    function = program.forward if isinstance(program, torch.nn.Module) else program
+    arguments = bind_arguments(function, args, kwargs)
+    owners = owners or Owners.of(program, arguments, wrappers=True)
+    found: dict[str, torch.Tensor] = {**owners.parameters(), **owners.buffers()}
+    for name, value in arguments.items():
         found |= {n: leaf for n, leaf in leaves(name, value) if isinstance(leaf, torch.Tensor)}
     return found
 

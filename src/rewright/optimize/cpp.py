@@ -358,11 +358,11 @@ class _Printer(States):
                 continue
             seen.add(e.number)
             if fixed(e) and any(x.op in COSTLY for x in walk(e)):
-                name = self.buffer("lane", lanes)
+                name = self.buffer("lane", lanes, ctype(e.dtype, self.real))
                 self.fill(body, [(lane, "c", "cols", "begin")], e, f"{name}[c]")
                 self.lane_values[e.number] = f"{name}[c]"
             elif e.op == "load" and not is_state(e) and self.runs_across(e, lane):
-                name = self.buffer("across", self.block * lanes)
+                name = self.buffer("across", self.block * lanes, ctype(e.dtype, self.real))
                 loops = [(lane, "c", "cols", "begin"), (self.row_name, "r", "rows", "first")]
                 self.fill(body, loops, e, f"{name}[r * {lanes} + c]")
                 self.lane_values[e.number] = f"{name}[r * {lanes} + c]"
@@ -448,7 +448,7 @@ class _Printer(States):
                 for store, e in work.stores:
                     self.put(loop, store, e)
             for e in keep:
-                name = self.buffer("kept", lanes)
+                name = self.buffer("kept", lanes, ctype(e.dtype, self.real))
                 loop.line(f"{name}[c] = {self.text(e)};")
                 saved[e.number] = name
             self.scopes.pop()

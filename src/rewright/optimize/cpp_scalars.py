@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.expressions import Expression, Number, Table, names
+from rewright.optimize.ranges import joined_digits
 from rewright.optimize.simplify import as_index
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
@@ -130,18 +131,6 @@ def index_text(index: Index, name: Callable[[str], str]) -> str:
     return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
 
 
-def joined_digits(index: Index) -> Index:
-    """The index with ``d * (x div d) + x mod d`` put together again."""
-    for atom, factor in index.terms:
-        if isinstance(atom, Remainder):
-            whole = Quotient(atom.numerator, atom.divisor)
-            for other, weight in index.terms:
-                if other == whole and weight == atom.divisor * factor:
-                    rest = Index(index.constant, tuple(t for t in index.terms if t[0] not in (atom, other)))
-                    return joined_digits(rest + atom.numerator * factor)
-    return index
-
-
 def offset(table: Table, places: tuple[Expression, ...], shape: tuple[int, ...]) -> Index:
     """The place of an element in row-major memory."""
     total, stride = Index(0), 1
@@ -150,35 +139,6 @@ def offset(table: Table, places: tuple[Expression, ...], shape: tuple[int, ...])
         total = total + (index if index is not None else table.opaque(place)) * stride
         stride *= size
     return total
-
-
-Span = tuple[int, int]
-
-
-def span(index: Index, ranges: Mapping[str, Span]) -> Span | None:
-    """The least and the largest value of an index; None where it is computed from data."""
-    if not isinstance(index.constant, int):
-        return None
-    low = high = index.constant
-    for atom, factor in index.terms:
-        if isinstance(atom, Variable):
-            inner = ranges.get(atom.name)
-        elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
-            inner = _digit_span(atom, span(atom.numerator, ranges))
-        else:
-            inner = None
-        if inner is None or not isinstance(factor, int):
-            return None
-        low += min(inner[0] * factor, inner[1] * factor)
-        high += max(inner[0] * factor, inner[1] * factor)
-    return low, high
-
-
-def _digit_span(atom: Quotient | Remainder, inner: Span | None) -> Span | None:
-    assert isinstance(atom.divisor, int)
-    if isinstance(atom, Remainder):
-        return 0, atom.divisor - 1
-    return None if inner is None else (inner[0] // atom.divisor, inner[1] // atom.divisor)
 
 
 def tile_condition(e: Expression, bounds: Mapping[str, tuple[str, str]]) -> str:
@@ -227,7 +187,6 @@ __all__ = [
     "literal",
     "names",
     "offset",
-    "span",
     "tile_condition",
 ]
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from rewright.ir.graph import Graph
 from rewright.optimize.constants import closed_value, power_of_two
-from rewright.optimize.cpp_scalars import ctype, function, index_text, literal, offset, span
+from rewright.optimize.cpp_scalars import ctype, function, index_text, literal, offset
 from rewright.optimize.expressions import Expression, Table
 from rewright.optimize.kernel import Store
+from rewright.optimize.ranges import span
 from rewright.optimize.scopes import Scope, Scopes
 
 

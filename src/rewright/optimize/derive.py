@@ -97,7 +97,7 @@ def derive(table: Table, kind: str, body: Expression, lane: str, running: Collec
     applied at the end. Every reduction may follow an extremum by a reset; sums follow maxima and minima, whose states
     never come back, by a factor, and another sum by a drift.
     """
-    rest, finish = _invariant(table, body, lane) if kind == "sum" else (body, None)
+    rest, finish = _invariant(table, _apart(table, body, lane), lane) if kind == "sum" else (body, None)
     depends = tuple(e for e in running if contains(rest, e))
     if not depends:
         return Update(rest, finish=finish)
@@ -150,11 +150,54 @@ def _invariant(table: Table, body: Expression, lane: str) -> tuple[Expression, E
     inside: list[Signed] = []
     outside: list[Signed] = []
     for factor, sign in products(body):
-        (inside if lane in factor.free or factor.op == "exponential" else outside).append((factor, sign))
+        stays = lane in factor.free or (factor.op == "exponential" and not _is_inverse(factor))
+        (inside if stays else outside).append((factor, sign))
     rest = product_of(table, inside)
     if rest is None or not outside or all(sign < 0 for _, sign in inside):
         return body, None
     return rest, product_of(table, outside)
+
+
+def _apart(table: Table, body: Expression, lane: str) -> Expression:
+    """A product with ``exp(a - log l)`` as ``exp(a) exp(-log l)``, where l is a sum that does not depend on the lane.
+
+    What leaves is the factor 1 / l. A running maximum and a mean stay: without them the exponential may overflow.
+    """
+    factors: list[Signed] = []
+    for factor, sign in products(body):
+        terms = list(addends(factor.arguments[0])) if factor.op == "exponential" else []
+        moved = [t for t in terms if t[0].op == "log" and lane not in t[0].free and _holds_sum(t[0])]
+        if not moved or len(moved) == len(terms):
+            factors.append((factor, sign))
+            continue
+        for part in ([t for t in terms if t not in moved], moved):
+            factors.append((table.plain("exponential", (_sum_of(table, part),)), sign))
+    if len(factors) == len(list(products(body))):
+        return body
+    found = product_of(table, factors)
+    assert found is not None
+    return found
+
+
+def _is_inverse(value: Expression) -> bool:
+    """Whether an exponential is made of logarithms of sums alone, so that it is a product of powers of these."""
+    return all(term.op == "log" and _holds_sum(term) for term, _ in addends(value.arguments[0]))
+
+
+def _holds_sum(value: Expression) -> bool:
+    """Whether a value is made of a sum other than by way of a maximum."""
+    if value.bound is not None:
+        return value.bound.kind == "sum"
+    return any(_holds_sum(a) for a in value.arguments)
+
+
+def _sum_of(table: Table, terms: Collection[Signed]) -> Expression:
+    """The sum of addends with signs, one that is added first."""
+    (first, sign), *rest = sorted(terms, key=lambda t: -t[1])
+    total = first if sign > 0 else table.apply("negate", first)
+    for term, sign in rest:
+        total = table.apply("add" if sign > 0 else "subtract", total, term)
+    return total
 
 
 def _moving(table: Table, exponent: Expression, lane: str, depends: Collection[Expression]) -> list[Signed] | None:

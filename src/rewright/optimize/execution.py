@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.ir.types import DType
-from rewright.ops.base import TensorOperator
+from rewright.ops.base import Array, TensorOperator
 from rewright.optimize.planning import KernelStep, Plan, Step, base_of, reads_of, writes
 
 TORCH = {
@@ -108,16 +108,31 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if isinstance(op, ops.Sort):
         ordered = torch.sort(operands[0], dim=op.dimension, descending=op.descending, stable=True)
         return ordered.values if op.result == "values" else ordered.indices.to(TORCH[node.type.dtype])
+    if isinstance(op, ops.ReduceWindow) and op.is_cumulative(node.type.shape) and operands[0].is_floating_point():
+        axis = next((a for a, size in enumerate(op.window) if size != 1), 0)
+        scan = {"sum": _cumulative_sum, "maximum": torch.cummax, "minimum": torch.cummin}.get(op.kind)
+        if scan is not None:
+            found = scan(operands[0], axis)
+            return found if isinstance(found, torch.Tensor) else found.values
     return _by_numpy(node, operands)
+
+
+def _cumulative_sum(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """Totals in float32 at least, whatever is stored."""
+    return torch.cumsum(x, axis, dtype=torch.promote_types(x.dtype, torch.float32)).to(x.dtype)
 
 
 def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if not isinstance(node.op, TensorOperator):
         raise RewrightError(f"{node.op.name} at {node.span} has no execution; leave it out of the program")
     arrays = [(t.double() if t.is_floating_point() else t).detach().cpu().numpy() for t in operands]
-    result = np.ascontiguousarray(node.op.execute(arrays))
     device = operands[0].device if operands else torch.device("cpu")
-    return torch.as_tensor(result).to(device=device, dtype=TORCH[node.type.dtype])
+    return tensor_of(node.op.execute(arrays)).to(device=device, dtype=TORCH[node.type.dtype])
+
+
+def tensor_of(array: Array) -> torch.Tensor:
+    """An array as a tensor of the same shape; NumPy's own contiguous copy of a number would be a list of one."""
+    return torch.as_tensor(np.ascontiguousarray(array).reshape(np.shape(array)))
 
 
 def _broadcast(op: ops.BroadcastInDim, x: torch.Tensor) -> torch.Tensor:

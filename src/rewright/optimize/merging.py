@@ -21,7 +21,7 @@ def merged(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[i
         kernel = arrange(reader.table, host, f"kernel{len(kernels)}")
         rest: list[Job] = []
         for guest in waiting:
-            both = _together(reader, host, guest, kernel, order)
+            both = _together(reader, host, guest, kernel, order) or _swapped(reader, host, guest, kernel, order)
             if both is None:
                 rest.append(guest)
             else:
@@ -67,8 +67,21 @@ def loaded(job: Job) -> frozenset[int]:
     return frozenset(e.tensor for e in walk(*(s.value for s in job.stores)) if e.op == "load")
 
 
-def _together(reader: Reader, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
-    """The two jobs as one, where loops can be matched and neither job needs what the other one stores."""
+def _swapped(reader: Reader, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
+    """The two jobs as one with the loops of the guest, which may have features that the host has not."""
+    other = arrange(reader.table, guest, kernel.name)
+    if other.features is None or kernel.features is not None or not other.sweeps:
+        return None
+    return _together(reader, guest, host, other, order, max(len(kernel.sweeps), len(other.sweeps)))
+
+
+def _together(
+    reader: Reader, host: Job, guest: Job, kernel: Kernel, order: _Order, most: int = 0
+) -> tuple[Job, Kernel] | None:
+    """The two jobs as one, where loops can be matched and neither job needs what the other one stores.
+
+    That takes as many passes as the kernel of the host has, or ``most``, or at least one less than apart.
+    """
     mine, other = (frozenset(s.tensor for s in j.stores) for j in (host, guest))
     if order.needs(host, other) or order.needs(guest, mine):
         return None
@@ -77,13 +90,17 @@ def _together(reader: Reader, host: Job, guest: Job, kernel: Kernel, order: _Ord
         stores = tuple(
             Store(s.tensor, tuple(names[a] for a in s.axes), reader.renamed(s.value, renamed)) for s in guest.stores
         )
-        job = Job((*host.stores, *stores), host.sizes)
+        # A loop of one index that the host has not is one more of its grid.
+        ones = {new: 1 for new in names.values() if new not in host.sizes}
+        job = Job((*host.stores, *stores), {**host.sizes, **ones})
         try:
             found = arrange(reader.table, job, kernel.name)
         except Cut:
             continue
-        same = (found.rows, found.grid, found.features) == (kernel.rows, kernel.grid, kernel.features)
-        if same and len(found.sweeps) <= len(kernel.sweeps) + guest_is_map(kernel):
+        grids = [tuple(loop for loop in k.grid if loop.name not in ones) for k in (found, kernel)]
+        same = grids[0] == grids[1] and (found.rows, found.features) == (kernel.rows, kernel.features)
+        apart = len(kernel.sweeps) + len(arrange(reader.table, guest, kernel.name).sweeps)
+        if same and len(found.sweeps) <= max(len(kernel.sweeps) + guest_is_map(kernel), most, apart - 1):
             return job, found
     return None
 
@@ -137,9 +154,9 @@ def _unified(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index
     used = set(names.values())
     for name, size in guest.sizes.items():
         if name not in names:
-            free = [n for n, s in host.sizes.items() if s == size and n not in used and size == 1]
-            if not free:
+            if size != 1:
                 return None
-            names[name] = free[0]
-            used.add(free[0])
+            free = [n for n, s in host.sizes.items() if s == 1 and n not in used]
+            names[name] = free[0] if free else f"one{len(host.sizes) + len(used)}"
+            used.add(names[name])
     return names if len(set(names.values())) == len(names) else None

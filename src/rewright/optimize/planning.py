@@ -8,12 +8,14 @@ again with one more such tensor; so there are at most as many rounds as reductio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.types import DType, TensorType
+from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.merging import merged
@@ -124,6 +126,8 @@ class Planner:
                 node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
             ):
                 self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
+            elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
+                self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
             elif isinstance(node.op, ops.DotGeneral) and len(node.op.lhs_contracting) != 1:
                 self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
 
@@ -137,11 +141,17 @@ class Planner:
             leaves = self._leaves(position)
             if size > 1 and leaves and sum(_elements(self.graph, p) for p in leaves) > size and len(leaves) > 1:
                 readers = {r for u in self.users[position] for r in self._consumers(u)}
-                if len(readers) > 1:
+                # What another reader is computed from may be in the same pass: the numerator of a softmax and its sum.
+                apart = [r for r in readers if r not in self.graph.ancestors(readers - {r})]
+                if len(apart) > 1:
                     self.cuts.add(position)
 
     def _consumers(self, position: int) -> set[int]:
-        """The matrix products and outputs that a tensor flows into without being reduced otherwise."""
+        """The matrix products and outputs that read a tensor element by element.
+
+        What only reads reductions of it is none: they are statistics of a row, which the pass has that goes through
+        the tensor anyway, as that of ``softmax(s) @ v`` has the maximum of s.
+        """
         found: set[int] = set()
         seen: set[int] = set()
         stack = [position]
@@ -151,9 +161,10 @@ class Planner:
             if p in seen:
                 continue
             seen.add(p)
-            if p in outputs or p in self.cuts or isinstance(self.graph.nodes[p].op, ops.DotGeneral):
+            op = self.graph.nodes[p].op
+            if p in outputs or p in self.cuts or isinstance(op, ops.DotGeneral):
                 found.add(p)
-            else:
+            elif not isinstance(op, ops.Reduce):
                 stack.extend(self.users[p])
         return found
 
@@ -192,12 +203,13 @@ class Planner:
                 self.library[position] = str(error)
                 raise _Again from None
             try:
-                job = Job((Store(position, names, value),), sizes)
-                arrange(table, job, "probe")
+                return _arranged(table, Store(position, names, distributed(table, value)), sizes)
+            except Cut:
+                pass  # it may fit as it was
+            try:
+                return _arranged(table, Store(position, names, value), sizes)
             except Cut as cut:
                 self._cut(reader, position, cut, value)
-            else:
-                return job
 
     def _transparent(self, root: int, memory: frozenset[int]) -> frozenset[int]:
         """Stored tensors that a job computes anew: reductions, and elementwise tensors that it reads first."""
@@ -324,6 +336,13 @@ class Planner:
         return loads(step.kernel) - set(writes(step))
 
 
+def _arranged(table: Table, store: Store, sizes: Mapping[str, int]) -> Job:
+    """The job of a store; raises Cut where no roles fit."""
+    job = Job((store,), sizes)
+    arrange(table, job, "probe")
+    return job
+
+
 def base_of(plan: Plan, position: int) -> int:
     """The stored tensor that a tensor is, or is a view of."""
     while position not in plan.memory and plan.graph.nodes[position].operands:
@@ -336,6 +355,24 @@ def reads_of(plan: Plan, step: Step) -> set[int]:
     if isinstance(step, LibraryStep):
         return {base_of(plan, p) for p in plan.graph.nodes[step.position].operands}
     return loads(step.kernel) - set(writes(step))
+
+
+def widened(plan: Plan) -> Plan:
+    """The plan with 16-bit tensors that only kernels read stored in float32, as what they compute is.
+
+    A sum of squares that PyTorch keeps in float32 within one operator would overflow in fp16 between two kernels.
+    """
+    libraries = [step.position for step in plan.steps if isinstance(step, LibraryStep)]
+    read = {p for position in libraries for p in plan.graph.nodes[position].operands}
+    fixed = {base_of(plan, p) for p in (*read, *plan.graph.outputs.values())} | set(plan.graph.outputs.values())
+    own = {s.tensor for kernel in plan.kernels for s in kernel.stores} - fixed
+    nodes = tuple(
+        replace(node, type=TensorType(node.type.shape, DType.F32))
+        if position in own and node.type.dtype in (DType.F16, DType.BF16)
+        else node
+        for position, node in enumerate(plan.graph.nodes)
+    )
+    return replace(plan, graph=replace(plan.graph, nodes=nodes))
 
 
 class _Again(Exception):

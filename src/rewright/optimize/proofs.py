@@ -8,18 +8,19 @@ factor, for all x, m and m', and those of ``shifting`` and ``resetting`` of ever
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from rewright import ops
+from rewright.equiv.engine import equiv
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.derive import Update
 from rewright.optimize.expressions import Expression, contains
-from rewright.optimize.kernel import Running
+from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.masks import with_mask_inputs
 from rewright.optimize.planning import Plan
 from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
@@ -28,7 +29,8 @@ from rewright.refine.engine import answer
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
-_PRODUCTS = ("multiply", "divide")
+_PRODUCTS = ("multiply", "divide", "exponential", "add", "subtract", "negate")
+"""What factors that leave a sum are made of: they may come out of an exponential."""
 
 
 @dataclass
@@ -39,6 +41,8 @@ class Trust:
     """``proved`` by the checker or the prover, or only ``tested``."""
     reason: str = ""
     certificate: Any = None
+    assumptions: tuple[str, ...] = ()
+    """What the certificate takes for granted."""
     graph: Graph | None = None
     """The plan as a graph, which the certificate is about."""
     updates: list[str] = field(default_factory=list[str])
@@ -51,15 +55,14 @@ class Trust:
 def trust(plan: Plan, seconds: float = 5.0) -> Trust:
     """What can be proved about a plan within a time.
 
-    A short program is proved as a whole; a long one, or one that is too hard so, tensor by tensor: every stored
-    tensor is what the
-    program makes of the stored tensors that its kernel reads.
+    A certificate of the whole program is looked for first, which takes time in proportion to its length. Where there
+    is none, a short program is proved as one claim, and a long one, or one that is too hard so, tensor by tensor:
+    every stored tensor is what the program makes of the stored tensors that its kernel reads.
     """
     started = time.monotonic()
     found = Trust()
     try:
-        if len(plan.graph.nodes) <= WHOLE:
-            _whole(plan, found, seconds)
+        _whole(plan, found, seconds)
         if found.evidence != "proved":
             _by_tensors(plan, found, seconds, started)
     except NoGraph as error:
@@ -69,23 +72,24 @@ def trust(plan: Plan, seconds: float = 5.0) -> Trust:
 
 
 WHOLE = 80
-"""Programs of at most this many nodes are proved as a whole first."""
+"""Programs of at most this many nodes are proved as one claim where they have no certificate."""
 
 
 def _whole(plan: Plan, found: Trust, seconds: float) -> None:
-    """The program as one claim."""
-    found.graph = regraph(plan)
-    written = regraph(plan, as_computed=False)
-    whole = prove(Claim(plan.graph, found.graph), seconds).status == "proved"
-    why = _certified(plan.graph, written, found, seconds)
-    if whole or found.certificate is not None:
-        found.evidence = "proved"
-        found.reason = "the program and the plan have one normal form"
-        if found.certificate is not None:
-            found.reason = "the checker confirmed the certificate"
-        _identities(plan, found, seconds, whole)
-    else:
-        found.reason = why
+    """The program as a whole."""
+    why = _certified(plan.graph, regraph(plan, as_computed=False), found, seconds)
+    if found.certificate is not None:
+        found.evidence, found.reason = "proved", "the checker confirmed the certificate"
+        _identities(plan, found, seconds, whole=False)
+        return
+    found.reason = why
+    if len(plan.graph.nodes) > WHOLE:
+        return
+    written = regraph(plan)
+    if prove(Claim(plan.graph, written), seconds).status == "proved":
+        found.graph = written
+        found.evidence, found.reason = "proved", "the program and the plan have one normal form"
+        _identities(plan, found, seconds, whole=True)
 
 
 def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> None:
@@ -102,13 +106,13 @@ def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> Non
                     found.reason = f"the budget of {4 * seconds:g} s is used up"
                     return
                 sides = claim_of([left, right])
-                why = _certified(sides.left, sides.right, found, seconds)
-                outcome = None if found.certificate is not None else prove(sides, seconds)
-                if outcome is not None and outcome.status != "proved":
+                outcome = prove(sides, seconds)
+                if outcome.status != "proved":
                     key = (*key, plain[0].nodes)  # with these conditions, and not for all
                     outcome = prove(claim_of(list(plain)), seconds)
-                known[key] = outcome is None or outcome.status == "proved"
-                if not known[key] and outcome is not None:
+                why = "" if outcome.status == "proved" else _certified(sides.left, sides.right, found, seconds)
+                known[key] = outcome.status == "proved" or found.certificate is not None
+                if not known[key]:
                     node = plan.graph.nodes[store.tensor]
                     found.reason = f"{node.op.name} at {node.span} is not proved: {outcome.reason}; {why}"
             found.certificate = None  # of one tensor, and not of the program
@@ -130,14 +134,21 @@ def _shape_of(graph: Graph, order: Mapping[str, int]) -> tuple[object, ...]:
 
 
 def _certified(graph: Graph, written: Graph, found: Trust, seconds: float) -> str:
-    """Ask the engine of ``refine`` for a certificate that its checker confirms; returns why there is none."""
+    """Ask for a certificate that the checker confirms; returns why there is none.
+
+    The engine of ``refine`` is asked first. Where operators differ by more than it lifts, such as look-ups that are
+    written along other axes, that of ``equiv`` proves the parts as lemmas, which its certificate states.
+    """
     try:
         relations = {"*": "Replicate()"} if graph.inputs else None
         verdict = answer(graph, [written], relations, None, seconds, suggest=False, audit=True)
+        if verdict.status != "proved" or verdict.evidence.name != "PROVED":
+            verdict = equiv(graph, written, budget=seconds, explain=False)
     except RewrightError as error:
         return str(error)
     if verdict.status == "proved" and verdict.evidence.name == "PROVED":
         found.certificate, found.graph = verdict.certificate, written
+        found.assumptions = tuple(dict.fromkeys((*found.assumptions, *verdict.assumptions)))
     return verdict.reason
 
 
@@ -151,14 +162,35 @@ def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
 def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: bool = True) -> str:
     """The first identity of a plan's states that has no proof, and why; the others are added to ``updates``."""
     for kernel in plan.kernels:
-        for running in (r for sweep in kernel.sweeps for r in sweep.running):
-            for what, claim in _claims(running, whole):
-                outcome = prove(claim, seconds)
-                if outcome.status != "proved":
-                    return f"{what}: not proved, {outcome.reason}"
-                if (text := f"{kernel.name}: {what}") not in updates:
-                    updates.append(text)
+        for what, claim in _kernel_claims(kernel, whole):
+            outcome = prove(claim, seconds)
+            if outcome.status != "proved":
+                return f"{what}: not proved, {outcome.reason}"
+            if (text := f"{kernel.name}: {what}") not in updates:
+                updates.append(text)
     return ""
+
+
+def _kernel_claims(kernel: Kernel, whole: bool) -> Iterator[tuple[str, Claim]]:
+    """The identities that a kernel relies on beside its graph, in words and as claims."""
+    for sweep in kernel.sweeps:
+        for product in sweep.products:
+            yield "operands of tiles", factors_claim(product.value.arguments[0], (product.left, product.right))
+        for running in sweep.running:
+            yield from _claims(running, whole)
+            if running.factors is not None:
+                yield "operands of tiles", factors_claim(running.body, running.factors)
+
+
+def factors_claim(body: Expression, factors: tuple[Expression, Expression]) -> Claim:
+    """``body = left * right`` over scalars: what two tiles are multiplied for is what their product is read as."""
+    sides: list[Graph] = []
+    for whole in (True, False):
+        writer = _Scalars(Update(body), _PRODUCTS)
+        parts = [writer.value(e, False) for e in ((body,) if whole else factors)]
+        writer.builder.output("0", parts[0] if whole else writer.builder.add(ops.Multiply(), *parts))
+        sides.append(writer.builder.build())
+    return claim_of(sides)
 
 
 def _claims(running: Running, whole: bool) -> list[tuple[str, Claim]]:

@@ -10,6 +10,8 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
 from rewright.optimize.expressions import Bound, Expression, Table, walk
+from rewright.optimize.parting import JOINED, parted_at
+from rewright.optimize.ranges import Span, decided, settled
 from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
 from rewright.terms.scalar import (
     AllOf,
@@ -46,10 +48,15 @@ class Reader:
         self.origin = {} if origin is None else origin
         """For a reduction the node that it is, and at which index."""
         self._known: dict[tuple[int, Places], Expression] = {}
+        self.ranges: dict[str, Span] = {}
+        """The first and the last value of loop indices whose sizes are known."""
         self._fresh = 0
 
     def root(self, position: int, names: tuple[str, ...]) -> Expression:
         """The element of a tensor at named loop indices; the tensor itself is computed, though it is stored."""
+        for name, size in zip(names, self.graph.nodes[position].type.shape, strict=True):
+            if isinstance(size, int):
+                self.ranges[name] = (0, size - 1)
         return self._computed(position, tuple(variable_index(name) for name in names))
 
     def value(self, position: int, places: Places) -> Expression:
@@ -134,14 +141,25 @@ class _Conversion:
         if value.kind == "last" or not isinstance(value.size, int):
             raise NotScalar(f"a fold of kind {value.kind} over {value.size}")
         name = self.reader.temporary()
+        self.reader.ranges[name] = (0, value.size - 1)
         places = {**self.places, value.binder: variable_index(name)}
         inner = _Conversion(self.reader, self.operands, places, self.dtype)
         body = inner.scalar(value.body)
-        if value.size == 1:
+        return self.reduced(value.kind, name, body, value.size)
+
+    def reduced(self, kind: str, name: str, body: Expression, size: int) -> Expression:
+        """The reduction of a body over an index, without the few elements at an end that are something else."""
+        if size == 1:
             return self.reader.renamed(body, {name: Index(0)})
-        final = f"r{level(body, name)}_{value.size}"
+        parted = parted_at(self.table, name, body, size)
+        if parted is not None:
+            whole = self.reduced(kind, name, parted.most, parted.size)
+            for element in parted.elements:
+                whole = self.table.apply(JOINED.get(kind, kind), whole, element)
+            return whole
+        final = f"r{level(body, name)}_{size}"
         renamed = self.reader.renamed(body, {name: variable_index(final)})
-        return self.table.reduce(Bound(value.kind, final, value.size), renamed)
+        return self.table.reduce(Bound(kind, final, size), renamed)
 
     def condition(self, condition: Condition) -> Expression:
         if isinstance(condition, AllOf):
@@ -151,10 +169,9 @@ class _Conversion:
                 total = self.table.apply("and", total, part)
             return total
         index = self.index(condition.index)
-        size = index.as_size()
         least = isinstance(condition, AtLeastZero)
-        if isinstance(size, int):
-            return self.table.constant(size >= 0 if least else size == 0, DType.BOOL)
+        if (known := decided(index, least, self.reader.ranges)) is not None:
+            return self.table.constant(known, DType.BOOL)
         return self.table.plain("at_least_zero" if least else "is_zero", (self.table.index(index),))
 
     def index(self, index: Index) -> Index:
@@ -168,7 +185,7 @@ class _Conversion:
                 inner = self.index(atom.numerator)
                 part = quotient(inner, atom.divisor) if isinstance(atom, Quotient) else remainder(inner, atom.divisor)
             total = total + part * factor
-        return total
+        return settled(total, self.reader.ranges)
 
 
 def level(value: Expression, name: str) -> int:

@@ -16,12 +16,13 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.optimize.cpp_scalars import span
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
+from rewright.optimize.ranges import span
 from rewright.optimize.simplify import as_index
+from rewright.optimize.windows import window_of
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 Axes = tuple[str, ...]
@@ -484,6 +485,8 @@ class _Writer:
         self.sizes[e.bound.index] = e.bound.size
         body = e.arguments[0] if running is None else running.body
         total = self.contracted(body, e) if e.bound.kind == "sum" else None
+        if total is None and running is None:
+            total = self.windowed(e)
         if total is None:
             position, axes = self.value(body)
             if e.bound.index not in axes:
@@ -493,6 +496,25 @@ class _Writer:
         if running is not None and running.update.finish is not None:
             return self.finished(total, running.update.finish)
         return total
+
+    def windowed(self, e: Expression) -> Value | None:
+        """A reduction of what is read along sliding windows, where it is one."""
+        found = window_of(self.table, e, self.sizes)
+        if found is None:
+            return None
+        self.sizes[found.place] = found.size
+        position, axes = self.value(found.body)
+        if found.place not in axes:
+            return None
+        own = axes.index(found.place)
+        rank = range(len(axes))
+        op = ops.ReduceWindow(
+            e.bound.kind,  # type: ignore[union-attr]
+            tuple(found.width if a == own else 1 for a in rank),
+            tuple(found.stride if a == own else 1 for a in rank),
+            tuple((found.low, found.high) if a == own else (0, 0) for a in rank),
+        )
+        return self.builder.add(op, position), tuple(found.loop if a == found.place else a for a in axes)
 
     def finished(self, total: Value, finish: Expression) -> Value:
         """The state with what is applied at the end."""

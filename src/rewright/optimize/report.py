@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rewright.frontends.files import save
 from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Kernel, Running, Sweep
 from rewright.optimize.phases import variants
@@ -30,6 +31,7 @@ def explained(found: Optimized) -> str:
         for step in found.plan.steps:
             lines += [f"  library: {step.why}"] if isinstance(step, LibraryStep) else kernel_lines(found.plan, step)
     lines += ["", "trust", f"  program = plan: {found.trust.evidence}, {found.trust.reason}"]
+    lines += [f"  assuming that {a}" for a in found.trust.assumptions]
     lines += [f"  {u}" for u in found.trust.updates]
     if found.checked is not None:
         lines.append(f"  kernels: {found.checked.reason}, largest relative error {found.checked.error:.1e}")
@@ -106,7 +108,7 @@ def condition_text(e: Expression) -> str:
 
 
 def emitted(found: Optimized, folder: Path) -> list[Path]:
-    """Write code and explanation."""
+    """Write code and explanation, and with a certificate the two programs that it is about, for ``rewright audit``."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {"explanation.txt": found.explain() + "\n", **(found.printed.files if found.printed is not None else {})}
     paths: list[Path] = []
@@ -114,9 +116,11 @@ def emitted(found: Optimized, folder: Path) -> list[Path]:
         path = folder / name
         path.write_text(text)
         paths.append(path)
-    if found.certificate is not None:
+    if found.certificate is not None and found.graph is not None and found.trust.graph is not None:
         found.certificate.save(folder / "certificate.json.gz")
-        paths.append(folder / "certificate.json.gz")
+        save(found.graph, folder / "program.json")
+        save(found.trust.graph, folder / "plan.json")
+        paths += [folder / name for name in ("certificate.json.gz", "program.json", "plan.json")]
     return paths
 
 

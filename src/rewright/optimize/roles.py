@@ -60,6 +60,8 @@ class _Arranger:
         if not self.stream:
             return self.map_kernel(name)
         rows = self.job.rows or self.choose_rows()
+        if rows is not None and not self.inner and self.is_feature_without(rows):
+            rows = None
         products = [self.tile_product(e, rows) for e in self.inner]
         features, lane_out = self.other_loops(rows)
         special = {rows, features, lane_out}
@@ -153,7 +155,17 @@ class _Arranger:
             return False
         if all(v in e.free for e in self.stream):
             return False
-        return all(self.split(e, v) is not None for e in self.stream if v in e.free)
+        parts = [self.split(e, v) for e in self.stream if v in e.free]
+        # The items of a tile are packed once for all rows of a block.
+        return all(part is not None and (rows is None or rows not in part[1].free) for part in parts)
+
+    def is_feature_without(self, rows: str) -> bool:
+        """Whether a loop is one of features if every row has a kernel's task to itself, and not otherwise.
+
+        The mean of a sequence's elements under its mask is such: weights and items are both of one row.
+        """
+        others = sorted(frozenset[str]().union(*(e.free for e in self.stream)) - {rows})
+        return not any(self.is_feature(v, rows) for v in others) and any(self.is_feature(v, None) for v in others)
 
     def split(
         self, e: Expression, feature: str, body: Expression | None = None
@@ -161,7 +173,7 @@ class _Arranger:
         """Weight and item of a sum of products."""
         assert e.bound is not None
         body = e.arguments[0] if body is None else body
-        if e.bound.kind != "sum":
+        if e.bound.kind != "sum" or not e.dtype.is_float:  # products of tiles are computed in floats
             return None
         factors = list(products(body))
         items = [f for f in factors if feature in f[0].free]
@@ -186,7 +198,8 @@ class _Arranger:
         bound = e.bound
         assert bound is not None
         lanes = e.free & self.lanes
-        if bound.kind == "sum" and len(lanes) == 1 and rows in e.free and not reductions(e.arguments[0]):
+        single = bound.kind == "sum" and e.dtype.is_float and len(lanes) == 1
+        if single and rows in e.free and not reductions(e.arguments[0]):
             (lane,) = lanes
             factors = list(products(e.arguments[0]))
             right = [f for f in factors if lane in f[0].free]

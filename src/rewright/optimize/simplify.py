@@ -93,6 +93,8 @@ def _folded(table: Table, op: str, arguments: tuple[Expression, ...]) -> Express
         return arguments[1] if values[0] else arguments[2]
     if op in _ROUNDED and arguments[0].dtype.is_float and all(math.isfinite(v) for v in values):
         return _exactly(table, op, values, arguments[0].dtype)
+    if op in ("at_least_zero", "is_zero"):
+        return table.constant(values[0] >= 0 if op == "at_least_zero" else values[0] == 0, DType.BOOL)
     if op == "not" and arguments[0].dtype is not DType.BOOL:
         return None
     if op not in _FOLDED or any(isinstance(v, float) and math.isnan(v) for v in values):

@@ -16,12 +16,12 @@ import torch
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.constants import closed_value, power_of_two
-from rewright.optimize.cpp_scalars import span
 from rewright.optimize.execution import TORCH, Launch, Runner
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
 from rewright.optimize.phases import body_of, phases
 from rewright.optimize.planning import Plan
+from rewright.optimize.ranges import span
 from rewright.optimize.values import identity
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 

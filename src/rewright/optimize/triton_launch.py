@@ -17,6 +17,7 @@ from rewright.optimize.building import cache_folder
 from rewright.optimize.execution import Launch, Runner
 from rewright.optimize.kernel import Kernel
 from rewright.optimize.planning import Plan
+from rewright.optimize.triton_functions import needed
 from rewright.optimize.triton_printer import Printer, Tiles
 from rewright.optimize.triton_scalars import POINTERS
 from rewright.optimize.triton_tuning import interpreted_tiles, tilings, tuned
@@ -31,7 +32,8 @@ import triton.language as tl
 
 def module_text(plan: Plan) -> str:
     """The module of all kernels of a plan."""
-    return _HEAD + "\n\n".join(Printer(plan, k).text() for k in plan.kernels)
+    kernels = "\n\n".join(Printer(plan, k).text() for k in plan.kernels)
+    return _HEAD + needed(kernels) + kernels
 
 
 def load_module(text: str, folder: Path | None = None) -> Any:

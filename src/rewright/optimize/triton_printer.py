@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.constants import closed_value, power_of_two
-from rewright.optimize.cpp_scalars import offset, span
+from rewright.optimize.cpp_scalars import offset
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
 from rewright.optimize.phases import Variants, body_of, phases, variants
 from rewright.optimize.planning import Plan
+from rewright.optimize.ranges import span
 from rewright.optimize.triton_scalars import TYPES, everywhere, function, literal
 from rewright.optimize.values import identity
 from rewright.terms.index import Index, Quotient, Remainder, Variable

@@ -42,7 +42,7 @@ _CALLS = {
     "log": "tl.log({0})",
     "sqrt": "tl.sqrt({0})",
     "rsqrt": "(1.0 / tl.sqrt({0}))",
-    "tanh": "(1.0 - 2.0 / (tl.exp2(2.8853900817779268 * {0}) + 1.0))",
+    "tanh": "tanh_({0})",
     "logistic": "(1.0 / (1.0 + tl.exp(-{0})))",
     "sine": "tl.sin({0})",
     "cosine": "tl.cos({0})",
@@ -66,8 +66,11 @@ _CALLS = {
     "clamp": "tl.minimum(tl.maximum({1}, {0}), {2})",
     "at_least_zero": "({0} >= 0)",
     "is_zero": "({0} == 0)",
-    "exponential_minus_one": "(tl.exp({0}) - 1.0)",
-    "log_plus_one": "tl.log(1.0 + {0})",
+    "exponential_minus_one": "expm1_({0})",
+    "log_plus_one": "log1p_({0})",
+    "round_nearest_even": "round_({0})",
+    "power": "power_({0}, {1})",
+    "is_finite": '(tl.abs({0}) < float("inf"))',
     "sign": "tl.where({0} > 0, 1.0, tl.where({0} < 0, -1.0, 0.0))",
 }
 _COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}

@@ -80,12 +80,18 @@ class Context:
         unknown: Unknown | None = None,
         *,
         trusts_indices: bool = False,
+        guards_queries: bool = False,
     ) -> None:
         self.b = builder
         self.groups = groups
         self.rank = rank
         self.trusts_indices = trusts_indices
         """Whether indices that are inputs of the program are assumed not to be negative."""
+        self.guards_queries = guards_queries
+        """Whether attention gives zero to a query that a mask keeps all keys from, as PyTorch's kernels do.
+
+        Otherwise that is left open, as by ``softmax`` written out, which has no number there.
+        """
         self.assumptions: dict[str, None] = {}
         """What the lowering took for granted, in words, in order."""
         self._unknown = unknown

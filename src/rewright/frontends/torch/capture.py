@@ -32,6 +32,7 @@ def capture(
     backward: bool = False,
     dynamic: Dynamic | None = None,
     run: bool = False,
+    guards_queries: bool = False,
 ) -> Graph:
     """The graph of a module, a function, an ExportedProgram, a ``.pt2`` file or an fx.GraphModule.
 
@@ -42,14 +43,17 @@ def capture(
 
     With ``run`` the program runs once on its real tensors and is recorded as it goes, for programs that look at
     values; it is then captured for inputs that give these values, and the graph says under assumptions which they are.
+
+    ``guards_queries`` says what attention gives a query that a mask keeps all keys from: zero, as PyTorch's kernels
+    do, where it is set, and else what ``softmax`` written out gives, which is no number.
     """
     if run:
         with without_network(), quiet(), surroundings(), dense_attention():
             recorded = run_once(_runnable(program, dynamic), args, kwargs, backward=backward)
-        return with_metadata(lower(recorded.program), recorded)
+        return with_metadata(lower(recorded.program, guards_queries=guards_queries), recorded)
     with without_network():
         traced = trace(program, args, kwargs, backward=backward, dynamic=dynamic)
-    return with_metadata(lower(traced.program), traced)
+    return with_metadata(lower(traced.program, guards_queries=guards_queries), traced)
 
 
 def _runnable(program: Program, dynamic: Dynamic | None) -> Callable[..., Any]:

@@ -42,11 +42,12 @@ def attention(b: GraphBuilder, query: int, key: int, value: int, masking: Maskin
         parts = exponentials(b, scores, -1)
         logsumexp = rb.add(b, parts.maximum, b.add(ops.Log(), parts.total))
         probabilities = rb.divide(b, parts.values, parts.total)
-        if masking.guarded:
-            empty = rb.compare(b, "EQ", parts.maximum, rb.splat_like(b, float("-inf"), parts.maximum))
-            probabilities = rb.select(b, empty, rb.splat_like(b, 0.0, scores), probabilities)
         batch = b.type(query).rank - 2
         result = rb.dot(b, probabilities, value, ([batch + 1], [batch]), batch)
+        if masking.guarded:
+            empty = rb.compare(b, "EQ", parts.maximum, rb.splat_like(b, float("-inf"), parts.maximum))
+            zero = rb.splat_like(b, 0.0, result)
+            result = rb.select(b, empty, zero, result)
         return result, rb.reshape(b, logsumexp, b.type(logsumexp).shape[:-1])
 
 

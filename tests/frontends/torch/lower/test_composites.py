@@ -2,10 +2,13 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
+from rewright.frontends.torch import capture
+from rewright.interp.program import run
 from rewright.ir.errors import UnsupportedOperator
 from tests.frontends.torch.lower.executing import Function, agree, gradients, integers, lowered, numbers
 
@@ -32,6 +35,22 @@ def attend(**options: object) -> Function:
         return F.scaled_dot_product_attention(q, k, v, *mask, **options)  # type: ignore[arg-type]
 
     return function
+
+
+@pytest.mark.parametrize("boolean", [True, False])
+def test_a_query_that_no_key_answers_is_left_open_or_zero(boolean: bool) -> None:
+    """PyTorch's kernels give zero, and ``softmax`` written out has no number there."""
+    keep = torch.ones(5, 7, dtype=torch.bool)
+    keep[2] = False
+    mask = keep if boolean else torch.where(keep, 0.0, float("-inf")).double()
+    args = QUERY, KEY, VALUE, mask
+    inputs = {f"{n}": v.numpy() for n, v in zip(("q", "k", "v", "mask.0"), args, strict=True)}
+
+    opened = run(capture(attend(), args), inputs)["output"]
+    zero = run(capture(attend(), args, guards_queries=True), inputs)["output"]
+
+    assert np.isnan(opened[:, :, 2]).all() and np.isfinite(np.delete(opened, 2, axis=2)).all()
+    np.testing.assert_allclose(zero, attend()(*args).numpy(), atol=1e-12)
 
 
 QUERY, KEY, VALUE = numbers(2, 4, 5, 8), numbers(2, 4, 7, 8, seed=1), numbers(2, 4, 7, 8, seed=2)

@@ -23,15 +23,15 @@ from rewright.ops.reference.simplifying import SimplifyingBuilder
 __all__ = ["lower"]
 
 
-def lower(traced: TracedProgram) -> Graph:
+def lower(traced: TracedProgram, *, guards_queries: bool = False) -> Graph:
     """The IR graph of a traced program, with its input and output names.
 
     Views, in-place operators and ``out=`` arguments are resolved, identities dropped, composite functions written by
     their reference functions. Raises UnsupportedOperator naming the operator and its source line, and CaptureError
-    where names and graph do not fit.
+    where names and graph do not fit. ``guards_queries`` is that of :class:`Context`.
     """
     builder = PlacingBuilder() if traced.ran else SimplifyingBuilder()
-    context = Context(builder, traced.groups, traced.rank)
+    context = Context(builder, traced.groups, traced.rank, guards_queries=guards_queries)
     walk = Walk(context, traced.spans, {})
     arguments = _inputs(builder, traced)
     given = {n: a.read(builder) for n, a in zip(traced.inputs, arguments, strict=True) if isinstance(a, Tensor)}

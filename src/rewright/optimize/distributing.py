@@ -1,0 +1,65 @@
+"""Sums of differences as differences of sums, where each of them can follow its own running values in one pass.
+
+``sum of (p - c q) v`` with two softmaxes p and q needs the maxima and the sums of both before it can start. The sums
+of ``p v`` and of ``c q v`` follow them in the same pass, each with a state of its own.
+"""
+
+from __future__ import annotations
+
+from rewright.optimize.derive import Signed, addends, derive, product_of, products
+from rewright.optimize.expressions import Expression, Table, contains, walk
+
+
+def distributed(table: Table, value: Expression) -> Expression:
+    """The value with sums taken apart by their addends where that saves a pass; the value itself where none is."""
+    return table.replace(value, lambda e: _parts(table, e))
+
+
+def _parts(table: Table, e: Expression) -> Expression | None:
+    """One sum as the sum of its parts; None where it follows what it depends on as it is, or its parts do not."""
+    if e.bound is None or e.bound.kind != "sum" or not e.dtype.is_float:
+        return None
+    lane, factors = e.bound.index, list(products(e.arguments[0]))
+    running = [x for x in walk(e.arguments[0]) if x.bound is not None and x.bound == _alike(e, x)]
+    if len(running) < 2 or derive(table, "sum", e.arguments[0], lane, running) is not None:
+        return None
+    for number, (factor, sign) in enumerate(factors):
+        terms = list(addends(factor)) if sign > 0 else []
+        others = factors[:number] + factors[number + 1 :]
+        if len(terms) < 2 or not all(_is_scaled(term, running) for term, _ in terms):
+            continue
+        bodies = [(product_of(table, [*products(term), *others]), sign) for term, sign in terms]
+        if all(body is not None and _follows(table, body, lane, running) for body, _ in bodies):
+            return _total(table, e, [(body, sign) for body, sign in bodies if body is not None])
+    return None
+
+
+def _is_scaled(term: Expression, running: list[Expression]) -> bool:
+    """Whether an addend is an exponential over its own maximum, so that its sum is no larger than what is summed.
+
+    ``p (x - m)`` stays whole: the sums of ``p x`` and ``p m`` are far larger than their difference.
+    """
+    extrema = [e for e in running if e.bound is not None and e.bound.kind in ("maximum", "minimum")]
+    exponentials = [f for f, sign in products(term) if sign > 0 and f.op == "exponential"]
+    return any(contains(f, m) for f in exponentials for m in extrema)
+
+
+def _alike(e: Expression, other: Expression) -> object:
+    """The bound that a reduction over the same loop has, with its own kind."""
+    assert e.bound is not None and other.bound is not None
+    return other.bound if (other.bound.index, other.bound.size) == (e.bound.index, e.bound.size) else None
+
+
+def _follows(table: Table, body: Expression, lane: str, running: list[Expression]) -> bool:
+    update = derive(table, "sum", body, lane, running)
+    return update is not None and update.drift is None
+
+
+def _total(table: Table, e: Expression, bodies: list[Signed]) -> Expression:
+    assert e.bound is not None
+    (first, sign), *rest = sorted(bodies, key=lambda b: -b[1])
+    total = table.reduce(e.bound, first)
+    total = total if sign > 0 else table.apply("negate", total)
+    for body, sign in rest:
+        total = table.apply("add" if sign > 0 else "subtract", total, table.reduce(e.bound, body))
+    return total

@@ -1,0 +1,81 @@
+"""What the sizes of loops say of an index: its least and largest value, and digits that vanish or go together again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rewright.terms.index import Index, Quotient, Remainder, Variable, collect, quotient, remainder
+
+Span = tuple[int, int]
+
+
+def span(index: Index, ranges: Mapping[str, Span]) -> Span | None:
+    """The least and the largest value of an index; None where it is computed from data."""
+    if not isinstance(index.constant, int):
+        return None
+    low = high = index.constant
+    for atom, factor in index.terms:
+        if isinstance(atom, Variable):
+            inner = ranges.get(atom.name)
+        elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
+            inner = _digit_span(atom, span(atom.numerator, ranges))
+        else:
+            inner = None
+        if inner is None or not isinstance(factor, int):
+            return None
+        low += min(inner[0] * factor, inner[1] * factor)
+        high += max(inner[0] * factor, inner[1] * factor)
+    return low, high
+
+
+def _digit_span(atom: Quotient | Remainder, inner: Span | None) -> Span | None:
+    assert isinstance(atom.divisor, int)
+    if isinstance(atom, Remainder):
+        return 0, atom.divisor - 1
+    return None if inner is None else (inner[0] // atom.divisor, inner[1] // atom.divisor)
+
+
+def joined_digits(index: Index) -> Index:
+    """The index with ``d * (x div d) + x mod d`` put together again."""
+    for atom, factor in index.terms:
+        if isinstance(atom, Remainder):
+            whole = Quotient(atom.numerator, atom.divisor)
+            for other, weight in index.terms:
+                if other == whole and weight == atom.divisor * factor:
+                    rest = Index(index.constant, tuple(t for t in index.terms if t[0] not in (atom, other)))
+                    return joined_digits(rest + atom.numerator * factor)
+    return index
+
+
+def settled(index: Index, ranges: Mapping[str, Span]) -> Index:
+    """The index without digits that have one value for all indices in the ranges, and with whole numbers joined.
+
+    The heads of a projection are ``o div 32`` of a loop of 32, which is 0; the two axes that a group normalisation
+    makes of its channels are ``4 * (o div 4) + o mod 4``, which is o.
+    """
+    total = Index(index.constant)
+    for atom, factor in index.terms:
+        if isinstance(atom, (Quotient, Remainder)):
+            total = total + _settled_digit(atom, ranges) * factor
+        else:
+            total = total + collect(0, [(atom, factor)])
+    return joined_digits(total)
+
+
+def _settled_digit(atom: Quotient | Remainder, ranges: Mapping[str, Span]) -> Index:
+    numerator, divisor = settled(atom.numerator, ranges), atom.divisor
+    found = span(numerator, ranges)
+    if found is not None and isinstance(divisor, int) and found[0] // divisor == found[1] // divisor:
+        block = found[0] // divisor
+        return Index(block) if isinstance(atom, Quotient) else numerator - block * divisor
+    return (quotient if isinstance(atom, Quotient) else remainder)(numerator, divisor)
+
+
+def decided(index: Index, least: bool, ranges: Mapping[str, Span]) -> bool | None:
+    """Whether an index is at least zero (or, without ``least``, zero) everywhere or nowhere; None where it is both."""
+    found = span(index, ranges)
+    if found is None:
+        return None
+    if least:
+        return True if found[0] >= 0 else False if found[1] < 0 else None
+    return True if found == (0, 0) else None if found[0] <= 0 <= found[1] else False

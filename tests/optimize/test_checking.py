@@ -1,0 +1,62 @@
+"""Runs against float64: what counts as wrong, and what 16 bits cannot hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+import rewright as rw
+from rewright.ir.types import DType
+from rewright.optimize.checking import check, compare, own_outputs
+from tests.optimize.programs import normal
+
+
+def test_a_number_is_a_tensor_without_axes() -> None:
+    def program(x: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x / temperature, -1)
+
+    args = normal(7, 33), torch.tensor(0.7)
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(*args), program(*args))
+
+
+def test_no_finite_number_stands_where_there_is_none() -> None:
+    nothing, finite, infinite = (np.array([v]) for v in (np.nan, 1.0, -np.inf))
+
+    assert "a number" in compare(finite, nothing, nothing, DType.F32)[1]
+    assert not compare(infinite, nothing, nothing, DType.F32)[1]
+    assert "not finite" in compare(infinite, finite, finite, DType.F32)[1]
+
+
+def test_the_logarithm_of_an_empty_sum_is_that_of_pytorch() -> None:
+    def program(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        j = torch.arange(x.shape[-1])[None]
+        return torch.logsumexp(x.masked_fill(j >= lengths[:, None], float("-inf")), -1)
+
+    args = normal(5, 61), torch.tensor([0, 1, 7, 60, 61])
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(*args), program(*args))
+
+
+def test_what_half_precision_cannot_hold_is_no_error_of_a_kernel() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        h = x @ w
+        return torch.tanh(h) * h * h
+
+    args = normal(9, 16, dtype=torch.float16), normal(16, 16, seed=1, dtype=torch.float16)
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved", found.reason
+
+
+def test_the_programs_own_dtypes_say_where_it_overflows() -> None:
+    graph = rw.capture(lambda x: x * x, (normal(2, dtype=torch.float16),))
+    large = torch.tensor([300.0, 10.0], dtype=torch.float16)
+
+    assert own_outputs(graph, {"x": large})["output"].tolist() == [float("inf"), 100.0]
+    assert check(graph, lambda given: {"output": given["x"] * given["x"]}).passed
+    assert not check(graph, lambda given: {"output": given["x"] * given["x"] * 1.01}).passed
