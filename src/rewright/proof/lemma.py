@@ -19,9 +19,10 @@ from rewright.ir.attributes import attributes
 from rewright.ir.dims import Dim, Rounded, SizeExpr, divide, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.proof.denoting import Reading, splits
 from rewright.proof.forms import Malformed, shape_of
 from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
-from rewright.proof.meaning import Known, Meaning, Place, Reading, of_elements, splits
+from rewright.proof.meaning import Known, Meaning, Place, of_elements
 from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol

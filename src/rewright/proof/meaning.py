@@ -10,9 +10,9 @@ from typing import Union, cast
 
 from rewright.ir.dims import Dim, product
 from rewright.ir.dims import symbol as size_symbol
-from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
+from rewright.proof.denoting import Reading
 from rewright.proof.language import Access, Definition, Index, Pieces, Region, Tensor, View
 from rewright.proof.programs import Applied
 from rewright.terms.normal.atoms import (
@@ -49,7 +49,6 @@ from rewright.terms.normal.guards import (
 )
 from rewright.terms.normal.ranged import Fold as FoldAtom
 from rewright.terms.normal.sums import sum_over
-from rewright.terms.scalar import Fold
 
 Place = tuple[Polynomial, ...]
 Parts = Mapping[int, Region]
@@ -70,53 +69,6 @@ _Slot = Union[int, list[tuple[_Window, Dim]]]
 
 Known = Callable[[Place, Polynomial], Iterable[tuple[Union[Guard, bool], bool]]]
 """What is known of the value that a term has at an index."""
-
-
-class Reading(Denoter):
-    """Denotes a graph whose inputs are read by functions."""
-
-    def __init__(
-        self,
-        context: Context,
-        graph: Graph,
-        sizes: Callable[[Dim], Polynomial],
-        readers: Mapping[int, Callable[[Place], Value]],
-        digits: Mapping[Dim, tuple[Dim, ...]] | None = None,
-    ) -> None:
-        super().__init__(context, graph, sizes)
-        self._readers = readers
-        self._lengths = digits or {}
-
-    def _denote(self, position: int, index: Place) -> Value:
-        reader = self._readers.get(position)
-        return super()._denote(position, index) if reader is None else reader(index)
-
-    def fold(self, fold: Fold, is_float: bool, is_boolean: bool, body: Callable[[Polynomial], Value]) -> Value:
-        """As that of a denoter; a sum over an axis that the operands have digits of is one over each of these."""
-        lengths = self._lengths.get(fold.size, (fold.size,)) if fold.kind == "sum" else (fold.size,)
-
-        def nested(number: int, index: Polynomial) -> Value:
-            if number == len(lengths):
-                return body(index)
-            digit = replace(fold, size=lengths[number])
-            size = self.sizes(lengths[number])
-            one = super(Reading, self).fold
-            return one(digit, is_float, is_boolean, lambda place: nested(number + 1, index * size + place))
-
-        return nested(0, ZERO)
-
-
-def splits(tensors: Iterable[Tensor]) -> dict[Dim, tuple[Dim, ...]]:
-    """The sizes of axes of tensors with the digits that they are made of, which are never fewer than none."""
-    found: dict[Dim, tuple[Dim, ...]] = {}
-    for tensor in tensors:
-        if isinstance(tensor, View):
-            several = [tuple(n for n in digits if n != 1) for digits in tensor.dims]
-        else:
-            several = [(tensor.rows, sum(tensor.lengths, start=cast("Dim", 0)))] if tensor.rows != 1 else []
-        inner = {} if isinstance(tensor, View) else splits(tensor.parts)
-        found = {**inner, **{product(digits): digits for digits in several if len(digits) > 1}, **found}
-    return found
 
 
 _EXTREMES: dict[str, Value] = {"maximum": MINUS_INFINITY, "minimum": PLUS_INFINITY, "or": ZERO, "and": ONE}

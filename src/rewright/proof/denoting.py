@@ -1,0 +1,63 @@
+"""Denotes small programs whose inputs are claimed tensors, and says of which digits the axes of these are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import cast
+
+from rewright.ir.dims import Dim, product
+from rewright.ir.graph import Graph
+from rewright.proof.language import Tensor, View
+from rewright.terms.normal.atoms import ZERO, Polynomial
+from rewright.terms.normal.context import Context
+from rewright.terms.normal.denote import Denoter, Place
+from rewright.terms.normal.guards import Value
+from rewright.terms.scalar import Fold
+
+
+class Reading(Denoter):
+    """Denotes a graph whose inputs are read by functions."""
+
+    def __init__(
+        self,
+        context: Context,
+        graph: Graph,
+        sizes: Callable[[Dim], Polynomial],
+        readers: Mapping[int, Callable[[Place], Value]],
+        digits: Mapping[Dim, tuple[Dim, ...]] | None = None,
+    ) -> None:
+        super().__init__(context, graph, sizes)
+        self._readers = readers
+        self._lengths = digits or {}
+
+    def _denote(self, position: int, index: Place) -> Value:
+        reader = self._readers.get(position)
+        return super()._denote(position, index) if reader is None else reader(index)
+
+    def fold(self, fold: Fold, is_float: bool, is_boolean: bool, body: Callable[[Polynomial], Value]) -> Value:
+        """As that of a denoter; a sum over an axis that the operands have digits of is one over each of these."""
+        lengths = self._lengths.get(fold.size, (fold.size,)) if fold.kind == "sum" else (fold.size,)
+
+        def nested(number: int, index: Polynomial) -> Value:
+            if number == len(lengths):
+                return body(index)
+            digit = replace(fold, size=lengths[number])
+            size = self.sizes(lengths[number])
+            one = super(Reading, self).fold
+            return one(digit, is_float, is_boolean, lambda place: nested(number + 1, index * size + place))
+
+        return nested(0, ZERO)
+
+
+def splits(tensors: Iterable[Tensor]) -> dict[Dim, tuple[Dim, ...]]:
+    """The sizes of axes of tensors with the digits that they are made of, which are never fewer than none."""
+    found: dict[Dim, tuple[Dim, ...]] = {}
+    for tensor in tensors:
+        if isinstance(tensor, View):
+            several = [tuple(n for n in digits if n != 1) for digits in tensor.dims]
+        else:
+            several = [(tensor.rows, sum(tensor.lengths, start=cast("Dim", 0)))] if tensor.rows != 1 else []
+        inner = {} if isinstance(tensor, View) else splits(tensor.parts)
+        found = {**inner, **{product(digits): digits for digits in several if len(digits) > 1}, **found}
+    return found
