@@ -16,6 +16,7 @@ from rewright.lifting.filling import Filler
 from rewright.lifting.fractions import gathered
 from rewright.lifting.guards import Guards
 from rewright.lifting.index import Access, Index, compose, used
+from rewright.lifting.instances import instance
 from rewright.lifting.masks import factors_of, ranges_of
 from rewright.lifting.regions import Region
 from rewright.lifting.shifts import cancelled, is_shift
@@ -254,6 +255,9 @@ class Algebra:
         """The sum as one term, that of the sequential program where it has it."""
         total = self.terms.add(items)
         if total is not None and not self.sequential and total.term >= self.horizon and len(items) > 1:
+            found = instance(self.terms, total)
+            if found is not None:
+                return found
             with self.over(None):  # with a variable that no view has
                 total = self._generalised(items) or total
         return total
@@ -352,7 +356,7 @@ class Algebra:
 
     def finish_sequential(self) -> None:
         """What is made from here on is the ranks'; note over what the sequential program sums."""
-        self.sequential = False
+        self.sequential = self.terms.recording = False
         self.horizon = len(self.terms.graph)
         found: dict[int, set[Region]] = {}
         for term in self.known:

@@ -89,6 +89,9 @@ class Terms:
         """By fold or guard the terms of it with a range."""
         self.products: dict[int, list[int]] = {}
         """By term the products that it is a factor of, as they were made."""
+        self.users: dict[int, list[int]] = {}
+        """By term the sums and functions whose last operand it is, of those made while ``recording``."""
+        self.recording = True
         self.one = self._add(("number", 1), (), 0)
         self.index = self._add(("index",), (), 1)
 
@@ -123,6 +126,8 @@ class Terms:
             self.masks.setdefault(children[1], []).append(term)
         elif content[0] == "ranged":
             self.closings.setdefault(children[0], []).append(term)
+        elif self.recording and len(children) > 1 and content[0] in ("add", "apply"):
+            self.users.setdefault(max(children), []).append(term)
         # Nobody decides the guards that a name hides.
         if hidden or (content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
             self.open[term] = self.inside[term] = _NOTHING

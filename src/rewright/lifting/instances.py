@@ -1,0 +1,99 @@
+"""Terms of the sequential program that a rank's sum, product or function is an instance of.
+
+A rank that holds some rows of one head reads one tensor at that head and those rows, and another one at rows that are
+numbered over all heads. The sequential program reads both with a variable for the head. Which of its terms this is an
+instance of is found by the operands that they share, and where it is read is solved for: every variable of a term is
+read alone by some operand, or the term is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from fractions import Fraction
+from itertools import islice, permutations
+
+from rewright.lifting.index import Access, Index, compose, identity
+from rewright.lifting.terms import COMMUTATIVE, ONE, Operand, Terms
+from rewright.lifting.value import Addend
+
+_MOST_TERMS = 32
+"""Terms of the sequential program over one operand that are looked at."""
+
+_MOST_ORDERS = 24
+"""Orders of operands that are read at several places that are tried."""
+
+
+def instance(terms: Terms, addend: Addend) -> Addend | None:
+    """The same numbers as a term of the sequential program read elsewhere; None where no term is known to be that."""
+    ways = [addend.access]
+    single = {v for v, n in enumerate(terms.window or ()) if n == 1}
+    if any(v in single for _, strides in addend.access for v, _ in strides):
+        ways.append(_at_zero(addend.access, single))
+    for access in ways:
+        found = _instance(terms, (addend.term, access))
+        if found is not None:
+            factor, (term, place) = found
+            return Addend(addend.coefficient * factor, term, place, addend.parts)
+    return None
+
+
+def _at_zero(access: Access, variables: Set[int]) -> Access:
+    """An access where these variables, whose only value is zero, have it."""
+    return tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in access)
+
+
+def _instance(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
+    term, access = operand
+    kind, *rest = terms.label(term)
+    children = terms.children(term) if kind in ("add", "apply") else ()
+    if len(children) < 2:
+        return None
+    reads = [compose(own, access) for own in terms.accesses(term)]
+    coefficients: Sequence[Fraction] = terms.coefficients(term) if kind == "add" else ()
+    commutes = kind == "add" or rest[0] in COMMUTATIVE
+    for other in islice(terms.users.get(max(children), ()), _MOST_TERMS):
+        content = terms.node_label(other).content
+        if terms.graph.node(other)[1] != children or content[0] != kind or (kind == "apply" and content[1] != rest[0]):
+            continue
+        wanted: Sequence[Access] = content[-1]  # pyright: ignore[reportAssignmentType]
+        factors: Sequence[Fraction] = content[1] if kind == "add" else ()  # pyright: ignore[reportAssignmentType]
+        for order in _orders(children) if commutes else (range(len(children)),):
+            scale = _scale([coefficients[k] for k in order], factors) if kind == "add" else ONE
+            place = _solved(wanted, [reads[k] for k in order], terms.arity[other]) if scale is not None else None
+            if scale is None or place is None:
+                continue
+            axes = identity(terms.arity[other])
+            made = [(child, compose(own, axes)) for child, own in zip(children, wanted, strict=True)]
+            head = content[:-1]
+            found, _ = terms.make(head, made)  # so that a trace has it
+            if found == other:
+                return scale, (other, place)
+    return None
+
+
+def _orders(children: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The orders of operands that leave every term where it is: equal terms change places."""
+    if len(set(children)) == len(children):
+        return iter((range(len(children)),))
+    every = permutations(range(len(children)))
+    return islice((o for o in every if all(children[k] == children[j] for j, k in enumerate(o))), _MOST_ORDERS)
+
+
+def _scale(own: Sequence[Fraction], wanted: Sequence[Fraction]) -> Fraction | None:
+    """How many times the wanted coefficients the others are."""
+    scale = own[0] / wanted[0]
+    return scale if all(a == scale * b for a, b in zip(own, wanted, strict=True)) else None
+
+
+def _solved(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Access | None:
+    """Indices for the variables of a term at which it reads its operands as they are read here."""
+    found: dict[int, Index] = {}
+    for own, read in zip(wanted, reads, strict=True):
+        for (low, strides), (there, others) in zip(own, read, strict=True):
+            if len(strides) == 1 and strides[0][1] == 1 and strides[0][0] >= 0:
+                found.setdefault(strides[0][0], (there - low, others))
+    if len(found) != arity or any(v < 0 for _, others in found.values() for v, _ in others):
+        return None
+    if any(compose(own, found) != read for own, read in zip(wanted, reads, strict=True)):
+        return None
+    return tuple(found[v] for v in range(arity))
