@@ -2,8 +2,8 @@
 
 A rank that holds some rows of one head reads one tensor at that head and those rows, and another one at rows that are
 numbered over all heads. The sequential program reads both with a variable for the head. Which of its terms this is an
-instance of is found by the operands that they share, and where it is read is solved for: every variable of a term is
-read alone by some operand, or the term is passed over.
+instance of is found by the operands that they share, and where it is read is solved for, digit by digit. A solution is
+compared with all that is read, so that a wrong digit costs a proof and never soundness.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
 from itertools import islice, permutations
 
-from rewright.lifting.index import Access, Index, compose, identity
-from rewright.lifting.terms import COMMUTATIVE, ONE, Operand, Terms
+from rewright.ir.dims import Dim, divide
+from rewright.lifting.index import Access, Index, build, compose, identity, magnitude, split_constant, substitute
+from rewright.lifting.terms import COMMUTATIVE, KINDS, ONE, Operand, Terms
 from rewright.lifting.value import Addend
 
 _MOST_TERMS = 32
@@ -25,16 +26,27 @@ _MOST_ORDERS = 24
 
 def instance(terms: Terms, addend: Addend) -> Addend | None:
     """The same numbers as a term of the sequential program read elsewhere; None where no term is known to be that."""
-    ways = [addend.access]
+    found = _found(terms, (addend.term, addend.access))
+    if found is None:
+        return None
+    factor, (term, place) = found
+    return Addend(addend.coefficient * factor, term, place, addend.parts)
+
+
+def elsewhere(terms: Terms, operand: Operand) -> Operand | None:
+    """The same for a guard or a function, which has no coefficient."""
+    found = _found(terms, operand)
+    return None if found is None else found[1]
+
+
+def _found(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
+    """A term, a factor and where to read it; an index of one value is read there, or taken for that value."""
+    term, access = operand
     single = {v for v, n in enumerate(terms.window or ()) if n == 1}
-    if any(v in single for _, strides in addend.access for v, _ in strides):
-        ways.append(_at_zero(addend.access, single))
-    for access in ways:
-        found = _instance(terms, (addend.term, access))
-        if found is not None:
-            factor, (term, place) = found
-            return Addend(addend.coefficient * factor, term, place, addend.parts)
-    return None
+    found = _instance(terms, operand)
+    if found is None and any(v in single for _, strides in access for v, _ in strides):
+        found = _instance(terms, (term, _at_zero(access, single)))
+    return found
 
 
 def _at_zero(access: Access, variables: Set[int]) -> Access:
@@ -45,12 +57,12 @@ def _at_zero(access: Access, variables: Set[int]) -> Access:
 def _instance(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
     term, access = operand
     kind, *rest = terms.label(term)
-    children = terms.children(term) if kind in ("add", "apply") else ()
+    children = terms.children(term) if kind in KINDS else ()
     if len(children) < 2:
         return None
     reads = [compose(own, access) for own in terms.accesses(term)]
     coefficients: Sequence[Fraction] = terms.coefficients(term) if kind == "add" else ()
-    commutes = kind == "add" or rest[0] in COMMUTATIVE
+    commutes = kind == "add" or (kind == "apply" and rest[0] in COMMUTATIVE)
     for other in islice(terms.users.get(max(children), ()), _MOST_TERMS):
         content = terms.node_label(other).content
         if terms.graph.node(other)[1] != children or content[0] != kind or (kind == "apply" and content[1] != rest[0]):
@@ -88,12 +100,29 @@ def _scale(own: Sequence[Fraction], wanted: Sequence[Fraction]) -> Fraction | No
 def _solved(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Access | None:
     """Indices for the variables of a term at which it reads its operands as they are read here."""
     found: dict[int, Index] = {}
-    for own, read in zip(wanted, reads, strict=True):
-        for (low, strides), (there, others) in zip(own, read, strict=True):
-            if len(strides) == 1 and strides[0][1] == 1 and strides[0][0] >= 0:
-                found.setdefault(strides[0][0], (there - low, others))
-    if len(found) != arity or any(v < 0 for _, others in found.values() for v, _ in others):
+    pairs = [pair for own, read in zip(wanted, reads, strict=True) for pair in zip(own, read, strict=True)]
+    for (low, strides), (there, others) in sorted(pairs, key=lambda pair: len(pair[0][1])):
+        fresh = [(v, s) for v, s in strides if v not in found]
+        if fresh and not _solve(found, (low, strides), (there, others), fresh):
+            return None
+    if len(found) != arity:
         return None
     if any(compose(own, found) != read for own, read in zip(wanted, reads, strict=True)):
         return None
     return tuple(found[v] for v in range(arity))
+
+
+def _solve(found: dict[int, Index], own: Index, read: Index, fresh: Sequence[tuple[int, Dim]]) -> bool:
+    """Find variables of one index: what is a multiple of the largest stride is that variable's, as of a digit."""
+    known = substitute((own[0], tuple((v, s) for v, s in own[1] if v in found)), found)
+    constant, strides = read[0] - known[0], dict(read[1])
+    for v, s in known[1]:
+        strides[v] = strides.get(v, 0) - s
+    if any(v < 0 for v in strides) or any(v < 0 for v, _ in fresh):
+        return False
+    for v, stride in sorted(fresh, key=lambda item: magnitude(item[1]), reverse=True):
+        quotient, constant = split_constant(constant, stride)
+        mine = {u: whole for u, s in strides.items() if s != 0 and (whole := divide(s, stride)) is not None}
+        found[v] = build(quotient, mine)
+        strides = {u: s for u, s in strides.items() if u not in mine}
+    return True

@@ -25,6 +25,8 @@ Operand = tuple[int, Access]
 """A term and where it is read."""
 
 COMMUTATIVE = frozenset({"multiply", "maximum", "minimum", "and", "or", "xor", "equal", "not_equal"})
+KINDS = frozenset({"add", "apply", "guard"})
+"""Kinds of terms that read several operands at the same indices."""
 _FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or_equal", "equal", "not_equal"})
 _PLAIN = frozenset({"apply", "add", "take", "input", "index", "size"})
 _NOTHING = frozenset[int]()
@@ -119,6 +121,8 @@ class Terms:
         """Derive what is known of a new term."""
         content = label.content
         self.arity[term] = label.arity
+        if self.recording and len(children) > 1 and content[0] in KINDS:
+            self.users.setdefault(max(children), []).append(term)
         hidden = content[0] == "named"
         if hidden:
             self.named[children[0]] = term
@@ -126,8 +130,6 @@ class Terms:
             self.masks.setdefault(children[1], []).append(term)
         elif content[0] == "ranged":
             self.closings.setdefault(children[0], []).append(term)
-        elif self.recording and len(children) > 1 and content[0] in ("add", "apply"):
-            self.users.setdefault(max(children), []).append(term)
         # Nobody decides the guards that a name hides.
         if hidden or (content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
             self.open[term] = self.inside[term] = _NOTHING
