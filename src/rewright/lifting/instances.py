@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
-from itertools import islice, permutations
+from itertools import combinations, islice, permutations
 
 from rewright.ir.dims import Dim, divide
-from rewright.lifting.index import Access, Index, build, compose, identity, magnitude, split_constant, substitute
+from rewright.lifting.index import Access, Index, build, compose, identity, magnitude, split_constant, substitute, used
 from rewright.lifting.terms import COMMUTATIVE, KINDS, ONE, Operand, Terms
 from rewright.lifting.value import Addend
 
 _MOST_TERMS = 32
 """Terms of the sequential program over one operand that are looked at."""
+
+_MOST_SINGLE = 3
+"""More indices of one value than this are all read, or none of them."""
 
 _MOST_ORDERS = 24
 """Orders of operands that are read at several places that are tried."""
@@ -33,6 +36,15 @@ def instance(terms: Terms, addend: Addend) -> Addend | None:
     return Addend(addend.coefficient * factor, term, place, addend.parts)
 
 
+def instance_of_new(horizon: int, terms: Terms, addend: Addend) -> Addend | None:
+    """The same for a term that is not the sequential program's own, whatever its variables are those of."""
+    found = _instance(terms, (addend.term, addend.access)) if addend.term >= horizon else None
+    if found is None:
+        return None
+    factor, (term, place) = found
+    return Addend(addend.coefficient * factor, term, place, addend.parts)
+
+
 def elsewhere(terms: Terms, operand: Operand) -> Operand | None:
     """The same for a guard or a function, which has no coefficient."""
     found = _found(terms, operand)
@@ -40,13 +52,16 @@ def elsewhere(terms: Terms, operand: Operand) -> Operand | None:
 
 
 def _found(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
-    """A term, a factor and where to read it; an index of one value is read there, or taken for that value."""
+    """A term, a factor and where to read it; of indices of one value as few as may be are taken for that value."""
     term, access = operand
     single = {v for v, n in enumerate(terms.window or ()) if n == 1}
-    found = _instance(terms, operand)
-    if found is None and any(v in single for _, strides in access for v, _ in strides):
-        found = _instance(terms, (term, _at_zero(access, single)))
-    return found
+    mine = sorted(single & used(access))
+    for count in range(len(mine) + 1) if len(mine) <= _MOST_SINGLE else (0, len(mine)):
+        for chosen in combinations(mine, count):
+            found = _instance(terms, (term, _at_zero(access, set(chosen))))
+            if found is not None:
+                return found
+    return None
 
 
 def _at_zero(access: Access, variables: Set[int]) -> Access:
