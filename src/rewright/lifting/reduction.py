@@ -317,9 +317,8 @@ def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View, *, pa
     found = _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part)
     if algebra.sequential or algebra.is_familiar(found):
         return found
-    for one in opened([a, b]):  # or both are read at one head
-        product = multiply(algebra, *one)
-        other = _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part)
+    for (one,) in opened([product]):  # or their product is read at one head
+        other = _reduce_view(algebra, "sum", one, range(roles.result_rank, len(one.dims)), part)
         if algebra.is_familiar(other):
             return other
     return found
