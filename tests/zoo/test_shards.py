@@ -1,4 +1,4 @@
-"""Shards that lie otherwise than heads and layers do: rows within a head, ranks without rows, one head for each rank."""
+"""Shards that lie otherwise than heads do: rows within a head, ranks without rows, one head for each rank."""
 
 from __future__ import annotations
 
@@ -125,8 +125,9 @@ def attention(heads: torch.Tensor) -> torch.Tensor:
 
 def attended(w: torch.Tensor, out: torch.Tensor, x: torch.Tensor, turned: bool = False) -> dict[str, torch.Tensor]:
     parallel = dist.is_initialized()
-    exchange: Any = Exchanged.apply
-    heads = (x @ w).unflatten(-1, (4, 6))
+    exchanging: Any = Exchanged
+    exchange: Any = exchanging.apply
+    heads: Any = (x @ w).unflatten(-1, (4, 6))
     found = attention(exchange(heads, 2, 0) if parallel else heads)
     found = exchange(found.flip(0) if turned else found, 0, 2) if parallel else found
     loss: Any = (x + found.flatten(2) @ out).square().sum()

@@ -117,14 +117,14 @@ class Terms:
         term = self.graph.add(label, children)
         if term not in self.arity:
             self._describe(term, label, children)
+            if self.recording and label.content[0] in KINDS and len(children) > 1:
+                self.users.setdefault(max(children), []).append(term)
         return term
 
     def _describe(self, term: int, label: Label, children: tuple[int, ...]) -> None:
         """Derive what is known of a new term."""
         content = label.content
         self.arity[term] = label.arity
-        if self.recording and len(children) > 1 and content[0] in KINDS:
-            self.users.setdefault(max(children), []).append(term)
         hidden = content[0] == "named"
         if hidden:
             self.named[children[0]] = term
