@@ -30,6 +30,14 @@ def test_loss_and_every_gradient_of_a_pipeline(plan: str) -> None:
     assert verdict.relation["grad:layers.0.0.weight"].equation == "grad:layers.0.0.weight = grad:layers.0.0.weight@0"
 
 
+@pytest.mark.parametrize("plan", ["looped", "zero bubble", "zero bubble, v", "dual pipe, v"])
+def test_two_stages_on_each_rank(plan: str) -> None:
+    """Backward passes that are taken apart, and stages that go down the ranks and up again."""
+    verdict = proof_of_pipeline(pipelines.parallel(plan, 2))
+    assert verdict.status == "proved", verdict.reason
+    assert verdict.relation["loss"].equation == ("loss = loss@0" if plan.endswith("v") else "loss = loss@1")
+
+
 def test_more_stages_and_a_process_for_each() -> None:
     assert proof_of_pipeline(pipelines.parallel("1f1b", 3), 3, "processes").status == "proved"
 

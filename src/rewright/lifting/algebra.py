@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import islice, product
 from math import prod
 
@@ -16,6 +17,7 @@ from rewright.lifting.filling import Filler
 from rewright.lifting.fractions import gathered
 from rewright.lifting.guards import Guards
 from rewright.lifting.index import Access, Index, compose, used
+from rewright.lifting.instances import instance, instance_of_new
 from rewright.lifting.masks import factors_of, ranges_of
 from rewright.lifting.regions import Region
 from rewright.lifting.shifts import cancelled, is_shift
@@ -245,7 +247,8 @@ class Algebra:
             addends = tuple(self._summable(view))
         closed = [a for a in addends if not a.parts]
         if len(closed) > 1:
-            total = self._sum([(a.coefficient, a.term, a.access) for a in closed])
+            with self.over(view.dims):
+                total = self._sum([(a.coefficient, a.term, a.access) for a in closed])
             closed = [total] if total is not None else []
         partial = [a for a in addends if a.parts]
         return (*closed, *self._joined(partial))
@@ -254,6 +257,9 @@ class Algebra:
         """The sum as one term, that of the sequential program where it has it."""
         total = self.terms.add(items)
         if total is not None and not self.sequential and total.term >= self.horizon and len(items) > 1:
+            found = instance(self.terms, total)
+            if found is not None:
+                return found
             with self.over(None):  # with a variable that no view has
                 total = self._generalised(items) or total
         return total
@@ -352,8 +358,9 @@ class Algebra:
 
     def finish_sequential(self) -> None:
         """What is made from here on is the ranks'; note over what the sequential program sums."""
-        self.sequential = False
+        self.sequential = self.terms.recording = False
         self.horizon = len(self.terms.graph)
+        self.terms.elsewhere = partial(instance_of_new, self.horizon)
         found: dict[int, set[Region]] = {}
         for term in self.known:
             (hole,) = self.terms.children(term)

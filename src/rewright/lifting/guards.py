@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rewright.ir.dims import Dim
 from rewright.lifting import regions
 from rewright.lifting.index import compose, identity
+from rewright.lifting.instances import elsewhere
 from rewright.lifting.masks import aligned, decided, ranges_of
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify
@@ -196,6 +197,8 @@ class Guards:
         if not region:
             return Addend(Fraction(0), self._terms.one, ())
         hole, access = self._terms.guard(value, (body.term, body.access))
+        if not self._algebra.sequential and hole >= self._algebra.horizon:
+            hole, access = elsewhere(self._terms, (hole, access)) or (hole, access)
         if body.term == self._terms.one:
             closed = self._algebra.filler.fill(Addend(body.coefficient, hole, access, ((hole, region),)))
             return Addend(closed.coefficient, closed.term, closed.access)

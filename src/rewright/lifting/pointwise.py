@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from math import isqrt
 
 from rewright import ops
 from rewright.ir.dims import SizeExpr
@@ -153,7 +154,17 @@ def _log_of_factor(terms: Terms, factor: Operand) -> tuple[Operand, Fraction]:
 
 
 def _reciprocal_square_root(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    return reciprocal(algebra, function(algebra, "sqrt", views))
+    return reciprocal(algebra, _square_root(algebra, op, views, types))
+
+
+def _square_root(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    """The root; that of a square number is a number, as of the norm of a rank that has no elements."""
+    number = algebra.as_constant(views[0])
+    if number is not None and number >= 0:
+        above, below = isqrt(number.numerator), isqrt(number.denominator)
+        if Fraction(above * above, below * below) == number:
+            return algebra.constant(views[0].dims, Fraction(above, below))
+    return function(algebra, "sqrt", views[:1])
 
 
 def _logistic(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -226,9 +237,9 @@ def _power(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequenc
             result = multiply(algebra, result, base)
         return result
     if exponent == Fraction(1, 2):
-        return function(algebra, "sqrt", [base])
+        return _square_root(algebra, op, views, types)
     if exponent == Fraction(-1, 2):
-        return reciprocal(algebra, function(algebra, "sqrt", [base]))
+        return reciprocal(algebra, _square_root(algebra, op, views, types))
     if exponent == -1:
         return reciprocal(algebra, base)
     return function(algebra, op.name, views)
@@ -444,6 +455,7 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Negate: _negate,
     ops.Multiply: _multiply,
     ops.Divide: _divide,
+    ops.Sqrt: _square_root,
     ops.Rsqrt: _reciprocal_square_root,
     ops.Logistic: _logistic,
     ops.Exponential: _exponential,

@@ -11,6 +11,7 @@ from math import gcd
 from rewright.ir.dims import Dim
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, compose, magnitude, rename, used
+from rewright.lifting.instances import instance
 from rewright.lifting.roots import squared_root
 from rewright.lifting.value import Addend, Digits, View
 
@@ -41,13 +42,21 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
     if algebra.sequential or algebra.is_familiar(result):
         return result
     return (
-        _identified(algebra, left.dims, sources, factor)
+        _instance(algebra, left.dims, result)
+        or _identified(algebra, left.dims, sources, factor)
         or _distributed(algebra, left.dims, sources, factor)
         or _generalised(algebra, left.dims, sources, factor)
         or _widened(algebra, left.dims, sources, factor)
         or _placed(algebra, left.dims, sources, factor)
         or result
     )
+
+
+def _instance(algebra: Algebra, dims: tuple[Digits, ...], result: View) -> View | None:
+    """A product as one of the sequential program's read elsewhere."""
+    found = [instance(algebra.terms, a) if a.term >= algebra.horizon else a for a in result.addends]
+    view = View(dims, tuple(a for a in found if a is not None))
+    return view if len(view.addends) == len(found) and algebra.is_familiar(view) else None
 
 
 def _generalised(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:

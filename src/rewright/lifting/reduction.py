@@ -17,7 +17,7 @@ from rewright.lifting.masks import is_lowest, masked
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
 from rewright.lifting.products import multiply
-from rewright.lifting.readings import plain, recognised
+from rewright.lifting.readings import opened, plain, recognised
 from rewright.lifting.shifts import standing
 from rewright.lifting.terms import ONE, Folded, Operand, in_order
 from rewright.lifting.value import (
@@ -314,7 +314,14 @@ def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View, *, pa
         # A rank that holds one head may have no axis for it where the sequential program sums over heads.
         longer = multiply(algebra, *(View((*dims, (1,)), v.addends) for v in (a, b)))
         product = longer if algebra.is_familiar(longer) else product
-    return _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part)
+    found = _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part)
+    if algebra.sequential or algebra.is_familiar(found):
+        return found
+    for (one,) in opened([product]):  # or their product is read at one head
+        other = _reduce_view(algebra, "sum", one, range(roles.result_rank, len(one.dims)), part)
+        if algebra.is_familiar(other):
+            return other
+    return found
 
 
 class DotRoles:

@@ -25,6 +25,8 @@ Operand = tuple[int, Access]
 """A term and where it is read."""
 
 COMMUTATIVE = frozenset({"multiply", "maximum", "minimum", "and", "or", "xor", "equal", "not_equal"})
+KINDS: frozenset[object] = frozenset({"add", "apply", "guard"})
+"""Kinds of terms that read several operands at the same indices."""
 _FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or_equal", "equal", "not_equal"})
 _PLAIN = frozenset({"apply", "add", "take", "input", "index", "size"})
 _NOTHING = frozenset[int]()
@@ -89,6 +91,11 @@ class Terms:
         """By fold or guard the terms of it with a range."""
         self.products: dict[int, list[int]] = {}
         """By term the products that it is a factor of, as they were made."""
+        self.users: dict[int, list[int]] = {}
+        """By term the sums and functions whose last operand it is, of those made while ``recording``."""
+        self.recording = True
+        self.elsewhere: Callable[[Terms, Addend], Addend | None] | None = None
+        """Which term that is known already a new one is an instance of, where that is asked for."""
         self.one = self._add(("number", 1), (), 0)
         self.index = self._add(("index",), (), 1)
 
@@ -110,6 +117,8 @@ class Terms:
         term = self.graph.add(label, children)
         if term not in self.arity:
             self._describe(term, label, children)
+            if self.recording and label.content[0] in KINDS and len(children) > 1:
+                self.users.setdefault(max(children), []).append(term)
         return term
 
     def _describe(self, term: int, label: Label, children: tuple[int, ...]) -> None:
@@ -223,7 +232,7 @@ class Terms:
             term, access = ordered[wide[0]]
             ordered[wide[0]] = (term, identity(self.arity[term]))
             return self.make(("apply", function), ordered)[0], access
-        return self.make(("apply", function), ordered)
+        return self._known(self.make(("apply", function), ordered))
 
     def multiply(self, operands: Sequence[Operand]) -> Operand:
         """The flat product."""
@@ -280,8 +289,8 @@ class Terms:
             return Addend(coefficient, term, access)
         leading = next(c for (term, _), c in items if term != self.one)
         coefficients = tuple(c / leading for _, c in items)
-        term, access = self.make(("add", coefficients), [o for o, _ in items])
-        return Addend(leading, term, access)
+        made = Addend(leading, *self.make(("add", coefficients), [o for o, _ in items]))
+        return (None if self.elsewhere is None else self.elsewhere(self, made)) or made
 
     def _cancels(self, operand: Operand) -> bool:
         return operand[0] not in self.infinite or (self.finite is not None and self.finite(self, operand))
@@ -346,7 +355,12 @@ class Terms:
         if not self.arity[body[0]] or body[0] == self.one:
             term, access = value
             return self.make(("guard",), [(term, identity(self.arity[term])), body])[0], access
-        return self.make(("guard",), [value, body])
+        return self._known(self.make(("guard",), [value, body]))
+
+    def _known(self, operand: Operand) -> Operand:
+        """The same as an instance of a term that is known, where there is one."""
+        found = None if self.elsewhere is None else self.elsewhere(self, Addend(ONE, *operand))
+        return operand if found is None else (found.term, found.access)
 
     def take(self, operands: Sequence[Operand]) -> Operand:
         """The first operand read where variable ``-k`` stands for the value of operand ``k``."""

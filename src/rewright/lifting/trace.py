@@ -157,6 +157,8 @@ class Template:
             return True
         if terms.label(term)[0] in _LEAVES or terms.inside[term] != terms.inside[new]:
             return False
+        if terms.open[term] and not _open_alike(terms, term, new):
+            return False
         return terms.arity[term] == terms.arity[new] and (new not in terms.infinite or term in terms.infinite)
 
     def _holes_match(self, image: list[int]) -> bool:
@@ -218,6 +220,16 @@ class Instance:
                 for a in value.addends
             ),
         )
+
+
+def _open_alike(terms: Terms, term: int, other: int) -> bool:
+    """Whether two terms are made alike down to their open folds, which whoever reads them looks into."""
+    if term == other:
+        return True
+    if terms.node_label(term) is not terms.node_label(other):
+        return False
+    pairs = zip(terms.graph.node(term)[1], terms.graph.node(other)[1], strict=True)
+    return all(_open_alike(terms, mine, its) for mine, its in pairs if terms.open[mine] or terms.open[its])
 
 
 def terms_of(value: Value) -> Iterator[int]:

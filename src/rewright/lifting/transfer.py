@@ -91,6 +91,8 @@ def apply_law(
     rule = _RULES.get(type(op))
     if rule is None:
         raise NotAView(op.name)
+    if 0 in result.shape:  # no elements, whatever they are computed from
+        return algebra.zero(tuple((n,) for n in result.shape))
     return rule(algebra, op, values, types, result)
 
 
@@ -274,7 +276,9 @@ def _reduce(
 ) -> Value:
     assert isinstance(op, ops.Reduce)
     if product(types[0].shape[a] for a in op.dimensions) == 0:
-        raise NotAView("an empty reduction")
+        if op.kind != "sum":
+            raise NotAView("an empty reduction")
+        return algebra.zero(tuple((n,) for n in result.shape))
     return reduce(algebra, op.kind, values[0], op.dimensions)
 
 

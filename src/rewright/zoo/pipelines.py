@@ -12,8 +12,19 @@ from torch.distributed.device_mesh import DeviceMesh
 
 Program = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
-SCHEDULES = {"gpipe": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B"}
+SCHEDULES = {
+    "gpipe": "ScheduleGPipe",
+    "1f1b": "Schedule1F1B",
+    "interleaved": "ScheduleInterleaved1F1B",
+    "looped": "ScheduleLoopedBFS",
+    "zero bubble": "ScheduleInterleavedZeroBubble",
+    "zero bubble, v": "ScheduleZBVZeroBubble",
+    "dual pipe, v": "ScheduleDualPipeV",
+}
 """Plans by the schedule of ``torch.distributed.pipelining`` that they use; ``sends`` is written by hand."""
+
+_SINGLE = ("gpipe", "1f1b", "sends")
+"""Plans with one stage for each rank; others have two, and those of a ``v`` go down the ranks and up again."""
 
 WIDTH, ROWS = 4, 2
 
@@ -69,18 +80,18 @@ def sequential(degree: int) -> Program:
 
 
 def parallel(plan: str, degree: int) -> Callable[[DeviceMesh], Program]:
-    """What to build on each rank: a stage, or two with ``interleaved``, for twice as many micro-batches as ranks."""
+    """What to build on each rank: a stage, or two, for twice as many micro-batches as ranks."""
 
     def build(mesh: DeviceMesh) -> Program:
         group, rank = mesh.get_group(), mesh.get_rank()
-        chunks = 2 if plan == "interleaved" else 1
-        size = 2 // chunks
+        size = 2 if plan in _SINGLE else 1
         model = stack(2 * degree)
-        mine = [(rank + chunk * degree) for chunk in range(chunks)]
+        second = 2 * degree - 1 - rank if plan.endswith("v") else rank + degree
+        mine = [rank] if plan in _SINGLE else [rank, second]
         parts = [model.part(number * size, (number + 1) * size) for number in mine]
         held = Stack({name: layer for part in parts for name, layer in part.layers.items()})
         ends = {"x"} if rank == 0 else set[str]()
-        ends |= {"target"} if rank == degree - 1 else set[str]()
+        ends |= {"target"} if mine[-1] == (2 * degree) // size - 1 else set[str]()
         given = {name: value for name, value in batch(2 * degree).items() if name in ends}
         if plan == "sends":
             return _by_hand(group, 2 * degree), (held,), given

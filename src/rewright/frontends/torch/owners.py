@@ -32,9 +32,10 @@ class Owners:
         Raises CaptureError for wrappers whose work cannot be traced (:mod:`rewright.frontends.torch.wrappers`), unless
         ``wrappers`` are welcome.
         """
-        found = {"": target} if isinstance(target, nn.Module) else _modules(target)
         every = (leaf for name, value in arguments.items() for leaf in leaves(name, value))
-        found |= {name: value for name, value in every if isinstance(value, nn.Module)}
+        found = {name: value for name, value in every if isinstance(value, nn.Module)}
+        own = {"": target} if isinstance(target, nn.Module) else _modules(target)
+        found = _independent({**found, **{name: value for name, value in own.items() if name not in found}})
         if len(found) == 1:
             found = {"": next(iter(found.values()))}
         for module in () if wrappers else found.values():
@@ -103,6 +104,16 @@ class _Saved:
         for table, entries in self._tables:
             table.clear()
             table.update(entries)
+
+
+def _independent(modules: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    """The modules without those that are the same as another one, or a part of it: these have its names."""
+    kept: dict[str, nn.Module] = {}
+    for name, module in modules.items():
+        others = [other for key, other in modules.items() if key != name and (key in kept or other is not module)]
+        if not any(part is module for other in others for part in other.modules()):
+            kept[name] = module
+    return kept
 
 
 def first_names(values: Mapping[str, Any]) -> dict[str, str]:
