@@ -203,8 +203,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=("coverage", "speed"))
     parser.add_argument("--untested", action="store_true", help="run no site: each is proved, or unknown")
     parser.add_argument("--target", default="", help="a GPU that need not be there: proofs of XLA:GPU's passes alone")
-    parser.add_argument("--part", default="1/1", help="k/n: every n-th module from the k-th on")
+    parser.add_argument("--part", default="1/1", help="k/n: every n-th module, or walk, from the k-th on")
     given = parser.parse_args(arguments)
+    first, step = map(int, given.part.split("/"))
     status = 0
     with Session() as session:
         entries = modules(session, given.folder, given.most)
@@ -212,7 +213,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"bench.env: {given.folder} holds no HLO text; name a folder", file=sys.stderr)
             return 3
         if given.only != "speed":
-            first, step = map(int, given.part.split("/"))
             tested = not given.untested and not given.target
             found = coverage(session, entries[first - 1 :: step], given.seconds, tested, given.target)
             status = _print_coverage(found)
@@ -220,8 +220,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             large = [(entry.title, entry.module) for entry in dataset(session, LARGE)]
             below = [entry for entry in entries if entry[1].instruction_count < SMALL]
             chosen = [below[len(below) // 2], below[-1], entries[-1], *large] if below else [entries[-1], *large]
-            rows = (speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True))
-            print_table(SPEED, rows)
+            walks = [(*entry, given.steps, tested) for entry in chosen for tested in (False, True)]
+            print_table(SPEED, [speed(session, *walk) for walk in walks[first - 1 :: step]])
     return status
 
 
