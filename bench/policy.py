@@ -53,7 +53,7 @@ def entries(session: Session, folder: Path | None) -> tuple[list[Entry], list[En
     """Modules to train on and modules to compare on: functions by name, files of a folder by turns."""
     found = dataset(session, "jax", MOST)
     files = dataset(session, f"{FOLDER}{folder}", MOST) if folder is not None else []
-    files = [entry for entry in files if entry.module.instruction_count > 12 and not entry.module.elided()]
+    files = [entry for entry in files if entry.module.instruction_count > 12]
     held = [entry for entry in found if entry.title.removeprefix("jax:") in HELD_OUT] + files[::2]
     return [entry for entry in [*found, *files[1::2]] if entry not in held], held
 
