@@ -136,7 +136,7 @@ def _subset(session: Session, run: DryRun, chooser: random.Random) -> str:
         if chooser.random() < 0.5 and run.offered[number] and run.graph.applicable(chosen)[number]:
             chosen.append(number)
     own = compare_modules(session, run.module, run.apply(chosen))
-    return "equal" if own.agrees else "different"
+    return {True: "equal", False: "different", None: "not run"}[own.agrees]
 
 
 @dataclass

@@ -404,8 +404,17 @@ class HloEnv:
         return EvaluationResult(nanoseconds, nanoseconds, full, output)
 
     def has_equal_output(self, left: Module, right: Module, times: int = 1) -> bool:
-        """Whether two modules give equal outputs on random inputs, at a tolerance that float64 scales."""
-        return all(compare_modules(self.session, left, right, seed).agrees for seed in range(times))
+        """Whether two modules give equal outputs on random inputs, at a tolerance that float64 scales.
+
+        Raises RewrightError where running them says nothing: a module draws random numbers, or no output is finite.
+        """
+        for seed in range(max(times, 1)):
+            found = compare_modules(self.session, left, right, seed)
+            if found.agrees is None:
+                raise RewrightError(f"outputs cannot be compared: {found.what}")
+            if not found.agrees:
+                return False
+        return True
 
     def has_equal_output_as(self, other: Module, times: int = 1) -> bool:
         """Whether the module gives the outputs of another."""
