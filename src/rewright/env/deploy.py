@@ -105,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> Deployment:
             document: object = json.load(file)
     except OSError as error:
         raise RewrightError(f"cannot read {name}: {error.strerror}; check the path") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RewrightError(f"{name} is no JSON ({error!s:.60}); save the deployment again") from None
     table = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if table.get("format") != FORMAT or table.get("version") != VERSION:

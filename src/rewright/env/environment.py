@@ -374,7 +374,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
                 data: object = json.load(file)
         except OSError as error:
             raise RewrightError(f"cannot read {os.fspath(path)}: {error.strerror}; check the path") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RewrightError(f"{os.fspath(path)} is no JSON ({error!s:.60}); save the trajectory again") from None
         self._episode = replay(self.session, data, self.settings.patterns)
         self._baseline = max(static_cost(self.session, self._episode.rounds[0].run.module, self.reward), 1e-12)

@@ -115,6 +115,12 @@ class Session:
                 data = file.read()
         except OSError as error:
             raise RewrightError(f"cannot read {name}: {error.strerror}; check the path") from None
+        try:
+            return self._read(name, data)
+        except XlaError as error:
+            raise XlaError(f"{name}: {error}") from None
+
+    def _read(self, name: str, data: bytes) -> HloModule:
         if name.endswith(".pb"):
             module = HloModule(data)
             self.fingerprint(module)
