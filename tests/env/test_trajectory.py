@@ -148,8 +148,9 @@ def test_outputs_that_say_nothing_are_no_evidence(xla: Session) -> None:
     head = "HloModule m\nENTRY e { x = f32[4] parameter(0) a = f32[4] abs(x) n = f32[4] negate(a) "
     nothing = xla.parse(
         head
-        + "c = f32[] constant(1) o = f32[4] broadcast(c), dimensions={} m = f32[4] subtract(n, o) ROOT r = f32[4] log(m) }"
-    )  # noqa: E501
+        + "c = f32[] constant(1) o = f32[4] broadcast(c), dimensions={} "
+        + "m = f32[4] subtract(n, o) ROOT r = f32[4] log(m) }"
+    )
     episode = Episode(xla, nothing, Settings(("algsimp",), tested=False))
     assert episode.validate().agrees is None
     drawn = xla.parse(

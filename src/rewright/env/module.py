@@ -30,6 +30,11 @@ class HloModule:
         """The serialised HloModuleProto."""
         return self._source if isinstance(self._source, bytes) else write(self._source)
 
+    @property
+    def has_program(self) -> bool:
+        """Whether it was made of a program, of which the proto is written when it is asked for."""
+        return isinstance(self._source, Program)
+
     @cached_property
     def program(self) -> Program:
         """The computations, to be read and edited; raises RewrightError where the proto is none."""
