@@ -21,26 +21,25 @@ class Kept:
     """Rollouts by module and agent, and where a policy is saved; with no folder nothing is kept."""
 
     folder: Path | None
+    training: tuple[object, ...]
+    """What a policy is trained with, but for how long."""
     settings: tuple[object, ...]
+    """What else decides what agents make of modules."""
 
     def __post_init__(self) -> None:
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
 
     @property
-    def _digest(self) -> str:
-        return hashlib.sha256(json.dumps(self.settings, sort_keys=True, default=str).encode()).hexdigest()[:12]
-
-    @property
     def policy(self) -> Path | None:
         """Where the policy is saved while it is trained."""
-        return None if self.folder is None else self.folder / f"policy-{self._digest}.zip"
+        return None if self.folder is None else self.folder / f"policy-{_digest(self.training)}.zip"
 
     def _path(self, title: str, agent: str) -> Path | None:
         if self.folder is None:
             return None
         plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{title}.{agent}")
-        return self.folder / f"{plain}.{self._digest}.json"
+        return self.folder / f"{plain}.{_digest((self.training, self.settings))}.json"
 
     def read(self, title: str, agent: str) -> Rollout | None:
         """What an agent made of a module, where that is there."""
@@ -61,3 +60,7 @@ class Kept:
             part = path.with_suffix(".part")
             part.write_text(json.dumps(table), encoding="utf-8")
             part.replace(path)
+
+
+def _digest(settings: object) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:12]

@@ -96,9 +96,8 @@ def train(
     learner: Any = import_module("sb3_contrib").MaskablePPO
     env = environment(session, modules, passes)
     keywords = {"features_extractor_class": policy_network(torch), "net_arch": [64]}
-    if kept.policy is not None and kept.policy.exists():
-        model = learner.load(kept.policy, env=env)
-    else:
+    model = learner.load(kept.policy, env=env) if kept.policy is not None and kept.policy.exists() else None
+    if model is None or model.num_timesteps > steps:
         model = learner("MultiInputPolicy", env, n_steps=_BATCH, batch_size=64, policy_kwargs=keywords, seed=seed)
     while model.num_timesteps < steps:
         model.learn(min(_BATCH, steps - model.num_timesteps), reset_num_timesteps=False)
@@ -232,8 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         learning, held = entries(session, given.folder)
         print(f"{len(learning)} modules to learn from; {len(held)} held out, of {len(FUNCTIONS)} functions and files")
         task = Task("", b"", passes, names, rounds=given.rounds, tested=False, after_xla=given.after_xla)
-        settings = (passes, given.after_xla, given.steps, given.seed, given.rounds, [e.module.digest for e in learning])
-        kept = Kept(given.keep, settings)
+        training = (passes, given.after_xla, given.seed, [entry.module.digest for entry in learning])
+        kept = Kept(given.keep, training, (given.steps, given.rounds))
         starts = [start(session, entry.module, task).original for entry in learning] if given.steps else []
         model = train(session, starts, passes, given.steps, given.seed, kept) if given.steps else None
         found = compare(session, held, task, model, given.seed, kept)
