@@ -180,3 +180,27 @@ ASSUMED = {
 @pytest.mark.parametrize("sides", ASSUMED.values(), ids=ASSUMED.keys())
 def test_what_is_taken_for_granted_is_no_proof(xla: Session, sides: tuple[str, str]) -> None:
     assert not equal(xla, *sides).proved
+
+
+def sliced(start: str) -> str:
+    """A module that reads a block of four from a place."""
+    return (
+        "ENTRY e { x = f32[9] parameter(0) k = s32[] parameter(1) z = s32[] constant(0) n = s32[] constant(5) "
+        f"{start} s = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={{4}} ROOT r = f32[4] copy(s) }}"
+    )
+
+
+def test_a_block_is_moved_inside_as_hlo_does(xla: Session) -> None:
+    # A place out of range is moved to the nearest that is not, so that clamping it before changes nothing.
+    plain = "i = s32[] copy(k)"
+    assert equal(xla, sliced(plain), sliced("i = s32[] clamp(z, k, n)")).proved
+    assert not equal(xla, sliced(plain), sliced("m = s32[] constant(4) i = s32[] clamp(z, k, m)")).proved
+
+
+def test_an_update_of_all_is_the_update_wherever_it_starts(xla: Session) -> None:
+    head = "ENTRY e { x = f32[3] parameter(0) u = f32[3] parameter(1) k = s32[] parameter(2) "
+    whole = head + "ROOT r = f32[3] dynamic-update-slice(x, u, k) }"
+    assert equal(xla, whole, head + "ROOT r = f32[3] copy(u) }").proved
+    part = "ENTRY e { x = f32[4] parameter(0) u = f32[3] parameter(1) k = s32[] parameter(2) z = s32[] constant(0) "
+    moved, fixed = (part + f"ROOT r = f32[4] dynamic-update-slice(x, u, {at}) }}" for at in ("k", "z"))
+    assert not equal(xla, moved, fixed).proved
