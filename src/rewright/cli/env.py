@@ -197,7 +197,7 @@ def _format(document: object) -> object:
 
 def _deployment(path: Path) -> int:
     """The same of a deployment: what was chosen, what XLA made of it, and what is met."""
-    found = load_deployment(path)
+    found = load_deployment(path, unproved=True)
     print(f"deployment in the place of {found.key[:16]}: {'proved' if not found.open else 'proved in part'}")
     for line in found.open:
         print(f"not proved: {line}")
