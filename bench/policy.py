@@ -231,7 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         learning, held = entries(session, given.folder)
         print(f"{len(learning)} modules to learn from; {len(held)} held out, of {len(FUNCTIONS)} functions and files")
         task = Task("", b"", passes, names, rounds=given.rounds, tested=False, after_xla=given.after_xla)
-        training = (passes, given.after_xla, given.seed, [entry.module.digest for entry in learning])
+        prints = [session.fingerprint(entry.module) for entry in learning]
+        training = (passes, given.after_xla, given.seed, prints)
         kept = Kept(given.keep, training, (given.steps, given.rounds))
         starts = [start(session, entry.module, task).original for entry in learning] if given.steps else []
         model = train(session, starts, passes, given.steps, given.seed, kept) if given.steps else None
