@@ -85,6 +85,7 @@ CHANGES = {
     "no claim": lambda d: d["steps"][0].pop("claim"),
     "a step less": lambda d: d["steps"].pop(),
     "another program that was proved": lambda d: [s.update(left=s["right"]) for s in d["steps"] if s["left"]],
+    "no grade": lambda d: [s.update(grade="") for s in d["steps"]],
     "a better grade": lambda d: [s.update(grade="same") for s in d["steps"]],
     "a status that does not exist": _step(status="certain"),
     "another module at the start": lambda d: d.update(original=d["original"][:-4] + "AAAA"),
@@ -102,6 +103,12 @@ def test_one_that_was_edited_is_one_line(xla: Session, written: dict[str, Any], 
     with pytest.raises(RewrightError) as caught:
         replay(xla, _changed(written, change))
     assert "\n" not in str(caught.value)
+
+
+def test_less_may_be_said_of_a_step_than_is_found(xla: Session, written: dict[str, Any]) -> None:
+    place = next(k for k, step in enumerate(written["steps"]) if step["status"] == "proved")
+    for fields in ({"grade": "real"}, {"status": "tested"}, {"status": "unknown"}):
+        assert replay(xla, _changed(written, lambda d, f=fields: d["steps"][place].update(f)))
 
 
 def test_a_digest_that_does_not_fit_is_one_line(xla: Session, written: dict[str, Any]) -> None:
