@@ -48,7 +48,7 @@ help:
 	@echo "make bench-ir      time to build and validate large graphs"
 	@echo "make bench-env     what XLA's passes do site by site, what is proved, steps per second; HLO=folder"
 	@echo "make bench-robust  damaged HLO texts from reading to running, as a table; HLO=folder"
-	@echo "make bench-agents  search agents and a learned policy against XLA's own decisions, as tables and charts; HLO=folder"
+	@echo "make bench-agents  search agents and a learned policy against XLA's own decisions, as tables and charts; HLO=folder; KEPT=folder goes on from a run that was ended"
 	@echo "make clean         removes what the other targets made"
 
 $(VENV)/.created:
@@ -199,9 +199,11 @@ $(VENV)/.agents: $(VENV)/.dev
 	$(PIP) sb3-contrib
 	@touch $@
 
+KEEP := $(if $(KEPT),--keep $(KEPT))
+
 bench-agents: $(VENV)/.agents
-	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --out $(FIGURES)
-	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --after-xla --out $(FIGURES)
+	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --out $(FIGURES) $(KEEP)
+	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --after-xla --out $(FIGURES) $(KEEP)
 
 clean:
 	rm -rf $(VENV) $(PAIRS) build dist docs/_build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -136,7 +136,7 @@ def _subset(session: Session, run: DryRun, chooser: random.Random) -> str:
         if chooser.random() < 0.5 and run.offered[number] and run.graph.applicable(chosen)[number]:
             chosen.append(number)
     own = compare_modules(session, run.module, run.apply(chosen))
-    return "equal" if own.agrees else "different"
+    return {True: "equal", False: "different", None: "not run"}[own.agrees]
 
 
 @dataclass
@@ -164,20 +164,27 @@ def speed(session: Session, title: str, module: HloModule, steps: int, tested: b
     """Steps per second of a walk, overall and in the quarters of it, and the memory of both processes by quarters."""
     env = HloRewrite(module, session=session, tested=tested, most_steps=10**9)
     env.reset(seed=0)
-    walk, quarters = Walk(env), list[str]()
+    walk, quarters, processor_quarters = Walk(env), list[str](), list[str]()
     memory = [f"{resident()} + {of_xla(session)}"]
-    started, processor = time.perf_counter(), time.process_time() + session.worker.call("processor_seconds")
+    started, first = time.perf_counter(), _processor_seconds(session)
     for quarter in range(1, 5):
-        before, since = walk.done, time.perf_counter()
+        before, since, spent = walk.done, time.perf_counter(), _processor_seconds(session)
         while walk.done < steps * quarter // 4:
             walk.step()
-        quarters.append(f"{(walk.done - before) / max(time.perf_counter() - since, 1e-9):.0f}")
+        done = walk.done - before
+        quarters.append(f"{done / max(time.perf_counter() - since, 1e-9):.0f}")
+        processor_quarters.append(f"{done / max(_processor_seconds(session) - spent, 1e-9):.0f}")
         memory.append(f"{resident()} + {of_xla(session)}")
-    seconds = time.perf_counter() - started
-    processor = time.process_time() + session.worker.call("processor_seconds") - processor
-    rates = [f"{walk.done / seconds:.0f}", f"{walk.done / processor:.0f}"]
+    rate = walk.done / (time.perf_counter() - started)
+    processor = walk.done / max(_processor_seconds(session) - first, 1e-9)
     own = [title, module.instruction_count, "yes" if tested else "no", walk.done, walk.rounds]
-    return [*own, *rates, ", ".join(quarters), ", ".join(memory[::2])]
+    parts = [", ".join(quarters), ", ".join(processor_quarters), ", ".join(memory[::2])]
+    return [*own, f"{rate:.0f}", f"{processor:.0f}", *parts]
+
+
+def _processor_seconds(session: Session) -> float:
+    """Processor time of this process and of XLA's: other work on the machine does not count."""
+    return time.process_time() + session.worker.call("processor_seconds")
 
 
 SPEED = (
@@ -189,6 +196,7 @@ SPEED = (
     "steps/s",
     "per processor second",
     "steps/s by quarters",
+    "per processor second by quarters",
     "MiB here + in XLA's process: start, half, end",
 )
 
@@ -203,8 +211,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=("coverage", "speed"))
     parser.add_argument("--untested", action="store_true", help="run no site: each is proved, or unknown")
     parser.add_argument("--target", default="", help="a GPU that need not be there: proofs of XLA:GPU's passes alone")
-    parser.add_argument("--part", default="1/1", help="k/n: every n-th module from the k-th on")
+    parser.add_argument("--part", default="1/1", help="k/n: every n-th module, or walk, from the k-th on")
     given = parser.parse_args(arguments)
+    first, step = map(int, given.part.split("/"))
     status = 0
     with Session() as session:
         entries = modules(session, given.folder, given.most)
@@ -212,7 +221,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"bench.env: {given.folder} holds no HLO text; name a folder", file=sys.stderr)
             return 3
         if given.only != "speed":
-            first, step = map(int, given.part.split("/"))
             tested = not given.untested and not given.target
             found = coverage(session, entries[first - 1 :: step], given.seconds, tested, given.target)
             status = _print_coverage(found)
@@ -220,8 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             large = [(entry.title, entry.module) for entry in dataset(session, LARGE)]
             below = [entry for entry in entries if entry[1].instruction_count < SMALL]
             chosen = [below[len(below) // 2], below[-1], entries[-1], *large] if below else [entries[-1], *large]
-            rows = (speed(session, *entry, given.steps, tested) for entry in chosen for tested in (False, True))
-            print_table(SPEED, rows)
+            walks = [(*entry, given.steps, tested) for entry in chosen for tested in (False, True)]
+            print_table(SPEED, [speed(session, *walk) for walk in walks[first - 1 :: step]])
     return status
 
 

@@ -7,6 +7,9 @@ in Policy Gradient Algorithms", FLAIRS 2022) of sb3-contrib, which is needed her
 Two games. In the first an agent decides for some passes of XLA and for the rules, and all other passes run on what it
 chose. In the second (``--after-xla``) it goes on from what all of XLA's passes made, fusing what they left apart. The
 estimated cost of the two modules at the end is compared, and with ``--rounds`` their run times.
+
+All of it takes long: with ``--keep FOLDER`` the policy is saved while it is trained, and what an agent made of a module
+is not made again, so that a run that was ended goes on from there.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.kept import Kept
 from bench.tables import print_table
 from rewright.env.agents import AGENTS
 from rewright.env.chart import Bar, chart
@@ -38,15 +42,18 @@ PASSES = (*DEFAULT_PASSES, RULES)
 AFTER_XLA = (FUSION, RULES)
 NOTHING = "no choice"
 """An agent that chooses nothing: after XLA's passes it is XLA against itself, and what it gains is noise."""
+LEARNED = "learned"
 MOST = 260
 _SIZE = 32
+_BATCH = 256
+"""Steps of training between two updates of the policy."""
 
 
 def entries(session: Session, folder: Path | None) -> tuple[list[Entry], list[Entry]]:
     """Modules to train on and modules to compare on: functions by name, files of a folder by turns."""
     found = dataset(session, "jax", MOST)
     files = dataset(session, f"{FOLDER}{folder}", MOST) if folder is not None else []
-    files = [entry for entry in files if entry.module.instruction_count > 12 and not entry.module.elided()]
+    files = [entry for entry in files if entry.module.instruction_count > 12]
     held = [entry for entry in found if entry.title.removeprefix("jax:") in HELD_OUT] + files[::2]
     return [entry for entry in [*found, *files[1::2]] if entry not in held], held
 
@@ -79,16 +86,25 @@ def policy_network(torch: Any) -> type:
     return Network
 
 
-def train(session: Session, modules: Sequence[HloModule], passes: Sequence[str], steps: int, seed: int) -> Any:
-    """A policy that was trained on some modules."""
+def train(
+    session: Session, modules: Sequence[HloModule], passes: Sequence[str], steps: int, seed: int, kept: Kept
+) -> Any:
+    """A policy that was trained on some modules; what is kept of an earlier run is trained on, in a new episode."""
     torch: Any = import_module("torch")
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     learner: Any = import_module("sb3_contrib").MaskablePPO
     env = environment(session, modules, passes)
     keywords = {"features_extractor_class": policy_network(torch), "net_arch": [64]}
-    model = learner("MultiInputPolicy", env, n_steps=256, batch_size=64, policy_kwargs=keywords, seed=seed)
-    return model.learn(steps)
+    model = learner.load(kept.policy, env=env) if kept.policy is not None and kept.policy.exists() else None
+    if model is None or model.num_timesteps > steps:
+        model = learner("MultiInputPolicy", env, n_steps=_BATCH, batch_size=64, policy_kwargs=keywords, seed=seed)
+    while model.num_timesteps < steps:
+        model.learn(min(_BATCH, steps - model.num_timesteps), reset_num_timesteps=False)
+        print(f"{model.num_timesteps} of {steps} steps of training", file=sys.stderr, flush=True)
+        if kept.policy is not None:
+            model.save(kept.policy)
+    return model
 
 
 def environment(session: Session, modules: Sequence[HloModule], passes: Sequence[str]) -> HloRewrite:
@@ -128,24 +144,35 @@ class Results:
         return list(next(iter(self.rollouts.values()), {}))
 
 
-def compare(session: Session, held: Sequence[Entry], task: Task, model: Any, seed: int) -> Results:
+def compare(session: Session, held: Sequence[Entry], task: Task, model: Any, seed: int, kept: Kept) -> Results:
     """Let every agent play on every module; a module that XLA refuses is a line of its own."""
     found = Results()
+    names = [NOTHING, *task.agents, *([LEARNED] if model is not None else [])]
     for entry in held:
         own: dict[str, Rollout] = {}
         try:
-            own[NOTHING] = played(session, task, NOTHING, seed, start(session, entry.module, task))
-            for name in task.agents:
-                own[name] = roll_out(session, entry.module, task, name, seed)
-            if model is not None:
-                first = start(session, entry.module, task).original
-                own["learned"] = played(session, task, "learned", seed, play(session, model, first, task.passes))
+            for name in names:
+                one = kept.read(entry.title, name)
+                if one is None:
+                    one = _played(session, entry.module, task, name, seed, model)
+                    kept.write(entry.title, one)
+                own[name] = one
         except RewrightError as error:
             found.errors.append(f"{entry.title}: {error}")
             continue
         found.rollouts[entry.title] = own
         print(f"{entry.title}: {', '.join(f'{n} {o.gain:.3f}' for n, o in own.items())}", file=sys.stderr, flush=True)
     return found
+
+
+def _played(session: Session, module: HloModule, task: Task, name: str, seed: int, model: Any) -> Rollout:
+    """What one agent makes of one module; raises RewrightError where XLA refuses it."""
+    if name == NOTHING:
+        return played(session, task, name, seed, start(session, module, task))
+    if name == LEARNED:
+        first = start(session, module, task).original
+        return played(session, task, name, seed, play(session, model, first, task.passes))
+    return roll_out(session, module, task, name, seed)
 
 
 def interval(ratios: Sequence[float]) -> str:
@@ -196,6 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--agents", default=",".join(AGENTS), help="search agents to compare with")
     parser.add_argument("--after-xla", action="store_true", help="go on from XLA's own result, by fusion and rules")
     parser.add_argument("--out", type=Path, help="charts go there")
+    parser.add_argument("--keep", type=Path, help="what is done is kept there, and a later run goes on from it")
     given = parser.parse_args(arguments)
     passes = AFTER_XLA if given.after_xla else PASSES
     names = tuple(name for name in given.agents.split(",") if name)
@@ -203,9 +231,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         learning, held = entries(session, given.folder)
         print(f"{len(learning)} modules to learn from; {len(held)} held out, of {len(FUNCTIONS)} functions and files")
         task = Task("", b"", passes, names, rounds=given.rounds, tested=False, after_xla=given.after_xla)
+        prints = [session.fingerprint(entry.module) for entry in learning]
+        training = (passes, given.after_xla, given.seed, prints)
+        kept = Kept(given.keep, training, (given.steps, given.rounds))
         starts = [start(session, entry.module, task).original for entry in learning] if given.steps else []
-        model = train(session, starts, passes, given.steps, given.seed) if given.steps else None
-        found = compare(session, held, task, model, given.seed)
+        model = train(session, starts, passes, given.steps, given.seed, kept) if given.steps else None
+        found = compare(session, held, task, model, given.seed, kept)
     agents = found.agents
     print_table(
         ["held out", *agents], [[t, *(f"{own[a].gain:.3f}" for a in agents)] for t, own in found.rollouts.items()]

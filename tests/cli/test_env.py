@@ -53,3 +53,57 @@ def test_a_certificate_is_written_while_playing_and_checked_again(
     assert "refused" in capsys.readouterr().out
     path.write_text("{")
     assert run(["env", "audit", str(path)]) == 3
+
+
+def test_what_is_typed_by_mistake_is_one_line_and_play_goes_on(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["²", "-1", "999", "9" * 5000, "w /nowhere/x", f"h {tmp_path}", "c /nowhere/x", "what", "", "0"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "q\n"])))
+    assert run(["env", "play", str(file), "--names", "algsimp"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("no: ") == len(lines) - 1
+    assert "cannot write /nowhere/x: No such file or directory; name another file" in out
+    assert "\nx   0" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("broken.hlo", "HloModule m\nENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] add(x, z) }", "broken.hlo: XLA"),
+        ("broken.pb", "no proto", "broken.pb: XLA refuses"),
+        ("broken.mlir", "module {", "broken.mlir: XLA refuses"),
+        ("empty.hlo", "", "no HLO module"),
+    ],
+)
+def test_a_file_that_is_no_module_is_one_line_that_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, message: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert run(["env", "passes", str(tmp_path / name)]) == 3
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["play", "FILE", "--names", "algsimq"], "no pass 'algsimq'"),
+        (["play", "FILE", "--names", ","], "no pass is named"),
+        (["play", "FILE", "--names", "rule:none"], "no rule 'none'"),
+        (["passes", "FILE", "--target", "abacus"], "no GPU 'abacus'"),
+        (["bench", "FILE", "--agents", "nobody"], "no agent 'nobody'"),
+        (["bench", "FILE", "--agents", "greedy", "--out", "/dev/null/x"], "cannot write to /dev/null/x"),
+        (["audit", "DEEP"], "is no JSON"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
+    assert run(["env", *({"FILE": str(file), "DEEP": str(deep)}.get(a, a) for a in arguments)]) == 3
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1

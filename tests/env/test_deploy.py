@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from rewright.cli.main import run
-from rewright.env.certificate import audit
+from rewright.env.alternatives import AlternativeGraph
+from rewright.env.certificate import Stage, audit, certify_stages
 from rewright.env.deploy import deploy, load
 from rewright.env.episode import Episode, Settings
 from rewright.env.hlo.program import read, write
@@ -131,6 +132,20 @@ def test_a_deployment_that_was_put_together_is_refused(xla: Session, chosen: Epi
     forge(deploy(xla, chosen), deploy(xla, second)).save(path)
     with pytest.raises(RewrightError):
         load(path)
+
+
+def test_claims_that_are_left_open_have_to_be_allowed(xla: Session, chosen: Episode, tmp_path: Path) -> None:
+    path = tmp_path / "deployment.json"
+    deployment = deploy(xla, chosen)
+    # Anything at all, and a certificate that says of it: this was made by XLA, and is not proved.
+    module = _with(deployment.module, "tanh", "cosine")
+    stage = Stage(read(module), AlternativeGraph(read(module)), ())
+    made = certify_stages(read(audit(deployment.certificate).final), [stage])
+    assert len(made.open) == 1
+    replace(deployment, module=module, made=made.document).save(path)
+    with pytest.raises(RewrightError, match="leaves 1 claims open, the first made by XLA"):
+        load(path)
+    assert load(path, unproved=True).open
 
 
 def test_other_buffers_are_refused(xla: Session, chosen: Episode, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 from rewright.cli.main import run
 from rewright.env.dryrun import dry_run
 from rewright.env.enzyme import patterns
-from rewright.env.episode import Episode, Settings, replay
+from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import evidence_for
 from rewright.env.session import Session
+from rewright.env.trajectory import replay
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 

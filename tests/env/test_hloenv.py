@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rewright.env.hloenv import AltPipeline, HloEnv, HloPass, Pass, Pipeline
+from rewright.env.hloenv import AltPipeline, HloEnv, HloModule, HloPass, Pass, Pipeline, hlo_pass
+from rewright.env.hloenv_pipelines import GeneralFusionPipeline, PassPipelines, SingleFusionPipeline
+from rewright.env.inputs import draw_inputs
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError
 from tests.env.modules import RATES
@@ -45,6 +47,107 @@ def test_the_agents_of_hloenv(env: HloEnv, policy: str) -> None:
         env.apply_alternatives(np.array(decisions))
         env.run(after)
     assert env.has_equal_output_as(original)
+
+
+@pytest.mark.parametrize("pipelines", [GeneralFusionPipeline, SingleFusionPipeline])
+@pytest.mark.parametrize("policy", ["uniform", "first"])
+def test_the_agent_loop_of_hloenv(xla: Session, pipelines: type[PassPipelines], policy: str) -> None:
+    env = HloEnv(HloModule(RATES, "txt", session=xla), "cpu")
+    original = env.clone_hlo()
+    pipeline, random = pipelines(env), np.random.default_rng(0)
+    env.run(pipeline.pre_pass_optimizations)
+    for _ in range(3):
+        env.run(pipeline.pre_dry_pass_passes)
+        env.run(pipeline.pass_dry_run)
+        graph = env.get_hlo_graph(do_hash_verification=False)
+        nodes = graph.alternative_indices
+        if len(nodes) == 0:
+            break
+        operands = np.split(graph.in_edge_features.srcs, graph.in_edge_offsets[1:-1])
+        choice = [np.argmax(random.random(len(operands[n]))) if policy == "uniform" else 1 for n in nodes]
+        env.apply_alternatives(np.stack([nodes, choice], axis=1))
+        env.run(pipeline.post_dry_pass_passes)
+    env.run(pipeline.post_pass_optimizations)
+    assert min(env.evaluate(3).durations) > 0
+    assert env.has_equal_output_as(original)
+
+
+def test_the_same_module_by_three_routes(xla: Session, tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(RATES)
+    found = [
+        HloEnv(str(path), "cpu", session=xla),
+        HloEnv(RATES, "txt", "cpu", session=xla),
+        HloEnv(HloModule(str(path), session=xla), "cpu"),
+    ]
+    assert len({env.export_hlo_to_str() for env in found}) == 1
+    assert len({env.get_hlo_module().hash() for env in found}) == 1
+    assert HloModule(found[0].export_hlo_to_str(), "txt", session=xla).hash() == found[0].get_hlo_module().hash()
+    with pytest.raises(RewrightError, match="format 'pdf' is not known"):
+        HloModule(RATES, "pdf", session=xla)
+
+
+def test_a_module_has_the_methods_of_hloenv(xla: Session) -> None:
+    module = HloModule(RATES, "txt", session=xla)
+    assert module.to_string().startswith("HloModule rates")
+    assert (module.instruction_count, module.computation_count, module.is_bef_enabled()) == (17, 1, False)
+    assert module.config.seed == 42
+    assert {"flops", "transcendentals", "bytes accessed", "optimal_seconds"} <= module.cost_analysis().keys()
+    assert module.extract_random_submodule(3, 20) is not None
+    assert module.extract_random_submodule(1000, 2) is None
+    text, part = module.extract_instructions_as_module(repeat=2)[0]
+    assert text == "threes = f32[8,4] broadcast(three)"
+    assert xla.execute(part, draw_inputs(part))
+    assert module.extract_fusions_as_module() == []
+
+
+def test_a_pass_runs_on_a_module_in_its_place(xla: Session) -> None:
+    module = HloModule(RATES, "txt", session=xla)
+    other, before = module.clone(), module.hash()
+    assert Pass(HloPass.AlgebraicSimplifier()).Run(module)
+    assert "power" not in module.to_string()
+    assert (other.hash(), module.hash() == before) == (before, False)
+    assert not AltPipeline(Pass(HloPass.HloCSE())).Run(module)
+    assert hlo_pass is HloPass
+
+
+def test_loops_of_pipelines_stop_where_nothing_changes_and_at_their_bound(env: HloEnv) -> None:
+    dry = AltPipeline(HloPass.GeneralFusion(), loop_count=2)
+    inner = Pipeline("inner")
+    inner.add_pass(dry)
+    outer = Pipeline("outer", loop_count=3)
+    outer.add_pass(inner, loop_count=1)
+    stops = 0
+    while env.run(outer):
+        stops += 1
+        # Nothing is chosen: the same alternatives come again.
+        env.apply_alternatives([])
+    assert stops == 6
+    assert outer.changed
+    fixed = Pipeline("fixed", loop_count=-1)
+    fixed.add_pass(HloPass.AlgebraicSimplifier())
+    assert not env.run(fixed)
+    assert fixed.changed
+    assert not env.run(fixed)
+    assert not fixed.changed
+
+
+def test_two_pipelines_are_never_taken_for_each_other(env: HloEnv) -> None:
+    for _ in range(20):
+        # Each is gone before the next is made, and may get its place in memory.
+        pipeline = Pipeline("short-lived")
+        pipeline.add_pass(AltPipeline(Pass(HloPass.AlgebraicSimplifier())))
+        assert env.run(pipeline)
+
+
+def test_dry_runs_are_the_same_again(xla: Session) -> None:
+    found = set()
+    for _ in range(3):
+        env = HloEnv(RATES, "txt", session=xla)
+        env.run(AltPipeline(Pass(HloPass.AlgebraicSimplifier())))
+        graph = env.get_hlo_graph()
+        found.add((graph.hash(), tuple(graph.node_features.uids.tolist()), tuple(graph.alternative_indices.tolist())))
+    assert len(found) == 1
 
 
 def test_choice_zero_everywhere_keeps_the_hash(env: HloEnv) -> None:

@@ -10,12 +10,13 @@ import pytest
 from rewright.env.agents import always_first
 from rewright.env.custom import Rewrite
 from rewright.env.dryrun import dry_run
-from rewright.env.episode import Episode, Settings, replay
+from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import evidence_for
 from rewright.env.hlo.program import Program
 from rewright.env.module import HloModule
 from rewright.env.registration import register
 from rewright.env.session import Session
+from rewright.env.trajectory import replay
 from rewright.ir.errors import RewrightError
 from rewright.rules.pattern import floats
 from rewright.rules.rule import rule

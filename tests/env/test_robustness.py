@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bench.robust import survive
@@ -27,13 +28,31 @@ def test_two_thousand_mutated_texts(xla: Session) -> None:
     _survives(xla, 2000, 1)
 
 
-def test_elided_constants_are_never_evidence(xla: Session) -> None:
-    source = """HloModule m
-    ENTRY main { x = f32[100] parameter(0) c = f32[100] constant({...}) two = f32[] constant(2)
-      twos = f32[100] broadcast(two), dimensions={} p = f32[100] power(x, twos) ROOT y = f32[100] add(p, c) }"""
-    module = xla.parse(source)
-    run = dry_run(xla, module, ["algsimp"])
-    assert all(test.agrees is not True for test in run.tests) or not module.elided()
+ELIDED = """HloModule m
+ENTRY main { x = f32[4] parameter(0) c = f32[4] constant({...}) d = f32[4] constant({...})
+  s = f32[4] add(c, d) two = f32[] constant(2) twos = f32[4] broadcast(two), dimensions={}
+  p = f32[4] power(x, twos) ROOT y = f32[4] add(p, s) }"""
+
+
+def test_elided_constants_are_parameters(xla: Session) -> None:
+    module = xla.parse(ELIDED)
+    assert [i.name for i in module.program.main.parameters()] == ["x", "c", "d"]
+    assert xla.parse(xla.text(module)).program.main.signature == module.program.main.signature
+    x, c, d = np.float32([1, 2, 3, 4]), np.float32([5, 6, 7, 8]), np.float32([1, 1, 2, 2])
+    np.testing.assert_array_equal(xla.execute(module, [x, c, d])[0], x**2 + (c + d))
+
+
+def test_nothing_follows_from_values_that_were_left_out(xla: Session) -> None:
+    run = dry_run(xla, xla.parse(ELIDED), ["algsimp", "constant_folding"])
+    # A sum of two constants is not folded, as nobody knows them.
+    assert [a.value.split(".")[0] for a in run.graph.alternatives] == ["p"]
+    assert all(test.agrees for test in run.tests)
+
+
+def test_elided_constants_inside_of_a_loop_are_one_line(xla: Session) -> None:
+    source = LOOP.replace("w = f32[4] add(v, v)", "c = f32[4] constant({...}) w = f32[4] add(v, c)")
+    with pytest.raises(RewrightError, match=r"constant c in body are elided .*; print the module"):
+        xla.parse(source)
 
 
 def test_absurd_shapes_are_one_line(xla: Session) -> None:

@@ -12,10 +12,10 @@ import pytest
 from rewright.cli.main import run
 from rewright.env.chart import Bar, chart
 from rewright.env.datasets import dataset
-from rewright.env.episode import replay
 from rewright.env.proposers import hand_decided
 from rewright.env.rollouts import Task, checked, geometric_mean, run_rollouts
 from rewright.env.session import Session
+from rewright.env.trajectory import replay
 from rewright.ir.errors import RewrightError
 from tests.env.modules import LOOP, RATES
 

@@ -149,3 +149,10 @@ def test_modules_that_differ_in_a_constant_have_dry_runs_of_their_own(xla: Sessi
     )
     assert compare_modules(xla, second.module, second.apply(range(len(second)))).agrees
     assert not compare_modules(xla, first.module, second.module).agrees
+
+
+def test_a_module_after_xla_is_never_taken_for_the_same_one_before(xla: Session) -> None:
+    late = xla.optimised(xla.parse(RATES), "fusion")
+    early = HloModule(late.proto)
+    runs = [dry_run(xla, module, ["general-fusion"], tested=False) for module in (late, early)]
+    assert [run.module.late for run in runs] == [True, False]

@@ -91,9 +91,12 @@ def patterns(path: File) -> int:
 
 def play(path: File, names: Passes = DEFAULT) -> int:
     """Choose rewrites one by one: list them, choose, see cost and proof, undo."""
+    passes = _split(names)
+    if not passes:
+        raise RewrightError("no pass is named; give --names at least one")
     with Session() as session:
         module = runnable(session, session.load(path))
-        states = [Episode(session, module, Settings(_split(names)))]
+        states = [Episode(session, module, Settings(passes))]
         start = states[0].cost.seconds
         print(_HELP)
         while True:
@@ -106,6 +109,8 @@ def play(path: File, names: Passes = DEFAULT) -> int:
                 _turn(states, word)
             except RewrightError as error:
                 print(f"no: {error}")
+            except OSError as error:
+                print(f"no: cannot write {error.filename}: {error.strerror}; name another file")
 
 
 def _split(names: str) -> tuple[str, ...]:
@@ -144,7 +149,7 @@ def _turn(states: list[Episode], word: str) -> None:
         _certify(episode, word[2:].strip())
     elif word.startswith("h "):
         Path(word[2:].strip()).write_text(trajectory_page(episode), encoding="utf-8")
-    elif word.isdigit():
+    elif word.isascii() and word.isdigit() and len(word) < 10:
         if not other.choose(int(word)):
             raise RewrightError(f"alternative {word} overlaps with a choice, closes a cycle, or was refuted")
         states.append(other)
@@ -170,7 +175,7 @@ def audit(
         document: object = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RewrightError(f"cannot read {path}: {error.strerror}; check the path") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RewrightError(f"{path} is no JSON ({error!s:.60}); write the certificate again") from None
     try:
         if _format(document) == DEPLOYMENT:
@@ -192,7 +197,7 @@ def _format(document: object) -> object:
 
 def _deployment(path: Path) -> int:
     """The same of a deployment: what was chosen, what XLA made of it, and what is met."""
-    found = load_deployment(path)
+    found = load_deployment(path, unproved=True)
     print(f"deployment in the place of {found.key[:16]}: {'proved' if not found.open else 'proved in part'}")
     for line in found.open:
         print(f"not proved: {line}")

@@ -46,6 +46,8 @@ def bench(
     """
     passes, players = _split(names), _split(agents)
     checked(passes, players, after_xla)
+    if out is not None:
+        _made(out)
     with Session() as session:
         entries = _entries(session, source, most)
     tested = not untested
@@ -132,10 +134,17 @@ def _document(found: Sequence[Outcome]) -> Mapping[str, object]:
     return {"modules": [outcome.to_json() for outcome in found], "gain": means}
 
 
+def _made(folder: Path) -> None:
+    """Make a folder, before anything is played; raises RewrightError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RewrightError(f"cannot write to {folder}: {error.strerror}; name another folder") from None
+
+
 def _write(folder: Path, found: Sequence[Outcome]) -> None:
     """``results.json``, ``gain.svg``, and ``MODULE.AGENT.SEED.json`` for every trajectory that can be run again."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / "results.json").write_text(json.dumps(_document(found), indent=1), encoding="utf-8")
         bars = [Bar(row.agent, row.gains, geometric_mean(row.gains)) for row in _rows(found)]
         drawn = chart("Estimated cost of XLA's own decisions over that of the agent's", bars)

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from rewright.env.dryrun import dry_change as dry_change
     from rewright.env.dryrun import dry_run as dry_run
     from rewright.env.environment import HloRewrite as HloRewrite
-    from rewright.env.episode import replay as replay
     from rewright.env.module import HloModule as HloModule
     from rewright.env.passes import Pipeline as Pipeline
     from rewright.env.passes import XlaPass as XlaPass
     from rewright.env.registration import register as register
     from rewright.env.repairs import runnable as runnable
     from rewright.env.session import Session as Session
+    from rewright.env.trajectory import replay as replay
 
 _HOMES = {
     "HloModule": "rewright.env.module",
@@ -26,7 +26,7 @@ _HOMES = {
     "dry_change": "rewright.env.dryrun",
     "dry_run": "rewright.env.dryrun",
     "register": "rewright.env.registration",
-    "replay": "rewright.env.episode",
+    "replay": "rewright.env.trajectory",
     "runnable": "rewright.env.repairs",
 }
 __all__ = [

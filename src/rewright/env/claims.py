@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rewright.env.alternatives import AlternativeGraph
+from rewright.env.exactness import holds_in_floats, why_not_exact
 from rewright.env.excerpts import assembled
 from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction, Program
 from rewright.env.hlo.shapes import array, read_shape
@@ -31,13 +32,17 @@ _DEPTHS = (0, 1, 2, 3, 5)
 _MOST_TERMS = 120
 _MOST_PARTS = 256
 _SPREAD = words("broadcast reshape transpose convert negate")
+_PRECISION = 51
+_PROMISES = (67, 69)
+"""Fields of HloInstructionProto: that indices are sorted, that none is twice."""
 
 
 @dataclass(frozen=True)
 class Proof:
     """Whether a claim was proved, at which grade, and why not; ``pairs`` are the programs that were compared.
 
-    Grades: ``same`` is one term, ``move`` moves data only, and both hold in floats too; ``real`` is over the reals.
+    Grades: ``same`` is one term, ``move`` moves data only, and both hold in floats too, bit for bit; ``real`` is over
+    the reals: casts of floats keep values, and nothing is not a number. Integers wrap around in all of them.
     ``depths`` say for each pair how much of what both sides share was read.
     """
 
@@ -101,10 +106,16 @@ def _prove_pair(
         if remaining <= 0:
             return Proof(False, "", f"the budget of {budget:g} s is used up")
         outcome = prove(Claim(*sides), remaining, "real")
-        if outcome.status == "proved":
-            moves = prove(Claim(*sides), min(0.2, budget), "move").status == "proved"
+        why = (
+            outcome.reason if outcome.status != "proved" else claim.says_otherwise(left, right) or why_not_exact(sides)
+        )
+        if outcome.status == "proved" and not why:
+            moves = (
+                claim.rounds_alike(left, right)
+                and holds_in_floats(sides)
+                and prove(Claim(*sides), min(0.2, budget), "move").status == "proved"
+            )
             return Proof(True, "move" if moves else "real", "", (sides,), (depth,))
-        why = outcome.reason
     return Proof(False, "", why)
 
 
@@ -154,6 +165,39 @@ class Neighbourhood:
         cut = _retyped(self._cut(inside, (left, right)))
         sides = [assembled(self.computations, cut, _name(root), "claim") for root in (left, right)]
         return sides[0].graph(), sides[1].graph()
+
+    def says_otherwise(self, left: int, right: int) -> str:
+        """Why two values promise different things of what they read; empty where they promise the same.
+
+        What is promised and does not hold lets the compiler do anything, and the IR has no word for a promise.
+        """
+        promised = [set(self._settings(side, _PROMISES)) for side in (left, right)]
+        return "" if promised[0] == promised[1] else "one side promises that indices are sorted, or that none is twice"
+
+    def rounds_alike(self, left: int, right: int) -> bool:
+        """Whether two values are computed at one precision, and none is rounded to fewer digits by name."""
+        found = [set(self._settings(side, (_PRECISION,))) for side in (left, right)]
+        opcodes = {self.inlined.terms[number].opcode for number in self._all(left) | self._all(right)}
+        return found[0] == found[1] and "reduce-precision" not in opcodes
+
+    def _settings(self, number: int, fields: Sequence[int]) -> Iterator[tuple[str, Field]]:
+        """Some fields of all operators that a value needs, inside of what they call too."""
+        for own in self._all(number):
+            term = self.inlined.terms[own]
+            for entry in term.fields:
+                if entry[0] in fields and entry[2] not in (0, b""):
+                    yield term.opcode, entry
+
+    def _all(self, number: int) -> set[int]:
+        found, stack = set[int](), [number]
+        while stack:
+            at = stack.pop()
+            if at not in found:
+                found.add(at)
+                term = self.inlined.terms[at]
+                stack.extend(term.operands)
+                stack.extend(self.inlined.body(name) for name in term.called)
+        return found
 
     def _inside(self, left: int, right: int, depth: int) -> set[int]:
         """The terms that are computed: those of one side only, constants, and ``depth`` operands of shared ones."""

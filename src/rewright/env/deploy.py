@@ -97,15 +97,20 @@ class Deployment:
             json.dump(document, file)
 
 
-def load(path: str | os.PathLike[str]) -> Deployment:
-    """A deployment from a file; raises RewrightError where it is none, or its certificate does not hold."""
+def load(path: str | os.PathLike[str], unproved: bool = False) -> Deployment:
+    """A deployment from a file, which anybody may have written.
+
+    Raises RewrightError where it is none, its certificates do not hold, or they leave something open: whoever knows
+    where the file is from may allow that with ``unproved``. What XLA did itself is no exception, as a file can say so
+    of anything.
+    """
     name = os.fspath(path)
     try:
         with open(name, encoding="utf-8") as file:
             document: object = json.load(file)
     except OSError as error:
         raise RewrightError(f"cannot read {name}: {error.strerror}; check the path") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RewrightError(f"{name} is no JSON ({error!s:.60}); save the deployment again") from None
     table = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if table.get("format") != FORMAT or table.get("version") != VERSION:
@@ -117,6 +122,8 @@ def load(path: str | os.PathLike[str]) -> Deployment:
     except (KeyError, TypeError, ValueError) as error:
         raise RewrightError(f"{name} is incomplete or malformed ({error!r:.80}); save it again") from None
     _check(found)
+    if found.open and not unproved:
+        raise RewrightError(f"{name} leaves {len(found.open)} claims open, the first {found.open[0]:.160}; allow it")
     return found
 
 

@@ -9,7 +9,7 @@ from rewright.env.alternatives import ROOT, AlternativeGraph, Provenance, merged
 from rewright.env.custom import Pattern, pattern_alternatives, pattern_key
 from rewright.env.module import HloModule
 from rewright.env.passes import gpu_pass
-from rewright.env.proposers import is_proposer, proposals
+from rewright.env.proposers import checked_name, is_proposer, proposals
 from rewright.env.session import Change, Session
 from rewright.env.sites import Granularity, split
 from rewright.env.testing import run_alternatives
@@ -25,6 +25,9 @@ class DryRun:
     module: HloModule
     graph: AlternativeGraph
     tests: tuple[Test, ...] = ()
+    passes: tuple[str, ...] = ()
+    """What proposed them, by name, and the patterns of the user's own that did."""
+    patterns: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.graph)
@@ -54,10 +57,11 @@ def dry_run(
     ``general-fusion``, the user's patterns, and with the extra ``gpu-passes`` passes of XLA:GPU for a device that need
     not be there (``h100:priority-fusion``). ``tested`` runs every alternative on random inputs; names that XLA gave
     to another value are found so and told apart. A module that differs from an earlier one in names alone gives the dry
-    run of that one. Raises XlaError where XLA refuses the module.
+    run of that one. Raises RewrightError for a pass that does not exist, XlaError where XLA refuses the module.
     """
+    passes = tuple(map(checked_name, passes))
     own = tuple(map(pattern_key, patterns))
-    key = ("dry run", session.fingerprint(module), tuple(passes), granularity, tested, seed, own)
+    key = ("dry run", session.fingerprint(module), module.late, passes, granularity, tested, seed, own)
     return session.remembered(key, lambda: _dry_run(session, module, passes, granularity, tested, seed, patterns))
 
 
@@ -84,7 +88,7 @@ def _dry_run(
         runs.append(DryRun(base, own, tuple(run_alternatives(session, base, own, seed)) if tested else ()))
     graph, origins = merged(base.program, [run.graph for run in runs])
     tests = tuple(runs[tag].tests[number] for tag, number in origins) if tested else ()
-    return DryRun(base, graph, tests)
+    return DryRun(base, graph, tests, tuple(passes), tuple(pattern.name for pattern in patterns))
 
 
 def _changes(session: Session, module: HloModule, name: str) -> list[Change]:

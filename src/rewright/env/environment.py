@@ -15,10 +15,9 @@ from gymnasium import spaces
 from rewright.env.certificate import Certified, certify
 from rewright.env.custom import Pattern
 from rewright.env.datasets import dataset, is_dataset
-from rewright.env.episode import Episode, Settings, replay
+from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import describe
 from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, GraphFeatures, graph_features
-from rewright.env.hlo.program import Cycle
 from rewright.env.module import HloModule
 from rewright.env.picture import picture
 from rewright.env.proposers import checked_name
@@ -26,6 +25,7 @@ from rewright.env.repairs import runnable
 from rewright.env.rewards import REWARDS, Measurement, Reward, measure, static_cost
 from rewright.env.session import Session
 from rewright.env.sites import Granularity
+from rewright.env.trajectory import replay
 from rewright.env.values import Test
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
@@ -166,9 +166,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         refused = ""
         try:
             done = self._act(action)
-        except XlaError as error:
-            refused, done = str(error), False
-        except (Cycle, _Masked) as error:
+        except RewrightError as error:
             refused, done = str(error), False
         self._steps += 1
         after = static_cost(self.session, self.episode.current, self.reward)
@@ -203,11 +201,12 @@ class HloRewrite(gymnasium.Env[Any, Any]):
     # --- actions
 
     def _act(self, action: Any) -> bool:
-        if self.actions == "passes":
-            return self._act_pass(int(action))
+        numbers = _numbers(action)
         if self.actions == "vector":
-            return self._act_vector(np.asarray(action).reshape(-1))
-        return self._act_single(int(action))
+            return self._act_vector(numbers)
+        if len(numbers) != 1:
+            raise _Masked(f"an action is one number, and here are {len(numbers)}")
+        return self._act_pass(numbers[0]) if self.actions == "passes" else self._act_single(numbers[0])
 
     def _act_single(self, action: int) -> bool:
         episode = self.episode
@@ -221,13 +220,13 @@ class HloRewrite(gymnasium.Env[Any, Any]):
             raise _Masked(f"alternative {action} cannot be chosen now")
         return False
 
-    def _act_vector(self, action: Array) -> bool:
+    def _act_vector(self, action: Sequence[int]) -> bool:
         episode = self.episode
         slots = episode.run.graph.slots
         if len(action) < len(slots[: self.most_alternatives]):
             raise _Masked(f"{len(action)} choices for {len(slots)} slots")
-        for slot, choice in zip(slots[: self.most_alternatives], map(int, action), strict=False):
-            if 0 < choice <= len(slot):
+        for slot, choice in zip(slots[: self.most_alternatives], action, strict=False):
+            if 0 < choice <= min(len(slot), self.most_choices):
                 episode.choose(slot[choice - 1])
         if not episode.chosen:
             return True
@@ -244,7 +243,11 @@ class HloRewrite(gymnasium.Env[Any, Any]):
             forked = episode.fork()
             forked.settings = replace(self.settings, passes=(name,), patterns=())
             forked.current = episode.current
+            refused = len(episode.refused)
             forked.next_round()
+            if len(forked.refused) > refused:
+                # The round was taken back: what is offered is that of an earlier pass.
+                raise XlaError(forked.refused[-1])
             numbers = [n for n, free in enumerate(forked.run.offered) if free]
             if not numbers:
                 break
@@ -371,7 +374,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
                 data: object = json.load(file)
         except OSError as error:
             raise RewrightError(f"cannot read {os.fspath(path)}: {error.strerror}; check the path") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RewrightError(f"{os.fspath(path)} is no JSON ({error!s:.60}); save the trajectory again") from None
         self._episode = replay(self.session, data, self.settings.patterns)
         self._baseline = max(static_cost(self.session, self._episode.rounds[0].run.module, self.reward), 1e-12)
@@ -407,6 +410,14 @@ class HloRewrite(gymnasium.Env[Any, Any]):
 
 class _Masked(RewrightError):
     """An action that does nothing now."""
+
+
+def _numbers(action: Any) -> list[int]:
+    """The integers of an action, which may be one number or an array of them; raises _Masked for anything else."""
+    found = np.asarray(action).reshape(-1)
+    if found.dtype.kind not in "iu":
+        raise _Masked(f"an action is made of integers, and this is {action!r:.40}")
+    return [int(number) for number in found]
 
 
 def _scaled(values: Array) -> Array:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Sequence
+import hashlib
+import json
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from rewright.env.cost import Cost
 from rewright.env.custom import Pattern
@@ -21,7 +22,7 @@ from rewright.env.values import Test
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
-FORMAT, VERSION = "rewright.trajectory", 1
+FORMAT, VERSION = "rewright.trajectory", 2
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,10 @@ class Episode:
                 found.append((words, evidence_for(entry.run.graph, number, test, seconds)))
         return found
 
+    def claims(self) -> list[str]:
+        """Each step that was taken, in words."""
+        return [describe(own.run.graph.alternatives[number]) for own in self.rounds for number in own.chosen]
+
     def validate(self, seed: int = 0) -> Test:
         """Whether the module as chosen gives the outputs of the original on random inputs."""
         return compare_modules(self.session, self.session.canonical(self.original), self.current, seed)
@@ -140,61 +145,28 @@ class Episode:
 
     def to_json(self, seconds: float = 0.5) -> dict[str, Any]:
         """The trajectory: the original module, the settings, the choices by round, and the evidence of each."""
-        return {
+        original = self.original
+        document: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,
-            "original": base64.b64encode(self.original.proto).decode(),
-            "fingerprint": self.session.fingerprint(self.original),
-            "passes": list(self.settings.passes),
-            "patterns": [pattern.name for pattern in self.settings.patterns],
+            "original": base64.b64encode(original.proto).decode(),
+            "late": original.late,
+            "entrance": None if original.entrance is None else base64.b64encode(original.entrance).decode(),
+            "fingerprint": self.session.fingerprint(original),
             "granularity": self.settings.granularity,
             "tested": self.settings.tested,
             "seed": self.settings.seed,
-            "rounds": [list(entry.chosen) for entry in self.rounds],
+            "rounds": [
+                {"passes": list(own.run.passes), "patterns": list(own.run.patterns), "chosen": list(own.chosen)}
+                for own in self.rounds
+            ],
             "final": self.session.fingerprint(self.current),
             "steps": [{"claim": words, **to_json(own)} for words, own in self.evidence(seconds)],
             "refused": list(self.refused),
         }
+        return {**document, "digest": digest_of(document)}
 
 
-def replay(session: Session, data: object, patterns: Sequence[Pattern] = ()) -> Episode:
-    """The episode of a trajectory, run again with the patterns that it had.
-
-    Raises RewrightError where one of them is missing, and where it does not end at the same module.
-    """
-    table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    if table.get("format") != FORMAT or table.get("version") != VERSION:
-        raise RewrightError("this is no trajectory of version 1; save it again")
-    try:
-        original = HloModule(base64.b64decode(table["original"], validate=True))
-        passes = tuple(map(str, table["passes"]))
-        own = _patterns(list(map(str, table.get("patterns", []))), patterns)
-        settings = Settings(passes, table["granularity"], bool(table["tested"]), int(table["seed"]), own)
-        rounds = [[int(n) for n in entry] for entry in table["rounds"]]
-        final = str(table["final"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise RewrightError(f"the trajectory is incomplete or malformed ({error!r:.80}); save it again") from None
-    episode = Episode(session, original, settings)
-    _repeat(episode, rounds)
-    if session.fingerprint(episode.current) != final:
-        raise RewrightError("the trajectory does not end at the module that it says; it is from another jaxlib")
-    return episode
-
-
-def _patterns(names: Sequence[str], given: Sequence[Pattern]) -> tuple[Pattern, ...]:
-    known = {pattern.name: pattern for pattern in given}
-    for name in names:
-        if name not in known:
-            raise RewrightError(f"the trajectory was made with the pattern {name!r:.60}; give it again")
-    return tuple(known[name] for name in names)
-
-
-def _repeat(episode: Episode, rounds: Sequence[Sequence[int]]) -> None:
-    for number, choices in enumerate(rounds):
-        if number:
-            episode.next_round()
-        for choice in choices:
-            if not episode.choose(choice):
-                raise RewrightError(
-                    f"choice {choice} of round {number} cannot be made; the trajectory is from another jaxlib"
-                )
+def digest_of(document: dict[str, Any]) -> str:
+    """A SHA-256 of all that a trajectory says."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -7,26 +7,23 @@ Passes run on XLA:CPU. ``AltPipeline`` runs its passes dry: what they would do b
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.dryrun import DryRun, dry_run
-from rewright.env.excerpts import extract_fusions_as_module as extract_fusions_as_module
-from rewright.env.excerpts import extract_instructions_as_module as extract_instructions_as_module
-from rewright.env.excerpts import extract_random_submodule as extract_random_submodule
 from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, OPCODES, GraphFeatures, graph_features
 from rewright.env.hlo.program import Cycle
 from rewright.env.hloenv_config import GpuBackend as GpuBackend
 from rewright.env.hloenv_config import HloModuleConfig, module_config
+from rewright.env.hloenv_module import HloModule, loaded
 from rewright.env.inputs import draw_inputs
 from rewright.env.module import HloModule as Module
 from rewright.env.passes import MOST_LOOPS, XlaPass
 from rewright.env.proposers import FUSION
-from rewright.env.repairs import runnable
 from rewright.env.session import Session
 from rewright.env.testing import compare_modules
 from rewright.env.xla.names import CPU_PASSES
@@ -71,11 +68,24 @@ class _PassTable:
         return construct
 
 
-HloPass = _PassTable()
+HloPass = hlo_pass = _PassTable()
+
+
+class _Runs:
+    """What can be run on a module by itself."""
+
+    def Run(self, module: HloModule) -> bool:
+        """Run on a module, which changes in its place; whether it did. Alternatives are left as they were."""
+        env = HloEnv(module)
+        before = module.hash()
+        while env.run(cast("Pass | Pipeline | AltPipeline", self)):
+            env.apply_alternatives([])
+        module.take(env.get_hlo_module())
+        return module.hash() != before
 
 
 @dataclass
-class Pass:
+class Pass(_Runs):
     """One pass, some times over; -1 is to a fixpoint, 25 times at most."""
 
     hlo_pass: XlaPass
@@ -89,7 +99,7 @@ class Pass:
 
 
 @dataclass
-class Pipeline:
+class Pipeline(_Runs):
     """Passes and pipelines in order, some times over."""
 
     name: str
@@ -98,18 +108,21 @@ class Pipeline:
     changed: bool = False
 
     def add_pass(self, entry: XlaPass | Pass | Pipeline | AltPipeline, loop_count: int = 1) -> None:
-        """Add a pass or a pipeline at the end."""
-        self.entries.append(Pass(entry, loop_count) if isinstance(entry, XlaPass) else entry)
+        """Add a pass or a pipeline at the end, ``loop_count`` times over."""
+        if isinstance(entry, XlaPass):
+            self.entries.append(Pass(entry, loop_count))
+        else:
+            self.entries.append(entry if loop_count == 1 else Pipeline(entry.name, loop_count, [entry]))
 
     def add_invariant_checker(self, entry: XlaPass | Pass) -> None:
         """Taken and not run: XLA verifies every module that it imports."""
 
 
 @dataclass
-class AltPipeline:
+class AltPipeline(_Runs):
     """A pass or a pipeline of which every pass runs dry."""
 
-    entry: Pass | Pipeline
+    entry: XlaPass | Pass | Pipeline
     loop_count: int = 1
     changed: bool = False
 
@@ -124,7 +137,7 @@ class AltPipeline:
         stack: list[Any] = [self.entry]
         while stack:
             entry = stack.pop()
-            if isinstance(entry, Pass):
+            if isinstance(entry, (Pass, XlaPass)):
                 found.append(entry.name)
             elif isinstance(entry, Pipeline):
                 stack.extend(reversed(entry.entries))
@@ -280,32 +293,29 @@ class HloEnv:
             format, platform = "path", format
         if platform != "cpu":
             raise RewrightError(f"the platform {platform!r:.40} is not there; modules run on 'cpu'")
-        self.session = session or Session()
-        self._module = self._load(source, format)
+        own = source.session if isinstance(source, HloModule) else None
+        self.session: Session = session or own or Session()
+        found = source if isinstance(source, Module) else loaded(self.session, source, format)
+        # HloEnv's own passes change a module in its place: what is kept is a copy.
+        self._module: Module = HloModule(found, session=self.session)
         self._dry: DryRun | None = None
-        self._place: dict[int, int] = {}
-
-    def _load(self, source: str | Module, format: str) -> Module:
-        if isinstance(source, Module):
-            return source
-        if format not in ("path", "txt"):
-            raise RewrightError(f"the format {format!r:.40} is not known; give 'path' or 'txt'")
-        found = self.session.load(source) if format == "path" else self.session.parse(source)
-        return runnable(self.session, found)
+        self._suspended: dict[int, tuple[object, Generator[None, None, bool]]] = {}
+        """What stopped at alternatives, by its identity, and how it goes on; kept, so that the identity is its own."""
 
     # --- modules
 
-    def get_hlo_module(self) -> Module:
+    def get_hlo_module(self) -> HloModule:
         """The module as it is, without the alternatives of a dry run."""
-        return self._module
+        return HloModule(self._module, session=self.session)
 
-    def clone_hlo(self) -> Module:
-        """The state, to be loaded again; modules are never changed, so that this costs nothing."""
-        return self._module
+    def clone_hlo(self) -> HloModule:
+        """The state, to be loaded again."""
+        return self.get_hlo_module()
 
     def load_hlo(self, source: str | Module, format: str = "path") -> None:
         """Continue from a module, a file or a text."""
-        self._module, self._dry, self._place = self._load(source, format), None, {}
+        own = source if isinstance(source, Module) else loaded(self.session, source, format)
+        self._module, self._dry, self._suspended = HloModule(own, session=self.session), None, {}
 
     def export_hlo_to_str(self) -> str:
         """The module as HLO text."""
@@ -333,31 +343,39 @@ class HloEnv:
 
     def run(self, what: Pass | Pipeline | AltPipeline) -> bool:
         """Run; True where a dry run found alternatives: apply some, and run the same object to go on from there."""
-        place = self._place.get(id(what), 0)
-        steps = _flat(what)
-        for number in range(place, len(steps)):
-            entry, loops = steps[number]
-            if isinstance(entry, AltPipeline):
-                run = dry_run(self.session, self._module, entry.names())
-                entry.changed = any(run.offered)
-                if entry.changed:
-                    self._dry, self._module = run, run.module
-                    self._place[id(what)] = number + 1
-                    return True
-            else:
-                entry.changed = self._run_pass(entry, loops)
-        self._place.pop(id(what), None)
+        known = self._suspended.pop(id(what), None)
+        steps = known[1] if known is not None else self._steps(what)
+        for _ in steps:
+            self._suspended[id(what)] = (what, steps)
+            return True
         return False
 
-    def _run_pass(self, entry: Pass, loops: int) -> bool:
-        changed = False
-        if entry.name == FUSION:
-            raise RewrightError("GeneralFusion offers pairs and decides for none; run it in an AltPipeline")
-        for _ in range(MOST_LOOPS if loops < 0 else loops):
-            self._module, own = self.session.run(self._module, entry.hlo_pass)
-            changed = changed or own
+    def _steps(self, what: Pass | Pipeline | AltPipeline) -> Generator[None, None, bool]:
+        """Run, and stop at every dry run that finds alternatives; whether anything changed, or could be."""
+        what.changed = False
+        for _ in range(MOST_LOOPS if what.loop_count < 0 else what.loop_count):
+            if isinstance(what, Pass):
+                own = self._run_pass(what)
+            elif isinstance(what, AltPipeline):
+                run = dry_run(self.session, self._module, what.names())
+                own = any(run.offered)
+                if own:
+                    self._dry, self._module = run, run.module
+                    what.changed = True
+                    yield
+            else:
+                own = False
+                for entry in what.entries:
+                    own = (yield from self._steps(entry)) or own
+            what.changed = what.changed or own
             if not own:
                 break
+        return what.changed
+
+    def _run_pass(self, entry: Pass) -> bool:
+        if entry.name == FUSION:
+            raise RewrightError("GeneralFusion offers pairs and decides for none; run it in an AltPipeline")
+        self._module, changed = self.session.run(self._module, entry.hlo_pass)
         return changed
 
     def apply_alternatives(self, decisions: Array | Sequence[Sequence[int]]) -> None:
@@ -404,19 +422,18 @@ class HloEnv:
         return EvaluationResult(nanoseconds, nanoseconds, full, output)
 
     def has_equal_output(self, left: Module, right: Module, times: int = 1) -> bool:
-        """Whether two modules give equal outputs on random inputs, at a tolerance that float64 scales."""
-        return all(compare_modules(self.session, left, right, seed).agrees for seed in range(times))
+        """Whether two modules give equal outputs on random inputs, at a tolerance that float64 scales.
+
+        Raises RewrightError where running them says nothing: a module draws random numbers, or no output is finite.
+        """
+        for seed in range(max(times, 1)):
+            found = compare_modules(self.session, left, right, seed)
+            if found.agrees is None:
+                raise RewrightError(f"outputs cannot be compared: {found.what}")
+            if not found.agrees:
+                return False
+        return True
 
     def has_equal_output_as(self, other: Module, times: int = 1) -> bool:
         """Whether the module gives the outputs of another."""
         return self.has_equal_output(self._module, other, times)
-
-
-def _flat(what: Pass | Pipeline | AltPipeline) -> list[tuple[Pass | AltPipeline, int]]:
-    """What a pipeline runs, in order; a loop to a fixpoint is one of 25 rounds."""
-    if isinstance(what, Pass):
-        return [(what, what.loop_count)]
-    rounds = MOST_LOOPS if what.loop_count < 0 else what.loop_count
-    if isinstance(what, AltPipeline):
-        return [(what, 1)] * rounds
-    return [step for entry in what.entries for step in _flat(entry)] * rounds

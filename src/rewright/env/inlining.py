@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from rewright.env.hlo.literals import is_elided
 from rewright.env.hlo.program import (
     METADATA,
     PARAMETER,
@@ -242,7 +241,7 @@ class Inlined:
             shape = _plain(array(read_shape(own.shape).element, sizes))
             if own.opcode == "parameter":
                 found[name] = operands[own.parameter]
-            elif own.opcode == "constant" and not is_elided(own):
+            elif own.opcode == "constant":
                 scalar = self.number(own.opcode, _plain(own.shape), _said(own), ())
                 found[name] = self.number("broadcast", shape, (), (scalar,))
             elif own.opcode in ELEMENTWISE and not own.called:
@@ -260,7 +259,7 @@ class Inlined:
     # --- what is a value of its own each time
 
     def _is_apart(self, i: Instruction) -> bool:
-        if i.has_effect or i.opcode.startswith(_APART) or is_elided(i):
+        if i.has_effect or i.opcode.startswith(_APART):
             return True
         return any(self._has_apart(name) for name in i.called)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rewright.env.hlo.program import TUPLE_INDEX
@@ -29,15 +30,19 @@ _LEVEL = 1
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop that runs on a tuple: the computations, the parts at the start, and those that never change."""
+    """A loop that runs on a tuple of a shape: the parts at the start, and those of them that never change."""
 
     shape: bytes
-    body: str
-    condition: str
+    computations: tuple[str, str]
+    """Body and condition."""
     starts: tuple[int, ...]
-    shapes: tuple[bytes, ...]
     level: int
     fixed: frozenset[int]
+
+    @cached_property
+    def shapes(self) -> tuple[bytes, ...]:
+        """The serialised ShapeProto of each part."""
+        return _parts(self.shape)
 
 
 @dataclass(frozen=True)
@@ -80,15 +85,14 @@ class LoopValues:
         body, condition = sorted(term.called, key=lambda name: self._element(name) == "pred")
         if self._element(body) != "tuple":
             return None
-        shapes = tuple(v for n, _, v in read_fields(term.shape) if n == 4 and isinstance(v, bytes))
         start = term.operands[0]
-        starts = tuple(self._inlined.part(start, part) for part in range(len(shapes)))
+        starts = tuple(self._inlined.part(start, part) for part in range(len(_parts(term.shape))))
         level = 1 + self._level(start)
         fixed = frozenset[int]()
         while True:
-            loop = _Loop(term.shape, body, condition, starts, shapes, level, fixed)
-            run = self._evaluated(loop, [part for part in range(len(shapes)) if part not in fixed])
-            more = {p for p in range(len(shapes)) if run.after[p] in (run.before[p], starts[p])}
+            loop = _Loop(term.shape, (body, condition), starts, level, fixed)
+            run = self._evaluated(loop, [part for part in range(len(starts)) if part not in fixed])
+            more = {p for p in range(len(starts)) if run.after[p] in (run.before[p], starts[p])}
             if more <= fixed:
                 return loop
             fixed |= more
@@ -112,9 +116,10 @@ class LoopValues:
             for part, place in ((part, places.get(part, 0)) for part in range(len(loop.starts)))
         )
         whole = self._inlined.number("tuple", loop.shape, (), state)
-        after = self._inlined.result(loop.body, whole)
+        body, condition = loop.computations
+        after = self._inlined.result(body, whole)
         parts = tuple(self._inlined.part(after, part) for part in range(len(state)))
-        return _Run(state, parts, self._inlined.result(loop.condition, whole))
+        return _Run(state, parts, self._inlined.result(condition, whole))
 
     def _order(self, number: int, loop: _Loop, index: int) -> tuple[int, ...]:
         """The parts that a part depends on, in the order in which they are read: by the condition first."""
@@ -156,6 +161,10 @@ class LoopValues:
             self._levels[at] = max([own, *(self._levels[operand] for operand in term.operands)])
             stack.pop()
         return self._levels[number]
+
+
+def _parts(shape: bytes) -> tuple[bytes, ...]:
+    return tuple(v for n, _, v in read_fields(shape) if n == 4 and isinstance(v, bytes))
 
 
 def _state(level: int, place: int) -> tuple[Field, ...]:

@@ -6,7 +6,6 @@ import hashlib
 from functools import cached_property
 
 from rewright.env.cost import Cost, cost_of
-from rewright.env.hlo.literals import is_elided
 from rewright.env.hlo.program import Program, pruned, read, write
 from rewright.env.hlo.shapes import Shape, read_shape
 from rewright.frontends.hlo import read_proto
@@ -30,6 +29,11 @@ class HloModule:
     def proto(self) -> bytes:
         """The serialised HloModuleProto."""
         return self._source if isinstance(self._source, bytes) else write(self._source)
+
+    @property
+    def has_program(self) -> bool:
+        """Whether it was made of a program, of which the proto is written when it is asked for."""
+        return isinstance(self._source, Program)
 
     @cached_property
     def program(self) -> Program:
@@ -71,11 +75,6 @@ class HloModule:
     def result_shapes(self) -> list[Shape]:
         """The shapes of the arrays that the module gives."""
         return list(read_shape(self.program.main.instructions[self.program.main.root].shape).leaves())
-
-    def elided(self) -> list[str]:
-        """Names of constants whose values the text left out: such a module says nothing about values."""
-        computations = self.program.computations.values()
-        return [name for c in computations for name, i in c.instructions.items() if is_elided(i)]
 
     def graph(self) -> Graph:
         """The module in the IR; raises UnsupportedOperator for an operator without a lowering."""

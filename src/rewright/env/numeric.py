@@ -50,9 +50,18 @@ def compare(before: Array, after: Array, reference: Array | None = None) -> Agre
     return Agreement(all(part[3] for part in parts) and difference <= allowed, difference, allowed)
 
 
+def says_something(values: Sequence[Array]) -> bool:
+    """Whether a comparison with some values can fail: anything agrees with floats of which none is finite."""
+    return any(not own.size or own.dtype.kind in "biu" or np.any(np.isfinite(own.astype(_wide(own)))) for own in values)
+
+
+def _wide(array: Array) -> Any:
+    return np.complex128 if array.dtype.kind == "c" else np.float64
+
+
 def _extent(before: Array, after: Array, reference: Array | None = None) -> tuple[float, float, float, bool]:
     """The largest reference, and how far from it ``before`` and ``after`` are; and whether ``after`` is as finite."""
-    wide = np.complex128 if before.dtype.kind == "c" else np.float64
+    wide = _wide(before)
     old, new = before.astype(wide), after.astype(wide)
     ref = old if reference is None else reference.astype(wide)
     finite = np.isfinite(old) & np.isfinite(new) & np.isfinite(ref)

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from rewright.env.agents import AGENTS
-from rewright.env.episode import Episode, Settings, replay
+from rewright.env.episode import Episode, Settings
 from rewright.env.module import HloModule
 from rewright.env.proposers import checked_name, hand_decided
 from rewright.env.rewards import Measurement, measure
 from rewright.env.session import REST, Session
+from rewright.env.trajectory import replay
 from rewright.ir.errors import RewrightError
 
 
@@ -56,7 +57,7 @@ class Rollout:
     """Whether the outputs are those of the original; None where the module cannot be run."""
     measured: Measurement | None
     trajectory: dict[str, Any] | None
-    """To be run again by :func:`rewright.env.episode.replay`; None for an agent whose end is no list of choices."""
+    """To be run again by :func:`rewright.env.trajectory.replay`; None for an agent whose end is no list of choices."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +146,10 @@ def gain(session: Session, episode: Episode) -> float:
 
 def _replayable(session: Session, episode: Episode, seconds: float) -> dict[str, Any] | None:
     """The trajectory, after it was run again to the same end."""
-    if episode.original.late:
-        return None
     document = episode.to_json(seconds)
     try:
-        replay(session, document, episode.settings.patterns)
+        # What is said of the steps was found a moment ago.
+        replay(session, document, episode.settings.patterns, seconds=0)
     except RewrightError:
         return None
     return document

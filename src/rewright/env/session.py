@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rewright.env.hlo.literals import with_parameters
 from rewright.env.hlo.program import read, write
 from rewright.env.hlo.reentry import has_several_results, laid_out
 from rewright.env.module import HloModule
@@ -74,11 +75,16 @@ class Session:
     # --- modules
 
     def parse(self, text: str) -> HloModule:
-        """A module from HLO text, of old dialects too; raises XlaError where it is none."""
+        """A module from HLO text, of old dialects too; constants whose values are left out become parameters.
+
+        Raises XlaError where the text is none, and RewrightError for such a constant outside of the entry.
+        """
         start = text.find("HloModule")
         if start < 0:
             raise RewrightError("the text is no HLO module: it has no line that starts with HloModule")
-        return HloModule(self.worker.call("parse", text[start:]))
+        module = HloModule(self.worker.call("parse", text[start:]))
+        program, elided = with_parameters(text[start:], module.program)
+        return module.replaced(program) if elided else module
 
     def from_stablehlo(self, source: str | bytes) -> HloModule:
         """A module from StableHLO, as text or bytecode; raises XlaError where it is none."""
@@ -109,6 +115,12 @@ class Session:
                 data = file.read()
         except OSError as error:
             raise RewrightError(f"cannot read {name}: {error.strerror}; check the path") from None
+        try:
+            return self._read(name, data)
+        except XlaError as error:
+            raise XlaError(f"{name}: {error}") from None
+
+    def _read(self, name: str, data: bytes) -> HloModule:
         if name.endswith(".pb"):
             module = HloModule(data)
             self.fingerprint(module)

@@ -14,7 +14,7 @@ from rewright.env.hlo.widen import widened
 from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
 from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, dtype_of
 from rewright.env.module import HloModule
-from rewright.env.numeric import Agreement, compare, worst
+from rewright.env.numeric import Agreement, compare, says_something, worst
 from rewright.env.session import Session
 from rewright.env.values import Test, value_numbers
 from rewright.env.xla.worker import XlaError
@@ -24,14 +24,13 @@ RANDOM = frozenset({"rng", "rng-bit-generator", "rng-get-and-update-state"})
 """Operators of which two runs give two results."""
 
 
+_NOTHING = "no value is a finite number on the inputs that were drawn"
 _MOST_ALONE = 4
 """Alternatives that are run one by one where all of them together cannot be run."""
 
 
 def why_not_run(module: HloModule) -> str:
     """Why values of a module say nothing; empty where they do."""
-    if module.elided():
-        return f"the values of constant {module.elided()[0]} are elided"
     for computation in module.program.computations.values():
         for i in computation.instructions.values():
             if i.opcode in RANDOM:
@@ -135,16 +134,18 @@ def _exposed_tests(
     wide = HloModule(write(widened(program)))
     found: list[Test] = [Test(None, "not run")] * len(numbers)
     worst_seen: list[Agreement] = [Agreement(True, 0.0, 0.0)] * len(numbers)
+    telling = [False] * len(numbers)
     for draw in draws:
         values = session.execute(probe, draw_inputs(probe, seed, draw), "quick")
         references = reference(session, probe, wide, seed, draw)
+        telling = [own or says_something(values[2 * place : 2 * place + 1]) for place, own in enumerate(telling)]
         for place in range(len(numbers)):
             ref = None if references is None else references[2 * place]
             own = compare(values[2 * place], values[2 * place + 1], ref)
             if worst_seen[place].equal and (not own.equal or own.difference >= worst_seen[place].difference):
                 worst_seen[place] = own
                 found[place] = Test(own.equal, f"{draw} inputs: {own}")
-    return found
+    return [own if tells or not own.agrees else Test(None, _NOTHING) for own, tells in zip(found, telling, strict=True)]
 
 
 def reference(session: Session, module: HloModule, wide: HloModule, seed: int, draw: Draw) -> list[Array] | None:
@@ -193,17 +194,24 @@ def _applied_test(
 def compare_modules(
     session: Session, before: HloModule, after: HloModule, seed: int = 0, draws: Sequence[Draw] = DRAWS
 ) -> Test:
-    """Whether two modules give equal outputs on random inputs; raises XlaError where one does not run."""
+    """Whether two modules give equal outputs on random inputs, where running them says anything.
+
+    Raises XlaError where one does not run.
+    """
+    reason = why_not_run(before) or why_not_run(after)
+    if reason:
+        return Test(None, reason)
     wide = HloModule(write(widened(before.program)))
     found = Agreement(True, 0.0, 0.0)
-    text = ""
+    text, telling = "", False
     for draw in draws:
         inputs = draw_inputs(before, seed, draw)
         values, others = session.execute(before, inputs, "quick"), session.execute(after, inputs, "quick")
+        telling = telling or says_something(values)
         references = None if before.late else reference(session, before, wide, seed, draw)
         own = worst(values, others, references)
         if not own.equal or own.difference >= found.difference:
             found, text = own, f"{draw} inputs: outputs {own}"
         if not own.equal:
-            break
-    return Test(found.equal, text)
+            return Test(False, text)
+    return Test(True, text) if telling else Test(None, _NOTHING)

@@ -37,6 +37,7 @@ _DUMP_NAME = re.compile(
 )
 _PLUGINS = ("jax-cuda12-pjrt", "jax-cuda13-pjrt")
 _START = ".before_optimizations.hlo.pb"
+_STOPPED = "rewright has the module and stops before code generation"
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class Adapter:
     def _hook(self, proto: bytes) -> bytes | None:
         if self._mode == "capture":
             self._captured = proto
-            raise _Stop("stop before code generation")
+            raise _Stop(_STOPPED)
         return self._swap if self._mode == "swap" else None
 
     # --- modules
@@ -214,9 +215,11 @@ class Adapter:
         self._mode, self._captured, self._swap = mode, None, swap
         try:
             return self._client.compile_and_load(entrance, self._devices, options)
-        except Exception:
-            # The hook ends a compilation by an error of its own once it has the module; XLA raises it as any type.
-            if self._captured is None:
+        except RuntimeError as error:
+            # The hook ends a compilation by an error of its own once it has the module. XLA hands it on as an error of
+            # its own type (jax.errors.JaxRuntimeError), with what the hook said inside: that tells it from a failure of
+            # XLA, which is one even where a module was captured before it.
+            if self._captured is None or _STOPPED not in str(error):
                 raise
             return None
         finally:

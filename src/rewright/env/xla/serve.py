@@ -51,7 +51,9 @@ def _exactly(stream: IO[bytes], size: int) -> bytearray:
 def first_line(error: BaseException) -> str:
     """What XLA says, on one line and without the frames of its C++ stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:300]
+    said = lines[0] if lines else type(error).__name__
+    # What stands after a colon is on the next line.
+    return (f"{said} {lines[1]}" if said.endswith(":") and len(lines) > 1 else said)[:300]
 
 
 def main() -> None:

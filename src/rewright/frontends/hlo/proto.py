@@ -253,6 +253,7 @@ _ATTRIBUTES: dict[str, Callable[[Message], Any]] = {
     "direction": lambda m: m.text(63) or None,
     "use_global_device_ids": lambda m: bool(m.integer(71)),
     "is_stable": lambda m: bool(m.integer(60)),
+    "largest": lambda m: bool(m.integer(85)),
     "index_vector_dim": _vector_axis,
     "sharding": lambda m: of_message(m.message(40)) if m.first(40) is not None else None,
 }

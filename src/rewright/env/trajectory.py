@@ -1,0 +1,134 @@
+"""Trajectories run again: the same choices on the same module, and no step that is said to be known better than it is.
+
+A trajectory is a file that anybody may have edited. Its digest tells of a slip; whoever writes a new one still gets
+nothing through: the choices are made again, and what is said of every step is compared with what is found.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from rewright.env.custom import Pattern
+from rewright.env.episode import FORMAT, VERSION, Episode, Settings, digest_of
+from rewright.env.evidence import to_json
+from rewright.env.module import HloModule
+from rewright.env.proposers import checked_name
+from rewright.env.session import Session
+from rewright.ir.errors import RewrightError
+
+_SECONDS = 5.0
+_KNOWN = ("refuted", "unknown", "tested", "proved")
+_GRADES = ("real", "move", "same")
+"""How steps are known, the worst first, and how proofs hold."""
+
+
+@dataclass(frozen=True)
+class _Round:
+    passes: tuple[str, ...]
+    patterns: tuple[Pattern, ...]
+    chosen: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A trajectory as it was written, each part of its type."""
+
+    original: HloModule
+    fingerprint: str
+    settings: Settings
+    rounds: tuple[_Round, ...]
+    final: str
+    steps: tuple[dict[str, Any], ...]
+
+
+def replay(session: Session, data: object, patterns: Sequence[Pattern] = (), seconds: float = _SECONDS) -> Episode:
+    """The episode of a trajectory, run again with the patterns that it had; ``seconds`` for each proof, 0 for none.
+
+    Raises RewrightError where the file was changed, a pattern is missing, a choice cannot be made, a step is said to be
+    known better than it is, and where it does not end at the same module.
+    """
+    own = _read(data, patterns)
+    if session.fingerprint(own.original) != own.fingerprint:
+        raise RewrightError("the trajectory starts at another module than it says; save it again")
+    episode = Episode(session, own.original, own.settings)
+    for number, entry in enumerate(own.rounds):
+        if number:
+            episode.settings = replace(own.settings, passes=entry.passes, patterns=entry.patterns)
+            episode.next_round()
+        for choice in entry.chosen:
+            if not 0 <= choice < len(episode.run) or not episode.choose(choice):
+                why = "the trajectory is from another jaxlib, or was changed"
+                raise RewrightError(f"choice {choice} of round {number} cannot be made; {why}")
+    if session.fingerprint(episode.current) != own.final:
+        raise RewrightError("the trajectory does not end at the module that it says; it is from another jaxlib")
+    _compare(episode, own.steps, seconds)
+    return episode
+
+
+def _compare(episode: Episode, steps: Sequence[dict[str, Any]], seconds: float) -> None:
+    """Raise RewrightError where steps are not those that were taken, or not known as well as they are said to be."""
+    taken = episode.claims()
+    if [step.get("claim") for step in steps] != taken:
+        raise RewrightError("the steps of the trajectory are not the choices that it makes; save it again")
+    if not seconds:
+        return
+    for number, (step, (_, evidence)) in enumerate(zip(steps, episode.evidence(seconds), strict=True)):
+        found = to_json(evidence)
+        said, status = step.get("status"), found["status"]
+        if said not in _KNOWN or _KNOWN.index(said) > _KNOWN.index(status):
+            raise RewrightError(f"step {number} is said to be {said!r:.20} and is {status} here; save it again")
+        # A machine with more to do may have found no more than a weaker grade.
+        grade = step.get("grade")
+        is_weaker = grade in _GRADES and _GRADES.index(grade) <= _GRADES.index(found["grade"] or "real")
+        if said == "proved" and not (is_weaker and all(step.get(side) == found[side] for side in ("left", "right"))):
+            raise RewrightError(f"step {number} is not proved as it is said to be; save the trajectory again")
+
+
+def _read(data: object, patterns: Sequence[Pattern]) -> _Written:
+    table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    if table.get("format") != FORMAT or table.get("version") != VERSION:
+        raise RewrightError(f"this is no trajectory of version {VERSION}; save it again")
+    try:
+        if table.get("digest") != digest_of({k: v for k, v in table.items() if k != "digest"}):
+            raise RewrightError("the trajectory was changed after it was written: its digest is another; save it again")
+        entrance = None if table["entrance"] is None else base64.b64decode(table["entrance"], validate=True)
+        original = HloModule(base64.b64decode(table["original"], validate=True), _of(bool, table["late"]), entrance)
+        rounds = tuple(_round(entry, patterns) for entry in _of(list, table["rounds"]))
+        if not rounds or table["granularity"] not in ("value", "use"):
+            raise ValueError("rounds and granularity")
+        settings = Settings(
+            rounds[0].passes,
+            table["granularity"],
+            _of(bool, table["tested"]),
+            _of(int, table["seed"]),
+            rounds[0].patterns,
+        )
+        steps = tuple(cast("dict[str, Any]", _of(dict, step)) for step in _of(list, table["steps"]))
+        return _Written(original, _of(str, table["fingerprint"]), settings, rounds, _of(str, table["final"]), steps)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RewrightError(f"the trajectory is incomplete or malformed ({error!r:.80}); save it again") from None
+
+
+def _round(entry: Any, patterns: Sequence[Pattern]) -> _Round:
+    table = _of(dict, entry)
+    passes = tuple(checked_name(_of(str, name)) for name in _of(list, table["passes"]))
+    names = [_of(str, name) for name in _of(list, table["patterns"])]
+    return _Round(passes, _patterns(names, patterns), tuple(_of(int, n) for n in _of(list, table["chosen"])))
+
+
+def _of(kind: type, value: Any) -> Any:
+    """A value that has to be of a type; raises TypeError where it is not. True is no number."""
+    if type(value) is not kind:
+        raise TypeError(f"{value!r:.40} is no {kind.__name__}")
+    return value
+
+
+def _patterns(names: Sequence[str], given: Sequence[Pattern]) -> tuple[Pattern, ...]:
+    known = {pattern.name: pattern for pattern in given}
+    for name in names:
+        if name not in known:
+            raise RewrightError(f"the trajectory was made with the pattern {name!r:.60}; give it again")
+    return tuple(known[name] for name in names)
