@@ -20,13 +20,14 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust bench-agents ray gpu-passes enzyme browser figures
+.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
 	@echo "make test          everything that a change must pass: check, unit, docs"
 	@echo "make check         ruff, pyright strict, import floors"
-	@echo "make unit          pytest with coverage"
+	@echo "make unit          pytest"
+	@echo "make coverage      the same, and what of the package was run; about twice as long"
 	@echo "make slow          the tests that take long"
 	@echo "make ray           the tests of many claims and of rollouts on a local Ray"
 	@echo "make gpu-passes    the tests of XLA's GPU passes, which need its CUDA plugin and no GPU"
@@ -88,6 +89,9 @@ floors: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow"
+
+coverage: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow" --cov --cov-report=term
 
 slow: $(VENV)/.dev
