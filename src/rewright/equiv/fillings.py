@@ -14,9 +14,13 @@ from collections.abc import Collection, Sequence
 from rewright import ops
 from rewright.equiv.spans import is_by_own_row
 from rewright.ir.graph import Graph
+from rewright.ir.types import DType
 
 _HIGHEST = -1e4
 """What is above this may be a score."""
+_FARTHER = 100
+"""A filling is so many times as far from nought as every number that goes into the scores that it is added to."""
+_BOUNDED = (ops.Cosine, ops.Sine, ops.Tanh, ops.Logistic)
 _MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Concatenate, ops.Convert)
 
 
@@ -35,7 +39,9 @@ def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[i
 
 def filling_assumption(value: float) -> str:
     """What is assumed of a number that stands for minus infinity."""
-    return f"{value:g}, which masks are filled with before a softmax, stands for -infinity: no score is as low"
+    return (
+        f"{value:g}, which masks are filled with before a softmax, stands for -infinity: no score is as far from nought"
+    )
 
 
 def _fillings(graph: Graph) -> dict[int, float]:
@@ -51,10 +57,16 @@ def _fillings(graph: Graph) -> dict[int, float]:
     }
 
 
+def _values(graph: Graph, position: int) -> tuple[float, ...]:
+    op = graph.nodes[position].op
+    return tuple(map(float, op.values)) if isinstance(op, ops.Constant) else ()
+
+
 def _only_fills(graph: Graph, users: Sequence[Sequence[int]], truths: Collection[int], constant: int) -> bool:
     """Whether all that is made of a constant ends in a softmax, and something does."""
     outputs = set(graph.outputs.values())
     seen, stack, ends = {constant}, [constant], False
+    (low,) = _values(graph, constant)
     while stack:
         position = stack.pop()
         if position in outputs:
@@ -62,7 +74,7 @@ def _only_fills(graph: Graph, users: Sequence[Sequence[int]], truths: Collection
         for user in users[position]:
             if _ends(graph, users, user, position):
                 ends = True
-            elif not _keeps(graph, truths, user, position):
+            elif not _keeps(graph, truths, user, position, low):
                 return False
             elif user not in seen:
                 seen.add(user)
@@ -93,14 +105,34 @@ def _is_only_subtracted(graph: Graph, users: Sequence[Sequence[int]], position: 
     return True
 
 
-def _keeps(graph: Graph, truths: Collection[int], user: int, position: int) -> bool:
+def _keeps(graph: Graph, truths: Collection[int], user: int, position: int, low: float) -> bool:
     """Whether a filling is still one behind an operator."""
     node = graph.nodes[user]
     if isinstance(node.op, ops.Select):
         return node.operands[0] != position
     if isinstance(node.op, ops.Multiply):
         return any(operand in truths for operand in node.operands)
-    return isinstance(node.op, ops.Add) or (isinstance(node.op, _MOVED) and node.type.dtype.is_float)
+    if isinstance(node.op, ops.Add):
+        return all(p == position or not _may_cancel(graph, p, low) for p in node.operands)
+    return isinstance(node.op, _MOVED) and node.type.dtype.is_float
+
+
+def _may_cancel(graph: Graph, position: int, low: float) -> bool:
+    """Whether a number near a filling goes into what it is added to, which may bring a masked score back."""
+    seen, stack = {position}, [position]
+    while stack:
+        node = graph.nodes[stack.pop()]
+        if isinstance(node.op, ops.Constant):
+            if any(math.isfinite(v) and v > -low / _FARTHER for v in map(float, node.op.values)):
+                return True
+            continue
+        if isinstance(node.op, _BOUNDED):
+            continue
+        reads = node.operands[:1] if isinstance(node.op, ops.Gather) else node.operands
+        fresh = [p for p in reads if p not in seen and graph.nodes[p].type.dtype is not DType.BOOL]
+        seen.update(fresh)
+        stack.extend(fresh)
+    return False
 
 
 def truth_values(graph: Graph) -> dict[int, tuple[int, bool]]:
