@@ -20,13 +20,16 @@ from pathlib import Path
 
 from bench.tables import print_table
 
-MODULES = ("checker", "ledger", "relations", "theory", "lemma", "facts", "meaning", "forms", "programs", "local")
+MODULES = (
+    *("checker", "ledger", "repetition", "relations", "theory", "lemma", "facts", "meaning", "forms", "programs"),
+    "local",
+)
 TESTS = ("forms", "meaning", "attacks", "ends", "blocks", "local", "audit", "tampering")
 """In the order of the time that they take: the first failure ends a run."""
 JOBS = 2
 _ERRORS = frozenset({"Refused", "OtherPrograms", "Damaged", "Malformed", "TooHard", "NoMeaning", "Conflict"})
 _CALLS = frozenset({"_demand", "_check_integer", "_region", "_variables", "check_parts", "check_definition", "_only"})
-_METHODS = frozenset({"_in_order", "_agreed", "check_terms", "check", "value", "prove", "enter"})
+_METHODS = frozenset({"_in_order", "_agreed", "_check_terms", "_check", "_node", "value", "prove", "enter"})
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -386,3 +387,51 @@ def test_a_sum_without_its_range_stands_for_no_tensor() -> None:
     fold = next(t for t, definition in enumerate(certificate.terms) if definition.kind == "fold")
     with pytest.raises(Refused, match="needs a range"):
         audit(repeated(certificate, nodes, {"w0": fold}), *pair)
+
+
+def test_what_is_read_as_far_away_is_not_what_is_read_for_that() -> None:
+    def program() -> Graph:
+        build = Builder("joined")
+        for k in range(2):
+            left, right = build.tensor(f"a{k}", (4,)), build.tensor(f"b{k}", (4,))
+            build.output(f"y{k}", build.add(ops.Concatenate(0), left, right))
+        return build.build()
+
+    pair = program(), RankProgram((program(),), Mesh.of({"tp": 1}), {}, {})
+    first, second = (pair[0].outputs[name] for name in ("y0", "y1"))
+    certificate = certified(pair)
+    steps = [e for e in certificate.equations if isinstance(e, Step)]
+    start = next(n for n, e in enumerate(steps) if (e.program, e.position) == (SEQUENTIAL, first))
+    terms = {str(d.data[0]): t for t, d in enumerate(certificate.terms) if d.kind == "input"}
+
+    def again(*names: str) -> Certificate:
+        images = tuple((terms[f"{name}0"], terms[f"{name}1"]) for name in names)
+        kept = [e for e in steps if (e.program, e.position) != (SEQUENTIAL, second)]
+        kept.insert(start + 1, Repetition(start, start + 1, (second - first, 0), images))  # type: ignore[arg-type]
+        return replace(certificate, equations=tuple(kept))
+
+    audit(again("a", "b"), *pair)
+    with pytest.raises(Refused, match="is not the image of"):
+        audit(again("a"), *pair)
+
+
+def test_windows_that_are_alike_are_alike_in_all_but_the_tensor() -> None:
+    pair = deep()
+    certificate = certified(pair)
+    place_of = {(program, name): number for number, (program, name, _) in enumerate(certificate.given)}
+    given = {(program, name): value for program, name, value in certificate.given}
+
+    def refused(value: int, *more: View) -> None:
+        number = place_of[0, "3.up"]
+        changed = (*certificate.given[:number], (0, "3.up", value), *certificate.given[number + 1 :])
+        with pytest.raises(Refused, match=r"input '3.up' of the program of rank 0 does not follow"):
+            audit(replace(certificate, given=changed, values=(*certificate.values, *more)), *pair)
+
+    refused(given[0, "2.up"])
+    refused(given[1, "3.up"])
+    true = certificate.values[given[0, "3.up"]]
+    assert isinstance(true, View)
+    fresh = len(certificate.values)
+    refused(fresh, replace(true, dims=(*true.dims[:-1], (5,))))
+    refused(fresh, replace(true, addends=(replace(true.addends[0], coefficient=Fraction(2)),)))
+    refused(fresh, replace(true, addends=true.addends * 2))

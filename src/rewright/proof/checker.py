@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from rewright import ops
 from rewright.ir.digest import digest
@@ -23,17 +22,16 @@ from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, in_equal_parts, members
-from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Repetition, Step
+from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
-from rewright.proof.language import Definition, renamed, terms_of
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
+from rewright.proof.repetition import MESSAGES, Repeated, Stretch
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
 _MEET = frozenset({*_COLLECTIVES, ops.CollectivePermute, ops.CollectiveBroadcast})
-_MESSAGES = frozenset({ops.Send, ops.Recv})
 
 
 def audit(
@@ -57,6 +55,7 @@ class _Checker:
         self._certificate = ledger.certificate
         self._last = [-1] * len(ledger.graphs)
         self._used: list[Used] = []
+        self._stretches: dict[tuple[int, int], Stretch] = {}
         self._sources = _sources(ledger.program.graphs)
 
     def run(self) -> Audit:
@@ -141,7 +140,7 @@ class _Checker:
         operands = [ledger.claim(step.program, p, where) for p in node.operands]
         if type(node.op) in _MEET:
             raise Refused(f"{where} is a collective, which no rank computes alone")
-        if type(node.op) in _MESSAGES:
+        if type(node.op) in MESSAGES:
             sent = operands[0] if isinstance(node.op, ops.Send) else self._received(step, where)
             used = self._copied(sent, step.value, where)
         else:
@@ -171,7 +170,7 @@ class _Checker:
                 chunk = Chunk(whole[1], whole[2], len(nodes), member)
                 found.append(ledger.prove(chunk, [meeting.whole], value, meeting.unfold, where))
             ledger.enter(rank, position, value, where)
-        return _all(found)
+        return Used.all(found)
 
     def _met(
         self,
@@ -260,103 +259,21 @@ class _Checker:
 
     def _repetition(self, again: Repetition, number: int) -> Used:
         where = f"equation {number}"
-        equations = self._certificate.equations
         if not 0 <= again.first < again.last <= number:
             raise Refused(f"{where} repeats equations {again.first} to {again.last}, which are not earlier ones")
-        block = equations[again.first : again.last]
-        if len(again.shifts) != len(self._ledger.graphs) or any(isinstance(e, Repetition) for e in block):
-            raise Refused(f"{where} repeats what cannot be repeated")
-        used = _all(self._used[again.first : again.last])
-        repeated = _Repeated(self._ledger, again, block, used, where)
-        repeated.check_terms()
-        for equation in block:
-            steps = _positions(equation)
-            for program, position, value in steps:
-                later = position + again.shifts[program + 1]
-                node = self._node(program, later, where)
-                self._in_order(program, later, node, where)
-                repeated.check(program, position, later)
-                self._ledger.enter(program, later, partial(repeated.image, value), where)
-            # Who met once meets again: equal operators have equal groups and agree in all else.
-        return used
-
-
-class _Repeated:
-    """A stretch of equations, for later nodes and for other terms."""
-
-    def __init__(self, ledger: Ledger, again: Repetition, block: Sequence[Equation], used: Used, where: str) -> None:
-        self._ledger = ledger
-        self._again = again
-        self._used = used
-        self._where = where
-        self._images = dict(again.images)
-        self._inside = {(program, position) for e in block for program, position, _ in _positions(e)}
-        self._values: dict[int, int] = {}
-
-    def check_terms(self) -> None:
-        """The lemmas hold for all terms in the place of those that they do not look into; the others must be alike."""
-        theory, images = self._ledger.theory, self._images
-        definitions = theory.definitions
-        for term in (*images, *images.values()):
-            if not 0 <= term < len(definitions):
-                raise Refused(f"{self._where} names term {term}, which the certificate does not have")
-        for term in self._used.unfolded:
-            mine, other = definitions[term], definitions[images.get(term, term)]
-            if mine is not other and _kind(mine) != _kind(other):
-                raise Refused(f"{self._where}: term {images[term]} is defined otherwise than term {term}")
-            if other.operands != tuple([images.get(operand, operand) for operand in mine.operands]):
-                found = images.get(term, term)
-                raise Refused(f"{self._where}: term {found} reads other terms than those for term {term}")
-        for term in self._used.named:
-            image = images.get(term, term)
-            if image == term:
-                continue
-            # A lemma is about all tensors of the rank of the term.
-            alike = definitions[term].rank == definitions[image].rank
-            alike = alike and (not theory.is_integer(term) or theory.is_integer(image))
-            if not alike or theory.facts.get(term) != theory.facts.get(image):
-                raise Refused(f"{self._where}: less is known of term {image} than of term {term}")
-            if theory.holes[image] and not theory.holes[term]:
-                raise Refused(f"{self._where}: term {image} needs a range that term {term} does not need")
-
-    def check(self, program: int, position: int, later: int) -> None:
-        """A later node is the same operator, on values that are the images of those of the earlier node."""
-        graph, ledger = self._ledger.graphs[program + 1], self._ledger
-        mine, other, kinds = graph.nodes[position], graph.nodes[later], ledger.kinds[program + 1]
-        same = kinds[position] == kinds[later] and len(mine.operands) == len(other.operands)
-        if not same or type(mine.op) in _MESSAGES:
-            raise Refused(f"{self._where}: {other.op.name} at %{later} does not repeat {mine.op.name} at %{position}")
-        shift = self._again.shifts[program + 1]
-        for a, b in zip(mine.operands, other.operands, strict=True):
-            if b == a + shift and (program, a) in self._inside:
-                continue
-            before, now = ledger.claim(program, a, self._where), ledger.claim(program, b, self._where)
-            if kinds[a][1] != kinds[b][1] or self.image(before) != now:
-                raise Refused(f"{self._where}: operand %{b} of %{later} is not the image of %{a}")
-
-    def image(self, value: int) -> int:
-        """The number of a value with its terms replaced."""
-        found = self._values.get(value)
-        if found is None:
-            tensor = self._ledger.values[value]
-            names = {term: self._images.get(term, term) for term in terms_of(tensor)}
-            found = self._values[value] = self._ledger.number(renamed(tensor, names))
-        return found
-
-
-def _kind(definition: Definition) -> tuple[object, ...]:
-    return definition.kind, definition.data, definition.accesses, definition.rank
-
-
-def _positions(equation: Equation) -> Sequence[tuple[int, int, int]]:
-    if isinstance(equation, Step):
-        return ((equation.program, equation.position, equation.value),)
-    return equation.members if isinstance(equation, Meeting) else ()
-
-
-def _all(found: Sequence[Used]) -> Used:
-    named = dict.fromkeys(term for used in found for term in used.named)
-    return Used(tuple(named), tuple(dict.fromkeys(term for used in found for term in used.unfolded)))
+        block = slice(again.first, again.last)
+        stretch = self._stretches.get((again.first, again.last))
+        if stretch is None:
+            stretch = Stretch(self._ledger, self._certificate.equations[block], self._used[block])
+            self._stretches[again.first, again.last] = stretch
+        repeated = Repeated(self._ledger, again, stretch, where)
+        for program, first, last in repeated.ends():
+            self._node(program, last, where)
+            self._in_order(program, first, self._node(program, first, where), where)
+            self._last[program + 1] = last
+        repeated.enter()
+        # Who met once meets again: equal operators have equal groups and agree in all else.
+        return stretch.used
 
 
 def _without_groups(node: Node) -> Operator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Step
 from rewright.proof.forms import Malformed
-from rewright.proof.language import Tensor
+from rewright.proof.language import Tensor, renamed, terms_of
 from rewright.proof.lemma import Statement, prove
 from rewright.proof.programs import Applied, Subject
 from rewright.proof.theory import Theory, integer_inputs
@@ -58,6 +58,20 @@ class Used:
     named: tuple[int, ...]
     unfolded: tuple[int, ...]
 
+    @classmethod
+    def all(cls, found: Sequence[Used]) -> Used:
+        """What several equations are about together."""
+        named = dict.fromkeys(term for used in found for term in used.named)
+        return cls(tuple(named), tuple(dict.fromkeys(term for used in found for term in used.unfolded)))
+
+
+class Images:
+    """Terms that stand for other terms; the values made of them are found when they are asked for."""
+
+    def __init__(self, terms: Mapping[int, int]) -> None:
+        self.terms = terms
+        self.values: dict[int, int] = {}
+
 
 class Ledger:
     """Claims by program and node; a claim is entered only once it is verified."""
@@ -68,8 +82,8 @@ class Ledger:
         self.certificate = certificate
         self.program = program
         self.graphs = (sequential, *program.graphs)
-        self.kinds = numbered(self.graphs)
-        """By program, the sequential one first, and node: the number of its operator, and that of its type."""
+        self.kinds, self.places = numbered(self.graphs)
+        """By program, the sequential one first, and node: what ``numbered`` gives."""
         self.values: list[Tensor] = list(certificate.values)
         try:
             self.theory = Theory(certificate.terms, integer_inputs(sequential))
@@ -77,7 +91,7 @@ class Ledger:
             raise Refused(str(error)) from None
         self.audit = Audit()
         self.seconds = seconds
-        self._claims: list[list[int | Callable[[], int] | None]] = [[None] * len(graph.nodes) for graph in self.graphs]
+        self._claims: list[list[int | tuple[Images, int] | None]] = [[None] * len(graph.nodes) for graph in self.graphs]
         self._numbers = {value: number for number, value in enumerate(self.values)}
         self._store = store
         self._done: dict[object, Used] = {}
@@ -100,14 +114,23 @@ class Ledger:
     def claim(self, program: int, position: int, where: str) -> int:
         """The number of the value that a node was verified to have; raises Refused where it has none yet."""
         found = self._claims[program + 1][position]
-        if callable(found):
-            found = self._claims[program + 1][position] = found()
+        if isinstance(found, tuple):
+            found = self._claims[program + 1][position] = self.image(*found)
         if found is None:
             raise Refused(f"{where} reads %{position} of the {name_of(program)}, which no earlier equation is about")
         return found
 
-    def enter(self, program: int, position: int, value: int | Callable[[], int], where: str) -> None:
-        """Enter a verified claim, or what will give it if it is ever read; raises Refused where the node has one."""
+    def image(self, images: Images, value: int) -> int:
+        """The number of a value with its terms replaced."""
+        found = images.values.get(value)
+        if found is None:
+            tensor = self.values[value]
+            names = {term: images.terms.get(term, term) for term in terms_of(tensor)}
+            found = images.values[value] = self.number(renamed(tensor, names))
+        return found
+
+    def enter(self, program: int, position: int, value: int | tuple[Images, int], where: str) -> None:
+        """Enter a verified claim, a value or the image of one; raises Refused where the node has a claim."""
         if self._claims[program + 1][position] is not None:
             raise Refused(f"{where} is about %{position} of the {name_of(program)}, which has a value already")
         self._claims[program + 1][position] = value
@@ -164,19 +187,28 @@ class Ledger:
         return why
 
 
-def numbered(graphs: Sequence[Graph]) -> list[list[tuple[int, int]]]:
-    """For every node of every graph two numbers: equal operators have the same first, equal types the same second."""
+def numbered(graphs: Sequence[Graph]) -> tuple[list[list[tuple[int, int]]], list[list[int]]]:
+    """For every node of every graph numbers that are equal only where what they stand for is.
+
+    The first two are of its operator and of its type, the third of both with the distances to its operands.
+    """
     operators: dict[Operator, int] = {}
     types: dict[TensorType, int] = {}
     pairs: dict[tuple[int, int], tuple[int, int]] = {}
-    found: list[list[tuple[int, int]]] = []
+    distances: dict[object, int] = {}
+    kinds: list[list[tuple[int, int]]] = []
+    places: list[list[int]] = []
     for graph in graphs:
         own: list[tuple[int, int]] = []
-        for node in graph.nodes:
+        reading: list[int] = []
+        for position, node in enumerate(graph.nodes):
             pair = operators.setdefault(node.op, len(operators)), types.setdefault(node.type, len(types))
             own.append(pairs.setdefault(pair, pair))
-        found.append(own)
-    return found
+            place = (*pair, *[position - operand for operand in node.operands])
+            reading.append(distances.setdefault(place, len(distances)))
+        kinds.append(own)
+        places.append(reading)
+    return kinds, places
 
 
 def name_of(program: int) -> str:

@@ -39,7 +39,8 @@ class Relations:
                 raise Refused(f"a block speaks of {block.held!r} of rank {block.rank}, which does not exist")
             self._blocks.setdefault((block.rank, block.held), []).append(block)
         self._given: dict[tuple[int, str], int] = {}
-        self._windows: set[object] = set()
+        self._windows: dict[object, tuple[Tensor, int]] = {}
+        """For windows of tensors of which the same is known, one that was verified, and its term."""
 
     def inputs(self) -> None:
         """Verify that every input is what its relation says of it; raises Refused."""
@@ -71,13 +72,12 @@ class Relations:
         whole = sequential.nodes[sequential.inputs[name]].type
         partial = placement is not None and placement.partial
         if placement is None or not partial:
-            source = self._free(name, whole, where)
             if program == SEQUENTIAL or placement is None:
-                if ledger.values[value] != source:
+                if ledger.values[value] != self._free(name, whole, where):
                     raise Refused(f"{where} is given another value than the tensor of that name")
             else:
                 runs = self._runs(placement, program, whole, kind, where)
-                self._window(Window(whole, runs), source, value, where)
+                self._window(Window(whole, runs), name, value, where)
             return
         if placement.reduction != "sum":
             raise Refused(f"{where} is partial under {placement.reduction}, which leaves its addends open")
@@ -91,18 +91,17 @@ class Relations:
         own = OwnAddend(whole, runs, len(group), group.index(program))
         ledger.prove(own, [source], value, self._looked_into(value), where)
 
-    def _window(self, subject: Window, source: Tensor, value: int, where: str) -> None:
+    def _window(self, subject: Window, name: str, value: int, where: str) -> None:
         """A window of a free tensor; windows of others that are alike follow from the same lemma."""
-        ledger, theory = self._ledger, self._ledger.theory
-        claimed, (term,) = ledger.values[value], set(terms_of(source))
-        key = None
+        ledger, theory, term = self._ledger, self._ledger.theory, self._term(name, where)
+        claimed = ledger.values[value]
+        known = subject, theory.is_integer(term), theory.facts.get(term)
+        example = self._windows.get(known)
+        if example is not None and _is_alike(claimed, term, *example):
+            return
+        ledger.prove(subject, [ledger.number(self._free(name, subject.type, where))], value, (), where)
         if set(terms_of(claimed)) == {term}:
-            known = theory.is_integer(term), theory.facts.get(term)
-            key = subject, renamed(source, {term: 0}), renamed(claimed, {term: 0}), known
-        if key is None or key not in self._windows:
-            ledger.prove(subject, [ledger.number(source)], value, (), where)
-        if key is not None:
-            self._windows.add(key)
+            self._windows[known] = claimed, term
 
     def _from_blocks(self, rank: int, name: str, kind: TensorType, value: int, where: str) -> None:
         """A tensor that is put together from windows of sequential inputs, each of which is stated."""
@@ -208,12 +207,28 @@ class Relations:
             raise Refused(f"the relation of {where} does not give it the type {kind}")
         return placement.runs[rank]
 
-    def _free(self, name: str, kind: TensorType, where: str) -> Tensor:
-        """The free tensor of a name."""
+    def _term(self, name: str, where: str) -> int:
+        """The term that stands for the tensor of a name."""
         if name not in self._terms:
             raise Refused(f"no term stands for {where}")
+        return self._terms[name]
+
+    def _free(self, name: str, kind: TensorType, where: str) -> Tensor:
+        """The free tensor of a name."""
         axes = tuple((0, ((axis, 1),)) for axis in range(kind.rank))
-        return View(tuple((n,) for n in kind.shape), (Addend(Fraction(1), self._terms[name], axes),))
+        return View(tuple((n,) for n in kind.shape), (Addend(Fraction(1), self._term(name, where), axes),))
+
+
+def _is_alike(claimed: Tensor, term: int, example: Tensor, other: int) -> bool:
+    """Whether a claim says of a term what another, which is about one term only, says of that."""
+    if not isinstance(claimed, View) or not isinstance(example, View):
+        return set(terms_of(claimed)) == {term} and renamed(claimed, {term: other}) == example
+    plain = all(addend.term == term and not addend.parts for addend in claimed.addends)
+    return plain and claimed.dims == example.dims and _reads(claimed) == _reads(example)
+
+
+def _reads(view: View) -> list[tuple[object, ...]]:
+    return [(addend.coefficient, addend.access, addend.parts) for addend in view.addends]
 
 
 def is_spelled(placement: Placement, whole: TensorType, mesh: Mesh) -> bool:
