@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +19,7 @@ from rewright.ops.base import Array
 from rewright.refine.twin.twin import Trial, Twin
 
 TOLERANCE = 2e-11
+_NEAR = 1e-8
 _MOST_AXES = 5
 _MOST_LIKELY = 6
 
@@ -54,22 +57,33 @@ class Index:
         for position, value in sorted(self.runs[0].items()):
             if value.size > 1:
                 self._by_size.setdefault(value.size, []).append((_print(value), position))
+        for marks in self._by_size.values():
+            marks.sort()
 
     def alike(self, values: Sequence[Array], limit: int = _MOST_LIKELY) -> Iterator[tuple[int, Layout]]:
-        """Positions whose arrays are the given ones (on every run) but for their layout, equal shapes first."""
+        """Positions whose arrays are the given ones but for their layout, equal shapes first.
+
+        Of as many runs as there are arrays.
+        """
         first = values[0]
         if first.size < 2:
             return
         mark, is_float = _print(first), first.dtype.kind == "f"
-        near = [p for other, p in self._by_size.get(first.size, []) if _is_near(other, mark)]
+        near = [p for other, p in self._near(first.size, mark) if _is_near(other, mark)]
         near = [p for p in near if (self.runs[0][p].dtype.kind == "f") is is_float]
         near.sort(key=lambda p: (self.runs[0][p].shape != first.shape, p))
         for position in itertools.islice(near, limit):
-            own = [run[position] for run in self.runs]
+            own = [run[position] for run in self.runs[: len(values)]]
             for layout in layouts(own[0], first):
                 if all(agree(laid_out(a, layout, b.shape), b) for a, b in zip(own, values, strict=True)):
                     yield position, layout
                     break
+
+    def _near(self, size: int, mark: float) -> list[tuple[float, int]]:
+        """The arrays of a size whose print may be near another one."""
+        marks = self._by_size.get(size, []) if math.isfinite(mark) else []
+        room = 2 * _NEAR * abs(mark) + _NEAR * 1e-29
+        return marks[bisect_left(marks, (mark - room, -1)) : bisect_right(marks, (mark + room, math.inf))]
 
 
 class Numbers:
@@ -108,7 +122,7 @@ def _print(value: Array) -> float:
 
 
 def _is_near(a: float, b: float) -> bool:
-    return abs(a - b) <= 1e-8 * max(abs(a), abs(b), 1e-30)
+    return abs(a - b) <= _NEAR * max(abs(a), abs(b), 1e-30)
 
 
 def layouts(left: Array, right: Array) -> Iterator[Layout]:

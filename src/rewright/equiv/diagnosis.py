@@ -44,6 +44,7 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         _eps,
         _axes,
         _routing,
+        _norm,
         _numbers,
         _scale,
         _sources,
@@ -52,6 +53,8 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         found = rule(mine, theirs)
         if found is not None:
             return found
+    if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != theirs.leaves():
+        return Diagnosis("other_operand", "the same operators read another tensor here")
     return Diagnosis("other_operator", "the two compute something else")
 
 
@@ -142,12 +145,25 @@ class _Part:
                 seen.update(node.operands)
         return False
 
+    def leaves(self) -> set[int]:
+        """The nodes that the part reads."""
+        return set(self._leaves)
+
+    def work(self) -> list[str]:
+        """The operators that compute something."""
+        return sorted(node.op.name for node in self.nodes if not isinstance(node.op, _MOVED))
+
+    def has_root(self) -> bool:
+        """Whether it takes a root, as norms do."""
+        return bool(self.names & {"rsqrt", "sqrt", "power"})
+
     def moves(self) -> list[object]:
         """How it slices, reverses and joins."""
         return [n.op for n in self.nodes if isinstance(n.op, ops.Slice | ops.Concatenate | ops.Transpose | ops.Reshape)]
 
 
 _MOVING = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate, ops.Multiply)
+_MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Constant)
 
 
 def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
@@ -252,6 +268,13 @@ def _reduced(part: _Part, node: Node) -> object:
 def _routing(mine: _Part, theirs: _Part) -> Diagnosis | None:
     if "top_k" in mine.names | theirs.names or "sort" in mine.names | theirs.names:
         return Diagnosis("routing", "experts are chosen or weighted otherwise")
+    return None
+
+
+def _norm(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for only, without, one, other in (("left", "right", mine, theirs), ("right", "left", theirs, mine)):
+        if one.has_root() and "reduce" in one.names and not other.has_root():
+            return Diagnosis("norm", f"the {only} program normalises here, and the {without} one does not")
     return None
 
 
