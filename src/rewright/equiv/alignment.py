@@ -20,6 +20,7 @@ from rewright.refine.twin.twin import Trial, Twin
 
 TOLERANCE = 2e-11
 _NEAR = 1e-8
+_USUAL, _MOST_DRAWS = (0, 1), 8
 _MOST_AXES = 5
 _MOST_LIKELY = 6
 
@@ -89,11 +90,11 @@ class Index:
 class Numbers:
     """What both programs computed on several draws, node by node."""
 
-    def __init__(self, twin: Twin, draws: int = 2) -> None:
+    def __init__(self, twin: Twin, draws: Sequence[int] = _USUAL) -> None:
         self.twin = twin
         self.trials: list[Trial] = []
         everything = [frozenset(range(len(graph.nodes))) for graph in twin.program.graphs]
-        for draw in range(draws):
+        for draw in draws:
             trial = twin.run_trial(0, draw, everything, frozenset(range(len(twin.sequential.nodes))))
             if isinstance(trial, Trial):
                 self.trials.append(trial)
@@ -111,6 +112,21 @@ class Numbers:
     def partners(self, position: int) -> Iterator[tuple[int, Layout]]:
         """Nodes of the left program that agree with a node of the right one on every draw, equal layouts first."""
         return self.left_index.alike(self.right(position))
+
+
+def telling_draws(twin: Twin) -> tuple[int, ...]:
+    """Two draws on which the outputs of a program of one rank differ, as far as there are any among the first."""
+    found: list[int] = []
+    for draw in range(_MOST_DRAWS):
+        trial = twin.run_trial(0, draw)
+        if isinstance(trial, Trial):
+            other = trial.ranks[0].outputs
+            pairs = ((value, other[name]) for name, value in trial.sequential.outputs.items() if name in other)
+            if not all(a.shape == b.shape and agree(a, b) for a, b in pairs):
+                found.append(draw)
+        if len(found) == len(_USUAL):
+            break
+    return (*found, *(draw for draw in _USUAL if draw not in found))[: len(_USUAL)]
 
 
 def _print(value: Array) -> float:

@@ -13,6 +13,9 @@ from rewright.equiv.divergence import Exchange
 from rewright.ir.graph import Graph, Node
 
 _ACTIVATIONS = {"tanh": "tanh", "erf": "erf", "logistic": "the logistic function", "maximum": "a maximum with zero"}
+_ROOTS = {"rsqrt", "sqrt", "power"}
+_LITTLE = 1e-2
+"""What is added below a root is less."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,10 @@ class _Part:
         leaves = [self.graph.nodes[p].op for p in self._leaves]
         return {op.label for op in leaves if isinstance(op, ops.Input)}
 
-    def floats(self) -> list[float]:
-        """Its numbers, without nought, one and infinities."""
+    def floats(self, *, plain: bool = False) -> list[float]:
+        """Its finite numbers, without nought and one where these ``plain`` ones are not asked for."""
         found = [self._number(node) for node in self.nodes if node.type.dtype.is_float]
-        return sorted({v for v in found if v is not None and math.isfinite(v) and v not in (0.0, 1.0)})
+        return sorted({v for v in found if v is not None and math.isfinite(v) and (plain or v not in (0.0, 1.0))})
 
     def factors(self) -> list[float]:
         """The numbers that it multiplies by, as often as it does."""
@@ -155,7 +158,17 @@ class _Part:
 
     def has_root(self) -> bool:
         """Whether it takes a root, as norms do."""
-        return bool(self.names & {"rsqrt", "sqrt", "power"})
+        return bool(self.names & _ROOTS)
+
+    def adds_below_root(self) -> bool | None:
+        """Whether a small number is added before its root is taken; None where it takes none, or adds none."""
+        roots = [k for k, node in enumerate(self.nodes) if node.op.name in _ROOTS]
+        sums = [k for k, node in enumerate(self.nodes) if isinstance(node.op, ops.Add) and self._adds_little(node)]
+        return sums[0] < roots[0] if roots and sums else None
+
+    def _adds_little(self, node: Node) -> bool:
+        numbers = [self._spread(operand) for operand in node.operands]
+        return any(number is not None and 0 < number < _LITTLE for number in numbers)
 
     def moves(self) -> list[object]:
         """How it slices, reverses and joins."""
@@ -244,8 +257,12 @@ def _eps(mine: _Part, theirs: _Part) -> Diagnosis | None:
         return None
     own = [v for v in mine.floats() if v not in theirs.floats()]
     other = [v for v in theirs.floats() if v not in mine.floats()]
-    if len(own) == len(other) == 1 and max(own[0], other[0]) < 1e-2 and min(own[0], other[0]) > 0:
+    if len(own) == len(other) == 1 and max(own[0], other[0]) < _LITTLE and min(own[0], other[0]) > 0:
         return Diagnosis("eps", f"the number that is added is {other[0]:g} where the left adds {own[0]:g}")
+    below = mine.adds_below_root(), theirs.adds_below_root()
+    if own == other and None not in below and below[0] != below[1]:
+        ours, others = ("below", "to") if below[0] else ("to", "below")
+        return Diagnosis("eps", f"a number is added {others} the root where the left adds it {ours} the root")
     return None
 
 
@@ -281,6 +298,9 @@ def _norm(mine: _Part, theirs: _Part) -> Diagnosis | None:
 def _numbers(mine: _Part, theirs: _Part) -> Diagnosis | None:
     own = [v for v in mine.floats() if v not in theirs.floats()]
     other = [v for v in theirs.floats() if v not in mine.floats()]
+    if bool(own) != bool(other) and mine.work() == theirs.work():
+        own = [v for v in mine.floats(plain=True) if v not in theirs.floats(plain=True)]
+        other = [v for v in theirs.floats(plain=True) if v not in mine.floats(plain=True)]
     if own and other:
         return Diagnosis("wrong_constant", f"the number {_list(other)} is used where the left has {_list(own)}")
     return None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rewright.equiv import precision
-from rewright.equiv.alignment import Numbers
+from rewright.equiv.alignment import Numbers, telling_draws
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.computed import LOOSE
@@ -23,6 +23,7 @@ from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, Values, asked, prepared
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
+from rewright.equiv.scales import told_apart
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -39,7 +40,7 @@ from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer
 from rewright.refine.relations import Relations, input_relations
 from rewright.refine.twin.twin import Twin, make_twin
-from rewright.refine.verdict import Verdict
+from rewright.refine.verdict import Finding, Verdict
 
 _SINGLE = 4
 """Bytes of a float that numpy has; shorter ones are read as these."""
@@ -119,7 +120,8 @@ def equiv(
     verdict = pair.answered(audit=audit, locate=not pair.is_single)
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
     verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
-    verdict = _with_findings(verdict, pair, ready, swept, prover if explain else None)
+    verdict, twin = _told_apart(verdict, pair)
+    verdict = _with_findings(verdict, pair, twin, ready, swept, prover if explain else None)
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=())
@@ -218,20 +220,32 @@ def _certified(verdict: Verdict, captured: _Captured, audit: bool) -> Verdict:
     return replace(verdict, certify=partial(captured.certificate, certify))
 
 
+def _told_apart(verdict: Verdict, pair: _Pair) -> tuple[Verdict, Twin | None]:
+    """The verdict, refuted where only much smaller or larger inputs tell, and the programs at sizes to be executed."""
+    refutes = verdict.status == "refuted"
+    twin = pair.twin() if pair.is_single and (refutes or verdict.findings) else None
+    found = None if twin is None or refutes else told_apart(twin)
+    if found is None:
+        return verdict, twin
+    finding = Finding("not_related", found.reason, None, None, "", "", None, found.example)
+    return replace(verdict, status="refuted", reason=found.reason, findings=(finding,)), found.twin
+
+
 def _with_findings(
-    verdict: Verdict, pair: _Pair, ready: Prepared, swept: Swept | None, prover: Prover | None
+    verdict: Verdict, pair: _Pair, twin: Twin | None, ready: Prepared, swept: Swept | None, prover: Prover | None
 ) -> Verdict:
     """The verdict in the words of two programs, with the place where they part where there is a prover for edits."""
     if prover is not None and pair.is_single and verdict.status == "refuted" and verdict.findings:
         started = time.perf_counter()
-        numbers, found = pair.numbers(), None
-        if numbers is not None:
+        numbers, found = None if twin is None else Numbers(twin, telling_draws(twin)), None
+        if numbers is not None and numbers.trials:
             example = next((f.counterexample for f in verdict.findings if f.counterexample is not None), None)
             unread = [name for side, name in ready.unread if side == "left"]
             proves = partial(pair.proves, prover=prover)
             found = explained(pair.left, pair.right.graphs[0], numbers, example, unread, proves, pair.deadline)
-        findings = pair.answered().findings if found is None else (found,)
-        verdict = replace(verdict, findings=findings)
+        is_usual = twin is None or twin.draws.scale == 1
+        known = pair.answered().findings if found is None and is_usual else verdict.findings
+        verdict = replace(verdict, findings=known if found is None else (found,))
         verdict.stats.seconds["divergence"] = time.perf_counter() - started
     open_pairs = swept.open if swept is not None and verdict.status == "unknown" and verdict.reason != ROUNDED else []
     return reworded(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
@@ -302,12 +316,6 @@ class _Pair:
         """The pair at sizes that can be executed."""
         made = make_twin(self.left, replace(self.right, inputs=self.relations().placements))
         return None if isinstance(made, Unsupported) else made
-
-    def numbers(self) -> Numbers | None:
-        """What both programs compute on random inputs."""
-        twin = self.twin()
-        numbers = None if twin is None else Numbers(twin)
-        return numbers if numbers is not None and numbers.trials else None
 
     def swept(self, prover: Prover) -> Swept | None:
         """The right program with what the engine does not recognise proved piece by piece; None where nothing is."""
