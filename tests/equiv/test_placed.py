@@ -81,6 +81,19 @@ def test_a_loop_that_leaves_out_an_expert() -> None:
     assert equiv(rw.capture(batched, MIXTURE), rw.capture(right, MIXTURE), explain=False).status == "refuted"
 
 
+def test_what_differs_in_a_loop_is_named_where_the_other_side_has_one_product() -> None:
+    """No tensor of the loop is one of the other program; each is what that has for one expert."""
+
+    def right(x: Tensor, router: Tensor, up: Tensor, down: Tensor) -> Tensor:
+        weights, total = each(x @ router.T), torch.zeros_like(x)
+        for e in range(EXPERTS):
+            total = total + weights[:, e, None] * (functional.gelu(x @ up[e].T) @ down[e].T)
+        return total
+
+    (finding,) = equiv(rw.capture(batched, MIXTURE), rw.capture(right, MIXTURE)).findings
+    assert finding.kind == "activation"
+
+
 def some(logits: Tensor) -> Tensor:
     """The places are computed, so that two of them may be one."""
     weights, chosen = logits.softmax(-1).topk(2, -1)

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -31,6 +32,8 @@ _MOST_TRIALS = 400
 _MOST_PLACES = 130
 _MOST_PERMUTED = 4
 """Axes whose orders are all tried where the shapes of two tensors differ."""
+_MOST_SLICES = 8
+"""One side may loop over an axis of no more elements: of experts, say."""
 _PLAIN = (ops.Constant, ops.Iota)
 
 
@@ -100,7 +103,21 @@ class Search:
         own = [v[position] for v in values]
         if node.span == MAP_SPAN or isinstance(node.op, _PLAIN) or _is_uniform(own[0]) or self._is_table(1, position):
             return True
-        return next(self.numbers.left_index.alike(own), None) is not None
+        return next(self.numbers.left_index.alike(own), None) is not None or self._is_slice(own)
+
+    def _is_slice(self, own: Sequence[Array]) -> bool:
+        """Whether the left program has a tensor of the right one at one index of an axis, as of one of all experts."""
+        return own[0].dtype.kind == "f" and next(self._slices.alike(own), None) is not None
+
+    @cached_property
+    def _slices(self) -> Index:
+        """What the left program computes, index by index along short axes."""
+        kept = [p for p, node in enumerate(self.left.nodes) if not isinstance(node.op, _LAYOUT)]
+        runs: list[dict[int, Array]] = []
+        for trial in self.numbers.trials:
+            parts = (part for p in kept for axis in _sliced(trial.sequential.values[p]) for part in axis)
+            runs.append(dict(enumerate(parts)))
+        return Index(runs)
 
     def _is_table(self, side: int, position: int) -> bool:
         depends = self._depends[side]
@@ -144,7 +161,7 @@ class Search:
                 own = self.numbers.left(operand)
                 plain = isinstance(self.left.nodes[operand].op, _PLAIN) or _is_uniform(own[0])
                 plain = plain or self._is_table(0, operand)
-                if not plain and next(index.alike(own), None) is None:
+                if not plain and next(index.alike(own), None) is None and not _is_stacked(own, index):
                     found.add(operand)
                     stack.append(operand)
         return sorted(found)
@@ -374,6 +391,22 @@ def _is_regrouped(one: Sequence[int], other: Sequence[int]) -> bool:
     """Whether neighbouring axes of one shape, put together, give the other, or the other way round."""
     mine, theirs = ({math.prod(shape[: k + 1]) for k in range(len(shape))} for shape in (one, other))
     return mine <= theirs or theirs <= mine
+
+
+def _sliced(value: Array) -> Iterator[list[Array]]:
+    """What a tensor holds at every index of an axis, for each short one."""
+    if value.dtype.kind == "f" and value.ndim > 1:
+        for axis, size in enumerate(value.shape):
+            if 1 < size <= _MOST_SLICES:
+                yield [value.take(k, axis) for k in range(size)]
+
+
+def _is_stacked(values: Sequence[Array], index: Index) -> bool:
+    """Whether a tensor is made of known ones that lie next to each other along an axis."""
+    return any(
+        all(next(index.alike(parts), None) is not None for parts in zip(*axes, strict=True))
+        for axes in zip(*map(_sliced, values), strict=True)
+    )
 
 
 def _is_uniform(value: Array) -> bool:
