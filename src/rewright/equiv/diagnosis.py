@@ -111,6 +111,10 @@ class _Part:
                 found += [] if value is None else [value]
         return sorted(found)
 
+    def divisors(self) -> list[float | None]:
+        """The numbers that it divides by."""
+        return [self._spread(node.operands[1]) for node in self.nodes if isinstance(node.op, ops.Divide)]
+
     def _spread(self, position: int) -> float | None:
         """The number that a tensor is filled with."""
         node = self.graph.nodes[position]
@@ -230,6 +234,11 @@ def _soft_cap(mine: _Part, theirs: _Part) -> Diagnosis | None:
             cap = [v for v in part.floats() if v > 1 and v not in other.floats()]
             number = f" of {cap[0]:g}" if cap else ""
             return Diagnosis("soft_cap", f"a soft cap{number} by tanh {text}")
+    if "tanh" in mine.names & theirs.names and mine.work() == theirs.work():
+        own = [v for v in mine.floats() if v not in theirs.floats()]
+        caps = [v for v in theirs.floats() if v not in mine.floats()]
+        if len(own) == len(caps) == 1 and own[0] in mine.divisors() and caps[0] in theirs.divisors():
+            return Diagnosis("soft_cap", f"a soft cap by tanh is {caps[0]:g} where the left has {own[0]:g}")
     return None
 
 

@@ -44,7 +44,7 @@ _AHEAD = 32
 """Operators after an exchange of which one becomes what the left program has."""
 _SOON = 5
 """So many operators after an exchange that helps everything is right."""
-_HARDLY = 2
+_HARDLY = 1
 """More than so many are right after one of the first operators that differ, after one that helped in another layer, and
 after one that is taken where no other helps."""
 
@@ -93,6 +93,9 @@ class Search:
         self._helped: set[tuple[object, ...]] = set()
         """Where exchanges helped: in the next layer the same one is tried first."""
         self._start = 0
+        self._parted: tuple[int | None, int] = None, 0
+        self._is_weak = False
+        """Whether little else is right after the first exchange."""
         self._readers = right.users()
 
     # --- regions
@@ -169,7 +172,16 @@ class Search:
     # --- what makes it right
 
     def run(self, deadline: float | None = None) -> Parting | None:
-        """The first parting, and the exchanges that mend the program; None where no output differs."""
+        """The first parting, and the exchanges that mend the program; None where no output differs.
+
+        Where little else is right after the first exchange, it counts only if all of them together mend the program.
+        """
+        found = self._run(deadline)
+        if found is None or found.is_mended or not self._is_weak:
+            return found
+        return Parting(*self._parted)
+
+    def _run(self, deadline: float | None) -> Parting | None:
         parting: Parting | None = None
         for _ in range(_MOST_PLACES):
             names = self.wrong()
@@ -180,14 +192,17 @@ class Search:
             rights = self.region(names, self.values, self._known)
             lefts = self.left_region(names, self.values)
             if parting is None:
-                parting = Parting(self._first(self.left, lefts), self._first(self.right, rights) or rights[0])
+                self._parted = self._first(self.left, lefts), self._first(self.right, rights) or rights[0]
+                parting = Parting(*self._parted)
             self._start = rights[0]
             if deadline is not None and time.monotonic() > deadline:
                 return parting
-            exchange = self._exchange(names, rights, lefts)
-            if exchange is None:
+            found = self._exchange(names, rights, lefts)
+            if found is None:
                 return parting
+            exchange, reach = found
             if not parting.exchanges:
+                self._is_weak = reach <= _SOON
                 parting.values = self._example(exchange)
             exchange = self._with_cones(exchange)
             if not parting.exchanges and exchange.cones is not None:
@@ -214,25 +229,27 @@ class Search:
             where = int(np.where(both, np.abs(own - theirs), -1.0).argmax())
         return float(theirs.reshape(-1)[where]), float(own.reshape(-1)[where])
 
-    def _exchange(self, names: Sequence[str], rights: Sequence[int], lefts: Sequence[int]) -> Exchange | None:
+    def _exchange(
+        self, names: Sequence[str], rights: Sequence[int], lefts: Sequence[int]
+    ) -> tuple[Exchange, float] | None:
         mine, other = _with_read(self.left, lefts[:_NEAR]), _with_read(self.right, rights[:_NEAR])
         near = sorted(
             (self._lines(j, i) not in self._helped, cost + more, i, j)
             for i, more in other.items()
             for j, cost in mine.items()
         )
-        best: Exchange | None = None
+        best: tuple[Exchange, float] | None = None
         for exchange in self._different(near):
             reach = self._reach(exchange, names)
             is_first = (exchange.left, exchange.right) == (lefts[0], rights[0])
             is_likely = is_first or self._lines(exchange.left, exchange.right) in self._helped
-            if reach > (_HARDLY if is_likely else _SOON):
-                best = exchange
-                break
             if reach > _HARDLY and best is None:
-                best = exchange
+                best = exchange, reach
+            if reach > (_HARDLY if is_likely else _SOON):
+                best = exchange, reach
+                break
         if best is not None:
-            self._helped.add(self._lines(best.left, best.right))
+            self._helped.add(self._lines(best[0].left, best[0].right))
         return best
 
     def _different(self, near: Sequence[tuple[bool, int, int, int]]) -> Iterator[Exchange]:
