@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -109,6 +110,30 @@ def over_tokens(logits: Tensor) -> Tensor:
     """Rows choose along the axis that is not theirs, so that two rows may write at one place."""
     weights, chosen = logits.softmax(-1).topk(2, -1)
     return torch.zeros(TOKENS, EXPERTS).scatter(0, chosen, weights)
+
+
+def test_places_beside_the_number_of_their_row() -> None:
+    """As JAX writes them, with places below nought counted from the end."""
+    jax = pytest.importorskip("jax", reason="needs the extra rewright[jax]")
+    numbers = jax.numpy
+
+    def at_rows(x: Any) -> Any:
+        weights, chosen = jax.lax.top_k(x, 2)
+        return numbers.zeros(x.shape).at[numbers.arange(TOKENS)[:, None], chosen].set(weights)
+
+    def at_one_row(x: Any) -> Any:
+        weights, chosen = jax.lax.top_k(x, 2)
+        return numbers.zeros(x.shape).at[numbers.zeros((TOKENS, 1), int), chosen].set(weights)
+
+    def in_sums(x: Any) -> Any:
+        weights, chosen = jax.lax.top_k(x, 2)
+        return (jax.nn.one_hot(chosen, EXPERTS) * weights[..., None]).sum(1)
+
+    x = numbers.zeros((TOKENS, EXPERTS))
+    verdict = equiv(rw.capture(at_rows, (x,)), rw.capture(in_sums, (x,)))
+    assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason
+    kept, _ = placed_alike([rw.capture(at_one_row, (x,)), rw.capture(in_sums, (x,))])
+    assert [node.op.kind for node in kept.nodes if isinstance(node.op, Scatter)] == ["replace"]
 
 
 @pytest.mark.parametrize("weigh", [some, into_ones, over_tokens])
