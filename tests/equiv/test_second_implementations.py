@@ -60,7 +60,7 @@ def test_other_groups_may_be_filled_with_minus_infinity() -> None:
         ("gpt_oss", {"alpha": 1.0}, "missing_scale", "feed_forward"),
         ("llama", {"factor": 4.0}, "rotary", "turns"),
         ("llama", {"reversed": True}, "rotary", "turns"),
-        ("llama", {"unpermuted": True}, "rotary", "turns"),
+        ("llama", {"unpermuted": True}, "rotary_style", "<genexpr>"),
     ],
 )
 def test_what_is_wrong_is_found(name: str, changed: dict[str, Any], kind: str, line: str) -> None:

@@ -106,6 +106,7 @@ def test_a_window_that_only_a_later_step_passes() -> None:
         ("Llama", {}, {"rms_norm_eps": 1e-5}, "eps"),
         ("Qwen2", {"hidden_act": "gelu"}, {"hidden_act": "gelu_pytorch_tanh"}, "activation"),
         ("Granite", {"logits_scaling": 4.0}, {"logits_scaling": 8.0}, "wrong_constant"),
+        ("Granite", {"residual_multiplier": 0.5}, {"residual_multiplier": 1.0}, "missing_scale"),
     ],
 )
 def test_another_configuration_on_one_side(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +19,8 @@ from rewright.ops.base import Array
 from rewright.refine.twin.twin import Trial, Twin
 
 TOLERANCE = 2e-11
+_NEAR = 1e-8
+_USUAL, _MOST_DRAWS = (0, 1), 8
 _MOST_AXES = 5
 _MOST_LIKELY = 6
 
@@ -54,32 +58,43 @@ class Index:
         for position, value in sorted(self.runs[0].items()):
             if value.size > 1:
                 self._by_size.setdefault(value.size, []).append((_print(value), position))
+        for marks in self._by_size.values():
+            marks.sort()
 
     def alike(self, values: Sequence[Array], limit: int = _MOST_LIKELY) -> Iterator[tuple[int, Layout]]:
-        """Positions whose arrays are the given ones (on every run) but for their layout, equal shapes first."""
+        """Positions whose arrays are the given ones but for their layout, equal shapes first.
+
+        Of as many runs as there are arrays.
+        """
         first = values[0]
         if first.size < 2:
             return
         mark, is_float = _print(first), first.dtype.kind == "f"
-        near = [p for other, p in self._by_size.get(first.size, []) if _is_near(other, mark)]
+        near = [p for other, p in self._near(first.size, mark) if _is_near(other, mark)]
         near = [p for p in near if (self.runs[0][p].dtype.kind == "f") is is_float]
         near.sort(key=lambda p: (self.runs[0][p].shape != first.shape, p))
         for position in itertools.islice(near, limit):
-            own = [run[position] for run in self.runs]
+            own = [run[position] for run in self.runs[: len(values)]]
             for layout in layouts(own[0], first):
                 if all(agree(laid_out(a, layout, b.shape), b) for a, b in zip(own, values, strict=True)):
                     yield position, layout
                     break
 
+    def _near(self, size: int, mark: float) -> list[tuple[float, int]]:
+        """The arrays of a size whose print may be near another one."""
+        marks = self._by_size.get(size, []) if math.isfinite(mark) else []
+        room = 2 * _NEAR * abs(mark) + _NEAR * 1e-29
+        return marks[bisect_left(marks, (mark - room, -1)) : bisect_right(marks, (mark + room, math.inf))]
+
 
 class Numbers:
     """What both programs computed on several draws, node by node."""
 
-    def __init__(self, twin: Twin, draws: int = 2) -> None:
+    def __init__(self, twin: Twin, draws: Sequence[int] = _USUAL) -> None:
         self.twin = twin
         self.trials: list[Trial] = []
         everything = [frozenset(range(len(graph.nodes))) for graph in twin.program.graphs]
-        for draw in range(draws):
+        for draw in draws:
             trial = twin.run_trial(0, draw, everything, frozenset(range(len(twin.sequential.nodes))))
             if isinstance(trial, Trial):
                 self.trials.append(trial)
@@ -99,6 +114,21 @@ class Numbers:
         return self.left_index.alike(self.right(position))
 
 
+def telling_draws(twin: Twin) -> tuple[int, ...]:
+    """Two draws on which the outputs of a program of one rank differ, as far as there are any among the first."""
+    found: list[int] = []
+    for draw in range(_MOST_DRAWS):
+        trial = twin.run_trial(0, draw)
+        if isinstance(trial, Trial):
+            other = trial.ranks[0].outputs
+            pairs = ((value, other[name]) for name, value in trial.sequential.outputs.items() if name in other)
+            if not all(a.shape == b.shape and agree(a, b) for a, b in pairs):
+                found.append(draw)
+        if len(found) == len(_USUAL):
+            break
+    return (*found, *(draw for draw in _USUAL if draw not in found))[: len(_USUAL)]
+
+
 def _print(value: Array) -> float:
     """A number that does not depend on the order of the elements."""
     value = value.astype(np.float64, copy=False)
@@ -108,7 +138,7 @@ def _print(value: Array) -> float:
 
 
 def _is_near(a: float, b: float) -> bool:
-    return abs(a - b) <= 1e-8 * max(abs(a), abs(b), 1e-30)
+    return abs(a - b) <= _NEAR * max(abs(a), abs(b), 1e-30)
 
 
 def layouts(left: Array, right: Array) -> Iterator[Layout]:

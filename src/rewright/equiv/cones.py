@@ -30,6 +30,10 @@ _SIMPLE = (
     ops.Add,
     ops.Subtract,
     ops.Multiply,
+    ops.Negate,
+    ops.Abs,
+    ops.Maximum,
+    ops.Minimum,
 )
 
 

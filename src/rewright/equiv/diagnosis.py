@@ -13,6 +13,9 @@ from rewright.equiv.divergence import Exchange
 from rewright.ir.graph import Graph, Node
 
 _ACTIVATIONS = {"tanh": "tanh", "erf": "erf", "logistic": "the logistic function", "maximum": "a maximum with zero"}
+_ROOTS = {"rsqrt", "sqrt", "power"}
+_LITTLE = 1e-2
+"""What is added below a root is less."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         _eps,
         _axes,
         _routing,
+        _norm,
         _numbers,
         _scale,
         _sources,
@@ -52,6 +56,8 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         found = rule(mine, theirs)
         if found is not None:
             return found
+    if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != theirs.leaves():
+        return Diagnosis("other_operand", "the same operators read another tensor here")
     return Diagnosis("other_operator", "the two compute something else")
 
 
@@ -91,10 +97,10 @@ class _Part:
         leaves = [self.graph.nodes[p].op for p in self._leaves]
         return {op.label for op in leaves if isinstance(op, ops.Input)}
 
-    def floats(self) -> list[float]:
-        """Its numbers, without nought, one and infinities."""
+    def floats(self, *, plain: bool = False) -> list[float]:
+        """Its finite numbers, without nought and one where these ``plain`` ones are not asked for."""
         found = [self._number(node) for node in self.nodes if node.type.dtype.is_float]
-        return sorted({v for v in found if v is not None and math.isfinite(v) and v not in (0.0, 1.0)})
+        return sorted({v for v in found if v is not None and math.isfinite(v) and (plain or v not in (0.0, 1.0))})
 
     def factors(self) -> list[float]:
         """The numbers that it multiplies by, as often as it does."""
@@ -104,6 +110,10 @@ class _Part:
                 value = self._spread(operand)
                 found += [] if value is None else [value]
         return sorted(found)
+
+    def divisors(self) -> list[float | None]:
+        """The numbers that it divides by."""
+        return [self._spread(node.operands[1]) for node in self.nodes if isinstance(node.op, ops.Divide)]
 
     def _spread(self, position: int) -> float | None:
         """The number that a tensor is filled with."""
@@ -142,12 +152,35 @@ class _Part:
                 seen.update(node.operands)
         return False
 
+    def leaves(self) -> set[int]:
+        """The nodes that the part reads."""
+        return set(self._leaves)
+
+    def work(self) -> list[str]:
+        """The operators that compute something."""
+        return sorted(node.op.name for node in self.nodes if not isinstance(node.op, _MOVED))
+
+    def has_root(self) -> bool:
+        """Whether it takes a root, as norms do."""
+        return bool(self.names & _ROOTS)
+
+    def adds_below_root(self) -> bool | None:
+        """Whether a small number is added before its root is taken; None where it takes none, or adds none."""
+        roots = [k for k, node in enumerate(self.nodes) if node.op.name in _ROOTS]
+        sums = [k for k, node in enumerate(self.nodes) if isinstance(node.op, ops.Add) and self._adds_little(node)]
+        return sums[0] < roots[0] if roots and sums else None
+
+    def _adds_little(self, node: Node) -> bool:
+        numbers = [self._spread(operand) for operand in node.operands]
+        return any(number is not None and 0 < number < _LITTLE for number in numbers)
+
     def moves(self) -> list[object]:
         """How it slices, reverses and joins."""
         return [n.op for n in self.nodes if isinstance(n.op, ops.Slice | ops.Concatenate | ops.Transpose | ops.Reshape)]
 
 
 _MOVING = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate, ops.Multiply)
+_MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Constant)
 
 
 def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
@@ -201,6 +234,11 @@ def _soft_cap(mine: _Part, theirs: _Part) -> Diagnosis | None:
             cap = [v for v in part.floats() if v > 1 and v not in other.floats()]
             number = f" of {cap[0]:g}" if cap else ""
             return Diagnosis("soft_cap", f"a soft cap{number} by tanh {text}")
+    if "tanh" in mine.names & theirs.names and mine.work() == theirs.work():
+        own = [v for v in mine.floats() if v not in theirs.floats()]
+        caps = [v for v in theirs.floats() if v not in mine.floats()]
+        if len(own) == len(caps) == 1 and own[0] in mine.divisors() and caps[0] in theirs.divisors():
+            return Diagnosis("soft_cap", f"a soft cap by tanh is {caps[0]:g} where the left has {own[0]:g}")
     return None
 
 
@@ -228,8 +266,12 @@ def _eps(mine: _Part, theirs: _Part) -> Diagnosis | None:
         return None
     own = [v for v in mine.floats() if v not in theirs.floats()]
     other = [v for v in theirs.floats() if v not in mine.floats()]
-    if len(own) == len(other) == 1 and max(own[0], other[0]) < 1e-2 and min(own[0], other[0]) > 0:
+    if len(own) == len(other) == 1 and max(own[0], other[0]) < _LITTLE and min(own[0], other[0]) > 0:
         return Diagnosis("eps", f"the number that is added is {other[0]:g} where the left adds {own[0]:g}")
+    below = mine.adds_below_root(), theirs.adds_below_root()
+    if own == other and None not in below and below[0] != below[1]:
+        ours, others = ("below", "to") if below[0] else ("to", "below")
+        return Diagnosis("eps", f"a number is added {others} the root where the left adds it {ours} the root")
     return None
 
 
@@ -255,9 +297,19 @@ def _routing(mine: _Part, theirs: _Part) -> Diagnosis | None:
     return None
 
 
+def _norm(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for only, without, one, other in (("left", "right", mine, theirs), ("right", "left", theirs, mine)):
+        if one.has_root() and "reduce" in one.names and not other.has_root():
+            return Diagnosis("norm", f"the {only} program normalises here, and the {without} one does not")
+    return None
+
+
 def _numbers(mine: _Part, theirs: _Part) -> Diagnosis | None:
     own = [v for v in mine.floats() if v not in theirs.floats()]
     other = [v for v in theirs.floats() if v not in mine.floats()]
+    if bool(own) != bool(other) and mine.work() == theirs.work():
+        own = [v for v in mine.floats(plain=True) if v not in theirs.floats(plain=True)]
+        other = [v for v in theirs.floats(plain=True) if v not in mine.floats(plain=True)]
     if own and other:
         return Diagnosis("wrong_constant", f"the number {_list(other)} is used where the left has {_list(own)}")
     return None

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -31,14 +32,21 @@ _MOST_TRIALS = 400
 _MOST_PLACES = 130
 _MOST_PERMUTED = 4
 """Axes whose orders are all tried where the shapes of two tensors differ."""
+_MOST_SLICES = 8
+"""One side may loop over an axis of no more elements: of experts, say."""
 _PLAIN = (ops.Constant, ops.Iota)
 
 
 _LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate)
 _READ = 5
 """How much later than operators that are wrong those are tried that they read."""
+_AHEAD = 32
+"""Operators after an exchange of which one becomes what the left program has."""
 _SOON = 5
 """So many operators after an exchange that helps everything is right."""
+_HARDLY = 1
+"""More than so many are right after one of the first operators that differ, after one that helped in another layer, and
+after one that is taken where no other helps."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,12 @@ class Search:
         self.left, self.right, self.numbers = left, right, numbers
         self.values: list[dict[int, Array]] = [dict(trial.ranks[0].values) for trial in numbers.trials]
         self._known: dict[int, bool] = {}
+        self._helped: set[tuple[object, ...]] = set()
+        """Where exchanges helped: in the next layer the same one is tried first."""
         self._start = 0
+        self._parted: tuple[int | None, int] = None, 0
+        self._is_weak = False
+        """Whether little else is right after the first exchange."""
         self._readers = right.users()
 
     # --- regions
@@ -93,7 +106,21 @@ class Search:
         own = [v[position] for v in values]
         if node.span == MAP_SPAN or isinstance(node.op, _PLAIN) or _is_uniform(own[0]) or self._is_table(1, position):
             return True
-        return next(self.numbers.left_index.alike(own), None) is not None
+        return next(self.numbers.left_index.alike(own), None) is not None or self._is_slice(own)
+
+    def _is_slice(self, own: Sequence[Array]) -> bool:
+        """Whether the left program has a tensor of the right one at one index of an axis, as of one of all experts."""
+        return own[0].dtype.kind == "f" and next(self._slices.alike(own), None) is not None
+
+    @cached_property
+    def _slices(self) -> Index:
+        """What the left program computes, index by index along short axes."""
+        kept = [p for p, node in enumerate(self.left.nodes) if not isinstance(node.op, _LAYOUT)]
+        runs: list[dict[int, Array]] = []
+        for trial in self.numbers.trials:
+            parts = (part for p in kept for axis in _sliced(trial.sequential.values[p]) for part in axis)
+            runs.append(dict(enumerate(parts)))
+        return Index(runs)
 
     def _is_table(self, side: int, position: int) -> bool:
         depends = self._depends[side]
@@ -137,7 +164,7 @@ class Search:
                 own = self.numbers.left(operand)
                 plain = isinstance(self.left.nodes[operand].op, _PLAIN) or _is_uniform(own[0])
                 plain = plain or self._is_table(0, operand)
-                if not plain and next(index.alike(own), None) is None:
+                if not plain and next(index.alike(own), None) is None and not _is_stacked(own, index):
                     found.add(operand)
                     stack.append(operand)
         return sorted(found)
@@ -145,7 +172,16 @@ class Search:
     # --- what makes it right
 
     def run(self, deadline: float | None = None) -> Parting | None:
-        """The first parting, and the exchanges that mend the program; None where no output differs."""
+        """The first parting, and the exchanges that mend the program; None where no output differs.
+
+        Where little else is right after the first exchange, it counts only if all of them together mend the program.
+        """
+        found = self._run(deadline)
+        if found is None or found.is_mended or not self._is_weak:
+            return found
+        return Parting(*self._parted)
+
+    def _run(self, deadline: float | None) -> Parting | None:
         parting: Parting | None = None
         for _ in range(_MOST_PLACES):
             names = self.wrong()
@@ -156,14 +192,17 @@ class Search:
             rights = self.region(names, self.values, self._known)
             lefts = self.left_region(names, self.values)
             if parting is None:
-                parting = Parting(self._first(self.left, lefts), self._first(self.right, rights) or rights[0])
+                self._parted = self._first(self.left, lefts), self._first(self.right, rights) or rights[0]
+                parting = Parting(*self._parted)
             self._start = rights[0]
             if deadline is not None and time.monotonic() > deadline:
                 return parting
-            exchange = self._exchange(names, rights, lefts)
-            if exchange is None:
+            found = self._exchange(names, rights, lefts)
+            if found is None:
                 return parting
+            exchange, reach = found
             if not parting.exchanges:
+                self._is_weak = reach <= _SOON
                 parting.values = self._example(exchange)
             exchange = self._with_cones(exchange)
             if not parting.exchanges and exchange.cones is not None:
@@ -190,19 +229,49 @@ class Search:
             where = int(np.where(both, np.abs(own - theirs), -1.0).argmax())
         return float(theirs.reshape(-1)[where]), float(own.reshape(-1)[where])
 
-    def _exchange(self, names: Sequence[str], rights: Sequence[int], lefts: Sequence[int]) -> Exchange | None:
+    def _exchange(
+        self, names: Sequence[str], rights: Sequence[int], lefts: Sequence[int]
+    ) -> tuple[Exchange, float] | None:
         mine, other = _with_read(self.left, lefts[:_NEAR]), _with_read(self.right, rights[:_NEAR])
-        near = sorted((cost + more, i, j) for i, more in other.items() for j, cost in mine.items())
-        tried = 0
-        for _, right, left in near:
+        near = sorted(
+            (self._lines(j, i) not in self._helped, cost + more, i, j)
+            for i, more in other.items()
+            for j, cost in mine.items()
+        )
+        best: tuple[Exchange, float] | None = None
+        for exchange in self._different(near):
+            reach = self._reach(exchange, names)
+            is_first = (exchange.left, exchange.right) == (lefts[0], rights[0])
+            is_likely = is_first or self._lines(exchange.left, exchange.right) in self._helped
+            if reach > _HARDLY and best is None:
+                best = exchange, reach
+            if reach > (_HARDLY if is_likely else _SOON):
+                best = exchange, reach
+                break
+        if best is not None:
+            self._helped.add(self._lines(best[0].left, best[0].right))
+        return best
+
+    def _different(self, near: Sequence[tuple[bool, int, int, int]]) -> Iterator[Exchange]:
+        """The exchanges of some nodes, each array that one may get only once, and no more than are tried."""
+        seen: set[tuple[int, bytes]] = set()
+        for _, _, right, left in near:
             for layout in self._possible(left, right):
-                if tried >= _MOST_TRIALS:
-                    return None
-                tried += 1
-                exchange = Exchange(left, right, layout)
-                if self._helps(exchange, names):
-                    return exchange
-        return None
+                if len(seen) >= _MOST_TRIALS:
+                    return
+                try:
+                    value = laid_out(self.numbers.left(left)[0], layout, self.values[0][right].shape)
+                except ValueError:
+                    continue
+                what = right, value.tobytes()
+                if what not in seen:
+                    seen.add(what)
+                    yield Exchange(left, right, layout)
+
+    def _lines(self, left: int, right: int) -> tuple[object, ...]:
+        """What two places have in common with those of other layers."""
+        mine, theirs = self.left.nodes[left], self.right.nodes[right]
+        return mine.op, mine.span.file, mine.span.line, theirs.op, theirs.span.file, theirs.span.line
 
     def _possible(self, left: int, right: int) -> Iterator[Layout]:
         mine, other = self.values[0][right], self.numbers.left(left)[0]
@@ -222,33 +291,67 @@ class Search:
                 if _is_regrouped([other.shape[a] for a in order], mine.shape):
                     yield Layout((*order, *single), False)
 
-    def _helps(self, exchange: Exchange, names: Sequence[str]) -> bool:
-        """Whether the programs part later, or nowhere, once the exchange is made."""
+    def _reach(self, exchange: Exchange, names: Sequence[str]) -> float:
+        """How many operators after an exchange the programs part next; nought where it does not help."""
         try:
+            if not self._begins_well(exchange):
+                return 0
             values, changed = self._after(exchange)
         except (RewrightError, ValueError, IndexError):
-            return False
+            return 0
         if not changed:
-            return False
+            return 0
         wrong = [name for name in names if not self._is_right(name, values)]
         if not wrong:
-            return True
+            return math.inf
         known = {p: has for p, has in self._known.items() if p not in changed}
         region = set(self.region(wrong, values, known))
-        if exchange.right in region:
-            return False
-        first = {p for p in region if region.isdisjoint(self.right.nodes[p].operands)}
-        return min(region) > self._start and self._soon(exchange.right).isdisjoint(first)
+        if exchange.right in region or min(region) <= self._start:
+            return 0
+        steps = self._steps(exchange.right)
+        first = (p for p in region if region.isdisjoint(self.right.nodes[p].operands))
+        return min((steps.get(p, math.inf) for p in first), default=math.inf)
 
-    def _soon(self, start: int) -> set[int]:
-        """Nodes that read a node directly, or through few operators."""
+    def _begins_well(self, exchange: Exchange) -> bool:
+        """Whether anything soon after an exchange becomes what the left program has, on the first draw.
+
+        Most exchanges that do not help are seen by that, and running the rest of the program takes far longer.
+        """
+        before = self.values[0]
+        shape = before[exchange.right].shape
+        values = {exchange.right: laid_out(self.numbers.left(exchange.left)[0], exchange.layout, shape)}
+        if agree(values[exchange.right], before[exchange.right]):
+            return False
+        outputs, computed = set(self.right.outputs.values()), 0
+        if exchange.right in outputs:
+            return True
+        for position in range(exchange.right + 1, len(self.right.nodes)):
+            node = self.right.nodes[position]
+            if values.keys().isdisjoint(node.operands) or not isinstance(node.op, TensorOperator):
+                continue
+            value = node.op.execute([values.get(p, before[p]) for p in node.operands], np.float64)
+            if np.array_equal(value, before[position], equal_nan=True):
+                continue
+            values[position] = value
+            computed += not isinstance(node.op, _LAYOUT)
+            if position in outputs or (computed and self._occurs(value)):
+                return True
+            if computed == _AHEAD:
+                return False
+        return False
+
+    def _occurs(self, value: Array) -> bool:
+        return _is_uniform(value) or next(self.numbers.left_index.alike([value]), None) is not None
+
+    def _steps(self, start: int) -> dict[int, int]:
+        """How many operators that compute lie between a node and those that depend on it, at least."""
         steps = {start: 0}
         for position in range(start + 1, len(self.right.nodes)):
             node = self.right.nodes[position]
             near = [steps[p] for p in node.operands if p in steps]
             if near:
                 steps[position] = min(near) + (not isinstance(node.op, _LAYOUT))
-        return {p for p, count in steps.items() if count <= _SOON}
+        return steps
 
     def _after(self, exchange: Exchange) -> tuple[list[dict[int, Array]], set[int]]:
         """The values of the right program after an exchange, and the nodes whose values it changes."""
@@ -305,6 +408,22 @@ def _is_regrouped(one: Sequence[int], other: Sequence[int]) -> bool:
     """Whether neighbouring axes of one shape, put together, give the other, or the other way round."""
     mine, theirs = ({math.prod(shape[: k + 1]) for k in range(len(shape))} for shape in (one, other))
     return mine <= theirs or theirs <= mine
+
+
+def _sliced(value: Array) -> Iterator[list[Array]]:
+    """What a tensor holds at every index of an axis, for each short one."""
+    if value.dtype.kind == "f" and value.ndim > 1:
+        for axis, size in enumerate(value.shape):
+            if 1 < size <= _MOST_SLICES:
+                yield [value.take(k, axis) for k in range(size)]
+
+
+def _is_stacked(values: Sequence[Array], index: Index) -> bool:
+    """Whether a tensor is made of known ones that lie next to each other along an axis."""
+    return any(
+        all(next(index.alike(parts), None) is not None for parts in zip(*axes, strict=True))
+        for axes in zip(*map(_sliced, values), strict=True)
+    )
 
 
 def _is_uniform(value: Array) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rewright.equiv import precision
-from rewright.equiv.alignment import Numbers
+from rewright.equiv.alignment import Numbers, telling_draws
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.computed import LOOSE
@@ -23,6 +23,7 @@ from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, Values, asked, prepared
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
+from rewright.equiv.scales import told_apart
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -39,7 +40,7 @@ from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer
 from rewright.refine.relations import Relations, input_relations
 from rewright.refine.twin.twin import Twin, make_twin
-from rewright.refine.verdict import Verdict
+from rewright.refine.verdict import Finding, Verdict
 
 _SINGLE = 4
 """Bytes of a float that numpy has; shorter ones are read as these."""
@@ -116,13 +117,11 @@ def equiv(
         stages.append(swept.stage)
         pair = pair.with_stage(swept.stage)
     stages = [stage for stage in _numbered(stages) if stage.splices]
-    left_over = None if deadline is None else max(deadline - time.monotonic(), 0.001)
-    verdict = answer(
-        pair.left, pair.right, weights.placements or None, None, left_over, suggest=not pair.is_single, audit=audit
-    )
+    verdict = pair.answered(audit=audit, locate=not pair.is_single)
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
     verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
-    verdict = _with_findings(verdict, pair, ready, swept, explain)
+    verdict, twin = _told_apart(verdict, pair)
+    verdict = _with_findings(verdict, pair, twin, ready, swept, prover if explain else None)
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=())
@@ -221,17 +220,32 @@ def _certified(verdict: Verdict, captured: _Captured, audit: bool) -> Verdict:
     return replace(verdict, certify=partial(captured.certificate, certify))
 
 
-def _with_findings(verdict: Verdict, pair: _Pair, ready: Prepared, swept: Swept | None, explain: bool) -> Verdict:
-    """The verdict in the words of two programs, with the place where they part."""
-    if explain and pair.is_single and verdict.status == "refuted" and verdict.findings:
+def _told_apart(verdict: Verdict, pair: _Pair) -> tuple[Verdict, Twin | None]:
+    """The verdict, refuted where only much smaller or larger inputs tell, and the programs at sizes to be executed."""
+    refutes = verdict.status == "refuted"
+    twin = pair.twin() if pair.is_single and (refutes or verdict.findings) else None
+    found = None if twin is None or refutes else told_apart(twin)
+    if found is None:
+        return verdict, twin
+    finding = Finding("not_related", found.reason, None, None, "", "", None, found.example)
+    return replace(verdict, status="refuted", reason=found.reason, findings=(finding,)), found.twin
+
+
+def _with_findings(
+    verdict: Verdict, pair: _Pair, twin: Twin | None, ready: Prepared, swept: Swept | None, prover: Prover | None
+) -> Verdict:
+    """The verdict in the words of two programs, with the place where they part where there is a prover for edits."""
+    if prover is not None and pair.is_single and verdict.status == "refuted" and verdict.findings:
         started = time.perf_counter()
-        numbers = pair.numbers()
-        if numbers is not None:
+        numbers, found = None if twin is None else Numbers(twin, telling_draws(twin)), None
+        if numbers is not None and numbers.trials:
             example = next((f.counterexample for f in verdict.findings if f.counterexample is not None), None)
             unread = [name for side, name in ready.unread if side == "left"]
-            found = explained(pair.left, pair.right.graphs[0], numbers, example, unread, pair.proves, pair.deadline)
-            if found is not None:
-                verdict = replace(verdict, findings=(found,))
+            proves = partial(pair.proves, prover=prover)
+            found = explained(pair.left, pair.right.graphs[0], numbers, example, unread, proves, pair.deadline)
+        is_usual = twin is None or twin.draws.scale == 1
+        known = pair.answered().findings if found is None and is_usual else verdict.findings
+        verdict = replace(verdict, findings=known if found is None else (found,))
         verdict.stats.seconds["divergence"] = time.perf_counter() - started
     open_pairs = swept.open if swept is not None and verdict.status == "unknown" and verdict.reason != ROUNDED else []
     return reworded(verdict, open_pairs[0][2] if open_pairs else "") if pair.is_single else verdict
@@ -266,6 +280,12 @@ class _Pair:
         twin = self.twin()
         return twin is not None and twin.compare().agrees is True
 
+    def answered(self, *, audit: bool = False, locate: bool = True) -> Verdict:
+        """What the engine says; with ``locate`` also where values part, as far as it finds that."""
+        left_over = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.001)
+        given, suggest = self.weights.placements or None, not self.is_single
+        return answer(self.left, self.right, given, None, left_over, suggest=suggest, locate=locate, audit=audit)
+
     def relations(self) -> Relations:
         """Every input on one rank is what it is in the left program."""
         known = input_relations(self.left, self.right, self.weights.placements or None)
@@ -280,8 +300,8 @@ class _Pair:
         program = self.right if right is None else replace(self.right, graphs=(right,))
         return attempt(self.left, program, self.relations(), {}, self.deadline, laws=False, repeat=repeat)
 
-    def proves(self, right: Graph) -> bool:
-        """Whether another right program is proved to compute what the left one does."""
+    def proves(self, right: Graph, prover: Prover) -> bool:
+        """Whether another right program is proved to compute what the left one does, in less time than the first."""
         try:
             proof = self.proof(right)
         except RewrightError:
@@ -289,19 +309,13 @@ class _Pair:
         if not proof.failed:
             return not (proof.mismatch or proof.out_of_time)
         other = replace(self, right=replace(self.right, graphs=(right,)))
-        swept = other.swept(Prover(seconds=2.0))
+        swept = other.swept(prover.hurried())
         return swept is not None and not other.with_stage(swept.stage).proof().failed
 
     def twin(self) -> Twin | None:
         """The pair at sizes that can be executed."""
         made = make_twin(self.left, replace(self.right, inputs=self.relations().placements))
         return None if isinstance(made, Unsupported) else made
-
-    def numbers(self) -> Numbers | None:
-        """What both programs compute on random inputs."""
-        twin = self.twin()
-        numbers = None if twin is None else Numbers(twin)
-        return numbers if numbers is not None and numbers.trials else None
 
     def swept(self, prover: Prover) -> Swept | None:
         """The right program with what the engine does not recognise proved piece by piece; None where nothing is."""
@@ -310,12 +324,13 @@ class _Pair:
         proof = self.proof(repeat=False)
         if not proof.failed or proof.mismatch or proof.out_of_time:
             return None
-        numbers = self.numbers()
-        return (
-            None
-            if numbers is None
-            else Sweep(self.left, self.right, self.relations(), numbers).run(prover, self.deadline)
-        )
+        twin = self.twin()
+        if twin is None or twin.compare(trials=1).agrees is False:
+            return None  # no lemma makes programs equal that compute other numbers
+        numbers = Numbers(twin)
+        if not numbers.trials:
+            return None
+        return Sweep(self.left, self.right, self.relations(), numbers).run(prover, self.deadline)
 
     def precision(self) -> list[str]:
         """Where the two programs round differently."""

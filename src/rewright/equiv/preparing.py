@@ -12,9 +12,11 @@ from rewright.equiv.choices import chosen_alike
 from rewright.equiv.computed import MOST, with_computed
 from rewright.equiv.expressions import names_in
 from rewright.equiv.fills import filled_alike
+from rewright.equiv.floors import without_floors
 from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
 from rewright.equiv.kinds import is_alike, of_one_kind
+from rewright.equiv.placed import placed_alike
 from rewright.equiv.shares import shares_alike
 from rewright.equiv.tables import bound
 from rewright.equiv.weights import Side, WeightMap, renamed, shared
@@ -64,7 +66,7 @@ def prepared(
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
-    graphs = shares_alike(chosen_alike(filled_alike(same)))
+    graphs = placed_alike(shares_alike(chosen_alike(filled_alike(without_floors(same)))))
     program = replace(both.right, graphs=graphs[1:])
     return Prepared(graphs[0], program, tuple(dict.fromkeys((*ideal.assumptions, *taken, *more))), tables, both.unread)
 

@@ -34,6 +34,7 @@ _SAID = frozenset(
         "extra_scale",
         "mask",
         "missing_scale",
+        "norm",
         "norm_axes",
         "other_order",
         "rotary_style",

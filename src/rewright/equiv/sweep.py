@@ -320,9 +320,10 @@ def _no_leaf(position: int) -> None:
 
 
 def _familiar(lifter: Lifter, value: Value) -> bool:
+    """Whether a value is made of what the left program computes; what is summed up in part only is not, on one rank."""
     if isinstance(value, Pieces):
         return all(_familiar(lifter, part) for part in value.parts)
-    return lifter.algebra.is_familiar(value)
+    return lifter.algebra.is_familiar(value) and not any(addend.parts for addend in value.addends)
 
 
 def _fresh(

@@ -62,15 +62,19 @@ def answer(
     budget: float | None = None,
     *,
     suggest: bool = True,
+    locate: bool = True,
     audit: bool = False,
 ) -> Verdict:
-    """As :func:`refine`; with ``suggest=False`` no repairs are tried, which takes most of the time of a refutation."""
+    """As :func:`refine`, with less said of a refutation, which takes most of its time.
+
+    With ``suggest=False`` no repairs are tried; with ``locate=False`` the place where values part is not looked for.
+    """
     deadline = None if budget is None else time.monotonic() + budget
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
-        found = _answer(question, relations, expect, deadline, budget, suggest, audit)
+        found = _answer(question, relations, expect, deadline, budget, suggest, locate, audit)
         if verdict is None or found.status == "proved":
             verdict = found
         if found.status == "proved":
@@ -86,6 +90,7 @@ def _answer(
     deadline: float | None,
     budget: float | None,
     suggest: bool,
+    locate: bool,
     audit: bool,
 ) -> Verdict:
     sequential, program = question.sequential, question.program
@@ -129,7 +134,7 @@ def _answer(
         return audited(verdict, sequential, program) if audit else verdict
     ran()
     stats.seconds["numeric twin"] = sum(seconds)
-    return _failed(case, ran, proof, stats, notes, assumptions, deadline, suggest)
+    return _failed(case, ran, proof, stats, notes, assumptions, deadline, suggest, locate)
 
 
 def _proved(
@@ -171,12 +176,13 @@ def _failed(
     assumptions: tuple[str, ...],
     deadline: float | None,
     suggest: bool,
+    locate: bool,
 ) -> Verdict:
     """Refuted where the numeric twin finds values that differ, else unknown."""
     ran = concluded(case, compared(), proof)
     twin = ran.result
     started = time.perf_counter()
-    found, more = findings(case, proof, ran, deadline, suggest)
+    found, more = findings(case, proof, ran, deadline, suggest, locate)
     stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":

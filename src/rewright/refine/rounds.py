@@ -40,7 +40,7 @@ class _Step:
 
 
 def findings(
-    case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest: bool = True
+    case: Case, proof: Proof, ran: Ran, deadline: float | None, suggest: bool = True, locate: bool = True
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """One finding for every independent place where the programs part, in the order of the program, and notes.
 
@@ -48,11 +48,12 @@ def findings(
         ran: what running the programs showed.
         deadline: no repair is tried after it.
         suggest: whether repairs are tried, and later failures looked for behind them.
+        locate: whether the place where values part is looked for; else only the outputs are told.
     """
     found: list[Finding] = []
     original = case
     for _ in range(_MOST_ROUNDS):
-        spots = spots_of(case, proof, ran)
+        spots = spots_of(case, proof, ran) if locate or not ran.is_different else []
         here = _told(case, proof, ran, spots)
         if not (spots and suggest and ran.is_different):
             return _merged(found, [] if found else here), _notes(found)

@@ -34,6 +34,8 @@ class Draws:
 
     inputs: dict[str, ops.Input]
     integers: dict[str, IntegerRange]
+    scale: float = 1.0
+    """What all floats are multiplied by."""
 
     @property
     def trials(self) -> int:
@@ -54,7 +56,7 @@ class Draws:
         for name, op in self.inputs.items():
             shape = static(op.name, op.tensor.shape)
             if op.tensor.dtype.is_float:
-                found[name] = _floats(shape, generator, positive)
+                found[name] = self.scale * _floats(shape, generator, positive)
             elif op.tensor.dtype is DType.BOOL:
                 found[name] = np.ones(shape, np.bool_) if positive else generator.random(shape) < 0.75
             else:
