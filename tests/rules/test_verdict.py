@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewright import ops
+from rewright.ir.errors import RewrightError
 from rewright.ir.types import TensorType
 from rewright.rules import (
     DType,
@@ -155,3 +156,8 @@ def test_casts_to_wider_dtypes_move_data(narrow: DType, between: DType, wide: DT
     )
 
     assert (verdict.status, verdict.grade) == ("proved", "real" if wide.is_float else "move")
+
+
+def test_what_is_no_condition_is_an_error() -> None:
+    with pytest.raises(RewrightError, match="True is no condition"):
+        rule("no condition", "V = V", V, V, where=[True])  # type: ignore[list-item]
