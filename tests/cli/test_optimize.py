@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import rewright as rw
 from rewright.cli.main import run
+from rewright.interp.program import run as execute
+from rewright.ir.graph import Graph
 
 PROGRAM = """
 import torch
@@ -44,3 +49,31 @@ def test_code_is_written_and_the_report_is_json(
 def test_a_wrong_target_is_an_input_error(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["optimize", program, "--target", "abacus"]) == 3
     assert "is none of cpu, cuda, torch" in capsys.readouterr().err
+
+
+MASKED = """
+import torch
+
+def attention():
+    keep = torch.ones(4, 6, dtype=torch.bool)
+    keep[2] = False
+    q, k, v = (torch.randn(1, 2, n, 8) for n in (4, 6, 6))
+    return torch.nn.functional.scaled_dot_product_attention, (q, k, v, keep)
+"""
+
+
+def test_a_query_without_keys_is_zero_as_in_pytorch(tmp_path: Path) -> None:
+    """The program that is optimised is the one that runs, whichever door it comes through."""
+    path = tmp_path / "masked.py"
+    path.write_text(MASKED)
+    assert run(["optimize", f"{path}:attention", "--target", "torch", "--emit", str(tmp_path / "out")]) == 0
+
+    function, args = runpy.run_path(str(path))["attention"]()
+    program = rw.load(tmp_path / "out" / "program.json")
+    assert isinstance(program, Graph)
+    given = {f"args.{number}": value.numpy() for number, value in enumerate(args)}
+
+    found = execute(program, given)["output"]
+
+    assert (found[:, :, 2] == 0).all()
+    np.testing.assert_allclose(found, function(*args).numpy(), atol=1e-6)

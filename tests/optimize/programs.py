@@ -327,9 +327,30 @@ def group_norm() -> Program:
     return program, (normal(2, 16, 5, 7), normal(16, seed=1), normal(16, seed=2))
 
 
+def absorbed() -> Program:
+    """Attention over latents that all heads share, one query: axes of one element beside the features."""
+
+    def program(q: torch.Tensor, latents: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+        weights = torch.softmax(torch.einsum("bhsr,btr->bhst", q, latents) / 4, -1)
+        return torch.einsum("bhsr,hrd->bhsd", torch.einsum("bhst,btr->bhsr", weights, latents), up)
+
+    return program, (normal(1, 3, 5, 12), normal(1, 17, 12, seed=1), normal(3, 12, 16, seed=2))
+
+
+def weighed() -> Program:
+    """Attention whose features are weighed by several numbers each: its accumulators have two loops too many."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+        return (torch.softmax(q @ k.transpose(-1, -2) / 4, -1) @ k)[..., None] * numbers
+
+    return program, (normal(2, 9, 16), normal(2, 13, 16, seed=1), normal(5, seed=2))
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     f.__name__: f
     for f in (
+        absorbed,
+        weighed,
         causal,
         window,
         grouped,

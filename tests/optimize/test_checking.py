@@ -7,7 +7,7 @@ import torch
 
 import rewright as rw
 from rewright.ir.types import DType
-from rewright.optimize.checking import check, compare, own_outputs
+from rewright.optimize.checking import check, compare, own_outputs, with_a_row_out
 from tests.optimize.programs import normal
 
 
@@ -60,3 +60,13 @@ def test_the_programs_own_dtypes_say_where_it_overflows() -> None:
     assert own_outputs(graph, {"x": large})["output"].tolist() == [float("inf"), 100.0]
     assert check(graph, lambda given: {"output": given["x"] * given["x"]}).passed
     assert not check(graph, lambda given: {"output": given["x"] * given["x"] * 1.01}).passed
+
+
+def test_a_mask_keeps_everything_from_one_row() -> None:
+    """Its maximum is the mask's own number, and whatever a kernel makes of that is seen."""
+    keep = np.ones((2, 3, 4), dtype=bool)
+
+    found = with_a_row_out(keep)
+
+    assert not found[0, 0].any() and found[0, 1:].all() and found[1].all() and keep.all()
+    assert with_a_row_out(np.ones((1, 4), dtype=bool)).all()  # the only row is as it was drawn

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import rewright as rw
+from rewright.optimize.targets import Target
 from tests.optimize.programs import PROGRAMS, normal
 
 
@@ -60,3 +61,19 @@ def test_integers_and_conditions_are_exact() -> None:
     assert found.status != "fallback", found.reason
     for mine, expected in zip(found(x, y), program(x, y), strict=True):
         assert torch.equal(mine, expected)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_a_query_that_is_no_number_is_not_one_without_keys(target: Target) -> None:
+    """A query whose keys are all masked gets zero, and NaN is no mask."""
+    keep = torch.ones(1, 1, 1, 21, dtype=torch.bool)
+    keep[..., 5:] = False
+    q, k = normal(1, 2, 6, 16), normal(1, 2, 21, 16, seed=1)
+
+    fast = rw.optimize(torch.nn.functional.scaled_dot_product_attention, (q, k, k, keep), target=target)
+    q[0, 1, 2, 3] = float("nan")
+
+    assert fast.status == "proved", fast.reason
+    torch.testing.assert_close(
+        fast(q, k, k, keep), torch.nn.functional.scaled_dot_product_attention(q, k, k, keep), equal_nan=True
+    )

@@ -227,3 +227,25 @@ def test_powers_of_two_are_right_at_their_edges(target: str) -> None:
     found = rw.optimize(program, (x,), target=target, verify=False)  # type: ignore[arg-type]
 
     torch.testing.assert_close(found(x), program(x), rtol=1e-5, atol=1e-38, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_least_number_of_a_dtype_is_no_infinity(dtype: torch.dtype, stored: bool) -> None:
+    """Where all keys of a query are masked with it, the program weighs them alike; over log 2 it would overflow."""
+    least = torch.finfo(dtype).min
+
+    def program(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        scores = q @ k.transpose(-1, -2) * 0.3
+        scores = scores + mask if stored else scores.masked_fill(~mask, least)
+        return torch.softmax(scores.float(), -1).to(k.dtype) @ k
+
+    keep = torch.ones(2, 5, 21, dtype=torch.bool)
+    keep[1, 2] = False
+    mask = torch.where(keep, 0.0, least).to(dtype) if stored else keep
+    args = normal(2, 5, 16, dtype=dtype), normal(2, 21, 16, seed=1, dtype=dtype), mask
+
+    found = rw.optimize(program, args, target="torch", verify=False)
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(*args), program(*args), atol=2e-2 if dtype is torch.bfloat16 else 1e-5, rtol=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewright import ops
+from rewright.ir.errors import RewrightError
 from rewright.ir.types import TensorType
 from rewright.rules import (
     DType,
@@ -130,3 +131,33 @@ def test_depth_and_size_end_as_unknown_and_in_time() -> None:
 
 def test_large_exponents_are_not_written_out() -> None:
     assert judge(rule("large", "", exp(V * 1e9), exp(V)), budget=2).status == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "grade"),
+    [(DType.I32, "real"), (DType.U64, "real"), (DType.F32, "real"), (DType.F64, "real"), (DType.I64, "move")],
+)
+def test_a_cast_that_may_lose_an_integer_is_no_data_movement(dtype: DType, grade: str) -> None:
+    """Numbers have no bounds in proofs, so it is proved; bit by bit it holds where every integer is one of both."""
+    verdict = judge(rule("there and back", "int(cast(I)) = I", I.convert(dtype).convert(DType.I64), I))
+
+    assert (verdict.status, verdict.grade) == ("proved", grade)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "between", "wide"),
+    [(DType.I8, DType.I16, DType.I32), (DType.U8, DType.I16, DType.I64), (DType.I16, DType.F32, DType.F64)],
+)
+def test_casts_to_wider_dtypes_move_data(narrow: DType, between: DType, wide: DType) -> None:
+    small = Tensor(ops.Input("K", TensorType((n,), narrow)))
+
+    verdict = judge(
+        rule("wider", "wide(between(K)) = wide(K)", small.convert(between).convert(wide), small.convert(wide))
+    )
+
+    assert (verdict.status, verdict.grade) == ("proved", "real" if wide.is_float else "move")
+
+
+def test_what_is_no_condition_is_an_error() -> None:
+    with pytest.raises(RewrightError, match="True is no condition"):
+        rule("no condition", "V = V", V, V, where=[True])  # type: ignore[list-item]

@@ -14,6 +14,7 @@ from rewright.rules import (
     boolean,
     clamp,
     concat,
+    constant,
     dot,
     dynamic_slice,
     dynamic_update,
@@ -220,6 +221,43 @@ RIGHT: tuple[Rule, ...] = (
         mean(mean(floats("M", a, b), 1), 0),
         mean(floats("M", a, b).reshape(a * b), 0),
     ),
+    rule("max of negation", "max of negation", negated(V).max(0), negated(V.reduce("minimum", 0))),
+    rule(
+        "mask and complement are all",
+        "mask and complement are all",
+        P.convert(DType.I64).sum(0) + (~P).convert(DType.I64).sum(0),
+        size_as_number(n, DType.I64),
+    ),
+    rule("no one is everyone not", "no one is everyone not", ~P.reduce("or", 0), (~P).reduce("and", 0)),
+    rule("max with padding", "max with padding", V.pad(c, (low + 1,), (w,)).max(0), maximum(V.max(0), c)),
+    rule("reverse of pad", "reverse of pad", V.pad(c, (low,), (w,)).reverse(), V.reverse().pad(c, (w,), (low,))),
+    rule(
+        "median of three",
+        "median of three",
+        maximum(minimum(V, U), minimum(maximum(V, U), c.broadcast((n,)))),
+        V + U + c - maximum(maximum(V, U), c) - minimum(minimum(V, U), c),
+    ),
+    rule("multiple leaves nothing", "multiple leaves nothing", (C * J) % J, C * 0, where=[J.differs(0)]),
+    rule("remainder is below", "remainder is below", (C % J) / J, C * 0, where=[J > 0]),
+    rule(
+        "rows and columns of a number",
+        "rows and columns of a number",
+        iota((m * n,)).reshape(m, n),
+        iota((m, n), 0) * size_as_number(n, DType.I64) + iota((m, n), 1),
+    ),
+    rule("both operands reversed", "both operands reversed", dot(A.reverse(1), S.reverse(0)), dot(A, S)),
+    rule(
+        "sum and difference are the larger",
+        "sum and difference are the larger",
+        (V + U + absolute(V - U)) * 0.5,
+        maximum(V, U),
+    ),
+    rule(
+        "softmax of a shifted row",
+        "softmax of a shifted row",
+        softmax(A + along(floats("W", m), (m, n), 1)),
+        softmax(A),
+    ),
 )
 
 WRONG: tuple[Rule, ...] = (
@@ -380,5 +418,50 @@ WRONG: tuple[Rule, ...] = (
         "pad then dot keeps",
         dot(A.pad(1.0, (0, 0), (0, w)), floats("K1", n, h).pad(1.0, (0, 0), (w, 0))),
         dot(A, floats("K1", n, h)),
+    ),
+    rule(
+        "max with padding that may be none",
+        "max with padding that may be none",
+        V.pad(c, (low,), (w,)).max(0),
+        maximum(V.max(0), c),
+    ),
+    rule(
+        "one stretch too few",
+        "one stretch too few",
+        V.pad(c, (0,), (0,), (1,)).pad(c, (0,), (0,), (w,)),
+        V.pad(c, (0,), (0,), (w + 1,)),
+    ),
+    rule(
+        "reverse of pad unswapped",
+        "reverse of pad unswapped",
+        V.pad(c, (low,), (w,)).reverse(),
+        V.reverse().pad(c, (low,), (w,)),
+    ),
+    rule("quotient below zero", "quotient below zero", (C - J) / J, C / J - 1, where=[J > 0]),
+    rule("rounded up by too much", "rounded up by too much", (C + J) / J, C / J + C % J, where=[J > 0, C >= 0]),
+    rule("epsilon after the root", "epsilon after the root", V / sqrt(U + 1e-5), V / (sqrt(U) + 1e-5), where=[U > 0.0]),
+    rule("another epsilon", "another epsilon", V / sqrt(U + 1e-5), V / sqrt(U + 1e-6), where=[U > 0.0]),
+    rule(
+        "max of nothing is no zero",
+        "max of nothing is no zero",
+        V.slice((s,), (s,)).max(0),
+        constant(0.0, ()),
+        where=[AtMost(s, n)],
+    ),
+    rule(
+        "bounds the wrong way round",
+        "bounds the wrong way round",
+        clamp(c, V, scalar("c2")),
+        maximum(minimum(V, scalar("c2")), c),
+    ),
+    rule(
+        "all below is not all at most",
+        "all below is not all at most",
+        (floats("U1", n) < c).reduce("and", 0),
+        floats("U1", n).max(0) <= c,
+    ),
+    rule("largest of a sum of two", "largest of a sum of two", maximum(V, U + c), maximum(V, U) + maximum(V, c)),
+    rule(
+        "numbers from the end", "numbers from the end", iota((n,)).reverse(), size_as_number(n, DType.I64) - iota((n,))
     ),
 )

@@ -41,7 +41,7 @@ def optimize(
     if not budget > 0:
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
     progress = Progress()
-    graph = Source(progress).sequential(program)
+    graph = Source(progress, guards_queries=True).sequential(program)  # as the Python function captures
     with progress.phase("optimize", f"planning {len(graph):,} nodes"):
         found = run(graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget)
     files = found.emit(emit) if emit is not None else []

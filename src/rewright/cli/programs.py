@@ -23,7 +23,7 @@ class Source:
     """How to get at programs: where progress goes, the mesh, whether gradients are wanted, symbols, processes.
 
     ``ranks`` is as for ``capture_ranks``; where these run for real, so does a sequential program.
-    With ``all_ranks`` every rank of a large mesh is captured.
+    With ``all_ranks`` every rank of a large mesh is captured. ``guards_queries`` is as for ``capture``.
     """
 
     progress: Progress
@@ -33,6 +33,7 @@ class Source:
     jobs: int = 1
     ranks: str = "traced"
     all_ranks: bool = False
+    guards_queries: bool = False
 
     def check_options(self, texts: Sequence[str]) -> None:
         """Raise RewrightError for options of captures where every program is read from a file."""
@@ -105,8 +106,15 @@ class Source:
 
             with _without_network():
                 module, args, kwargs = function()
-            run = self.ranks != "traced"
-            return capture(module, args, kwargs, backward=self.backward, dynamic=self.symbols, run=run)
+            return capture(
+                module,
+                args,
+                kwargs,
+                backward=self.backward,
+                dynamic=self.symbols,
+                run=self.ranks != "traced",
+                guards_queries=self.guards_queries,
+            )
 
     def _capture_ranks(self, text: str) -> RankProgram:
         if self.mesh is None:

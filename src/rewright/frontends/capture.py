@@ -26,6 +26,7 @@ def capture(
     backward: bool = False,
     dynamic: Any = None,
     run: bool = False,
+    guards_queries: bool = False,
     framework: Framework | None = None,
 ) -> Graph:
     """One sequential program as a graph.
@@ -42,9 +43,14 @@ def capture(
 
     With ``run`` a torch program runs once on its real tensors and is recorded as it goes, for programs that look at
     values; it is then captured for inputs that give these values, and the graph says under assumptions which they are.
+
+    ``guards_queries`` says what the attention of a torch program gives a query that a mask keeps all keys from: zero,
+    as PyTorch's kernels do, where it is set, and else what ``softmax`` written out gives, which is no number.
     """
     which = framework or framework_of(program, (args, kwargs))
     options = _options(which, backward, dynamic) | _running(which, "run", run, run)
+    if which == "torch":  # JAX has attention written out
+        options["guards_queries"] = guards_queries
     return _frontend(which).capture(program, args, kwargs, **options)
 
 

@@ -73,16 +73,21 @@ class Sweep:
     """Conditions that may be the same in a whole tile, so that the body may be specialised."""
     absorbing: bool = False
     """Whether the sweep may stop once every state has reached a value that nothing changes."""
+    compared: frozenset[int] = frozenset()
+    """The reductions, by number, that what is stored in the end compares with something."""
 
     @property
     def exact(self) -> frozenset[int]:
-        """The extrema, by number, that NaN has to reach: no sum that follows them by a factor takes it to the end."""
+        """The extrema, by number, that NaN has to reach: no sum that follows them by a factor takes it to the end.
+
+        Where an extremum is compared, the sum may be no part of the result: attention is zero where a mask left no key.
+        """
         scaled = {e.number for r in self.running if r.update.factor is not None for e in r.update.depends}
         marked = {e.number for r in self.running if r.update.reset is not None for e in r.update.depends}
         kinds = ("maximum", "minimum")
         found = {r.value.number for r in self.running if r.value.bound and r.value.bound.kind in kinds}
         found &= {r.value.number for r in self.running if r.value.dtype.is_float}
-        return frozenset(n for n in found if n in marked or n not in scaled)
+        return frozenset(n for n in found if n in marked or n in self.compared or n not in scaled)
 
     @property
     def estimated(self) -> frozenset[int]:

@@ -39,12 +39,23 @@ def joined_digits(index: Index) -> Index:
     """The index with ``d * (x div d) + x mod d`` put together again."""
     for atom, factor in index.terms:
         if isinstance(atom, Remainder):
-            whole = Quotient(atom.numerator, atom.divisor)
+            whole = _single(Quotient(atom.numerator, atom.divisor))
             for other, weight in index.terms:
-                if other == whole and weight == atom.divisor * factor:
+                if isinstance(other, Quotient) and _single(other) == whole and weight == atom.divisor * factor:
                     rest = Index(index.constant, tuple(t for t in index.terms if t[0] not in (atom, other)))
                     return joined_digits(rest + atom.numerator * factor)
     return index
+
+
+def _single(atom: Quotient) -> Quotient:
+    """One quotient for several: ``(x div 2) div 3`` is ``x div 6``."""
+    numerator, divisor = atom.numerator, atom.divisor
+    while numerator.constant == 0 and len(numerator.terms) == 1 and isinstance(divisor, int):
+        ((inner, factor),) = numerator.terms
+        if factor != 1 or not isinstance(inner, Quotient) or not isinstance(inner.divisor, int):
+            break
+        numerator, divisor = inner.numerator, inner.divisor * divisor
+    return Quotient(numerator, divisor)
 
 
 def settled(index: Index, ranges: Mapping[str, Span]) -> Index:

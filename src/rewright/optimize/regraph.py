@@ -18,6 +18,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.folding import folded_axes
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
 from rewright.optimize.ranges import span
@@ -331,11 +332,11 @@ class _Writer:
 
     def load(self, e: Expression) -> Value:
         """A stored tensor at indices, by layout operators."""
-        if not all(self.is_layout(e, axis) for axis in range(len(e.arguments))):
-            return self.looked_up(e)
-        position = self.copied(e.tensor)
+        position, places = self.folded(self.copied(e.tensor), e.arguments)
+        if not all(self.is_layout(position, places, axis) for axis in range(len(places))):
+            return self.looked_up(position, places)
         axes: list[str] = []
-        for place in e.arguments:
+        for place in places:
             index = as_index(place)
             assert index is not None
             position, names = self.along(position, len(axes), index)
@@ -345,19 +346,37 @@ class _Writer:
             position = self.builder.add(ops.Reshape(tuple(size for _, size in kept)), position)
         return position, tuple(a for a, _ in kept)
 
-    def is_layout(self, e: Expression, axis: int) -> bool:
+    def folded(self, position: int, places: Sequence[Expression]) -> tuple[int, tuple[Expression, ...]]:
+        """The tensor and where it is read, with axes side by side that the digits of one loop are read along."""
+        shape = self.builder.type(position).shape
+        sizes = [size for size in shape if isinstance(size, int)]
+        ranges = {name: (0, count - 1) for name, count in self.sizes.items()}
+        found = folded_axes([as_index(a) for a in places], sizes, ranges) if len(sizes) == len(shape) else None
+        if found is None:
+            return position, tuple(places)
+        before = [axis for axis in range(len(sizes)) if axis < min(found.axes)]
+        after = [axis for axis in range(len(sizes)) if axis > min(found.axes) and axis not in found.axes]
+        order = (*before, *found.axes, *after)
+        if order != tuple(range(len(sizes))):
+            position = self.builder.add(ops.Transpose(order), position)
+        wide = (*(sizes[a] for a in before), math.prod(sizes[a] for a in found.axes), *(sizes[a] for a in after))
+        position = self.builder.add(ops.Reshape(wide), position)
+        joined = self.table.index(found.index, places[found.axes[0]].dtype)
+        return self.folded(position, [*(places[a] for a in before), joined, *(places[a] for a in after)])
+
+    def is_layout(self, position: int, places: Sequence[Expression], axis: int) -> bool:
         """Whether layout operators can read an axis at its index: a loop of its own, perhaps from an offset."""
-        index = as_index(e.arguments[axis])
-        size = self.source.nodes[e.tensor].type.shape[axis]
+        index = as_index(places[axis])
+        size = self.builder.type(position).shape[axis]
         if index is None or not isinstance(index.constant, int) or not isinstance(size, int):
             return False
         if not index.terms:
             return True
+        if any(places[axis].free & a.free for n, a in enumerate(places) if n != axis):
+            return False
         if self.digits(index, size) is not None:
-            others = [a for n, a in enumerate(e.arguments) if n != axis]
-            return not any(e.arguments[axis].free & a.free for a in others)
-        others = [a for n, a in enumerate(e.arguments) if n != axis]
-        if len(index.terms) != 1 or index.terms[0][1] != 1 or any(e.arguments[axis].free & a.free for a in others):
+            return True
+        if len(index.terms) != 1 or index.terms[0][1] != 1:
             return False
         atom = index.terms[0][0]
         inner = atom.numerator.as_variable() if isinstance(atom, (Quotient, Remainder)) else None
@@ -401,12 +420,11 @@ class _Writer:
             return None
         return inner.name, atom, self.sizes[inner.name] // atom.divisor
 
-    def looked_up(self, e: Expression) -> Value:
+    def looked_up(self, position: int, places: Sequence[Expression]) -> Value:
         """A stored tensor at computed indices, by a gather; indices that are not used are brought into range."""
-        kind = self.source.nodes[e.tensor].type
         values = [
             self.converted(self.clamped(a, self.value(a), size), DType.I64)
-            for a, size in zip(e.arguments, kind.shape, strict=True)
+            for a, size in zip(places, self.builder.type(position).shape, strict=True)
         ]
         axes = self.joint(values)
         last = len(axes)
@@ -416,7 +434,7 @@ class _Writer:
         rank = len(values)
         every = tuple(range(rank))
         op = ops.Gather((), every, (), (), every, last, (1,) * rank)
-        return self.builder.add(op, self.copied(e.tensor), indices), axes
+        return self.builder.add(op, position, indices), axes
 
     def clamped(self, e: Expression, value: Value, size: object) -> Value:
         """The index, brought into range where it may leave it: there the value is read and not used."""

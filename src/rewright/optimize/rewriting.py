@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+import numpy as np
+
 from rewright import ops
 from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
@@ -107,6 +109,11 @@ def sizes_of(kernel: Kernel) -> dict[str, int]:
     loops = [*kernel.grid, *(loop for loop in (kernel.rows, kernel.features) if loop is not None)]
     loops += [sweep.lane for sweep in kernel.sweeps if sweep.stores]
     return {loop.name: loop.size for loop in loops}
+
+
+def largest(dtype: DType) -> float:
+    """The largest finite number of the dtype that values of a dtype are computed in."""
+    return float(np.finfo(np.float64 if dtype is DType.F64 else np.float32).max)
 
 
 @dataclass
@@ -265,6 +272,8 @@ class _Rewriter:
         16 bits round their values far more coarsely.
         """
         inner = e.arguments[0]
+        if self.overflows(name, inner, found):
+            self.rounded.append(found)
         if closed_value(e) is not None or inner.op == "log" or any(x.dtype in NARROW for x in walk(inner)):
             return
         if not name:
@@ -273,6 +282,20 @@ class _Rewriter:
             factors = [closed_value(a) for a in inner.arguments]
             if all(f is None or abs(math.frexp(f)[0]) == 0.5 for f in factors):
                 self.rounded.append(found)
+
+    def overflows(self, name: str, inner: Expression, found: Expression) -> bool:
+        """Whether a division by log 2 may make infinity of a number: the least one of a dtype, as a mask has it.
+
+        Where all keys of a query have it, exponentials of differences are one, and those of infinities no number. A
+        mask in memory may hold it, of bfloat16 too; what float16 holds is small in the float32 that it is computed in.
+        """
+        stored = inner
+        while stored.op.startswith("convert_"):
+            stored = stored.arguments[0]
+        if not name and stored.op == "load" and stored.dtype is DType.BF16:
+            return True
+        numbers = [value for x in (found, *found.arguments) if (value := closed_value(x)) is not None]
+        return any(largest(inner.dtype) < abs(value) < math.inf for value in numbers)
 
     def rounds_more(self, stores: Mapping[str, Sequence[Store]]) -> bool:
         """Whether a value that is rounded and was not is still there."""

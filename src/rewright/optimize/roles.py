@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewright.optimize.derive import Update, derive, product_of, products
 from rewright.optimize.expressions import Expression, Table, walk
@@ -40,6 +40,23 @@ def reductions(*values: Expression) -> list[Expression]:
     return [e for e in walk(*values) if e.bound is not None]
 
 
+def compared(values: Iterable[Expression]) -> frozenset[int]:
+    """The reductions that are compared in values, by number; what is compared inside of a reduction is not."""
+    found: set[int] = set()
+    seen: set[tuple[int, bool]] = set()
+    stack = [(value, False) for value in values]
+    while stack:
+        e, inside = stack.pop()
+        if (e.number, inside) in seen:
+            continue
+        seen.add((e.number, inside))
+        if e.bound is not None:
+            found |= {e.number} if inside else set[int]()
+        else:
+            stack.extend((a, inside or e.op.startswith("compare_")) for a in e.arguments)
+    return frozenset(found)
+
+
 def arrange(table: Table, job: Job, name: str) -> Kernel:
     """The kernel of a job; raises Cut with what has to be computed before."""
     return _Arranger(table, job).kernel(name)
@@ -73,6 +90,8 @@ class _Arranger:
         if along:
             assert lane_out is not None
             sweeps.append(Sweep(Loop(lane_out, self.job.sizes[lane_out]), (), (), along))
+        read = compared(s.value for s in self.job.stores)
+        sweeps = [replace(sweep, compared=read) for sweep in sweeps]
         return Kernel(name, grid, self.loop(rows), self.loop(features), tuple(sweeps), finals)
 
     def loop(self, name: str | None) -> Loop | None:
@@ -139,7 +158,10 @@ class _Arranger:
         featured = [v for v in sorted(every - {rows}) if self.is_feature(v, rows)]
         along = sorted(self.outer - every, key=lambda v: self.job.sizes[v])
         axes = self.job.stores[0].axes
-        along = [v for v in along if self.job.sizes[v] > 1] or [v for v in axes[-1:] if v in along]
+        single = [v for v in axes[-1:] if v in along and not featured]
+        along = [v for v in along if self.job.sizes[v] > 1] or single
+        if along and featured:
+            raise Cut("accumulators that another loop shares", [e for e in self.stream if featured[0] in e.free])
         if len(along) > 1:
             raise Cut("a statistic that several loops share", self.stream)
         if len(featured) > 1:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import get_args
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr
@@ -72,8 +73,12 @@ def rule(
             if condition.type.dtype is not DType.BOOL:
                 raise RewrightError(f"rule {name!r}: a condition on elements must be boolean and is {condition.type}")
             facts.append(condition)
-        else:
+        elif isinstance(condition, get_args(SizeCondition)):
             sizes.append(condition)
+        else:
+            raise RewrightError(
+                f"rule {name!r}: {condition!r} is no condition; give AtMost, Same and the like, or a boolean expression"
+            )
     program = graph(lefts, name), graph(rights, name)
     facts_graph = graph(facts, name) if facts else None
     _check_inputs(name, program[0], [program[1], *([facts_graph] if facts_graph is not None else [])])

@@ -231,7 +231,7 @@ class Denoter:
 
     @property
     def exact_casts(self) -> bool:
-        """Whether conversions between floats are the identity; in data movement they are functions of their own."""
+        """Whether every cast keeps its value; in data movement those that may not are functions of their own."""
         return self._grade == "real"
 
     def look_up(self, node: Node, operand: int, places: Place) -> None:
@@ -351,13 +351,11 @@ class _Reader:
         """Exact casts are the identity, and a float becomes an integer by a function that keeps integers."""
         if target == DType.BOOL.value:
             return value if source is DType.BOOL else self.denoter.apply("compare_NE", (value, ZERO), source.is_float)
-        if not source.is_float:
-            return value
-        if target.startswith(("i", "ui")):
+        if target.startswith(("i", "ui")) and source.is_float:
             return each(self.context, truncated, value)
-        if self.denoter.exact_casts or target == source.value:
+        if self.denoter.exact_casts or target == source.value or holds(DType(target), source):
             return value
-        return self.denoter.opaque(f"convert_{target}", (value,), False)
+        return self.denoter.opaque(f"convert_{target}", (value,), not DType(target).is_float)
 
     def _entry(self, value: scalars.Table, at: Environment) -> Value:
         def leaf(place: Leaf) -> Value:
@@ -492,6 +490,26 @@ def truncated(value: Value) -> Value:
     if not isinstance(value, Polynomial):
         raise TooHard(f"{value} as an integer")
     return value if value.integer else polynomial(Function("truncate", (value,), True))
+
+
+_DIGITS = {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}
+"""Bits of the integers that a float dtype has all of."""
+
+
+def holds(target: DType, source: DType) -> bool:
+    """Whether every number of an integer dtype is one of another dtype; sums of floats round in the dtype they have."""
+    if source is DType.BOOL:
+        return True
+    if source.is_float:
+        return False
+    bits = _bits(source) - (not source.is_unsigned)
+    if target.is_float:
+        return bits <= _DIGITS[target]
+    return bits <= _bits(target) - (not target.is_unsigned) and (source.is_unsigned or not target.is_unsigned)
+
+
+def _bits(dtype: DType) -> int:
+    return int(dtype.value.lstrip("ui"))
 
 
 def _is_computed(index: Index) -> bool:

@@ -1,0 +1,73 @@
+"""What a program flattens before it reads it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import rewright as rw
+from rewright.optimize.folding import folded_axes
+from rewright.terms.index import Index, Variable, quotient, remainder
+from tests.optimize.programs import normal
+
+LOOP = Index(0, ((Variable("o"), 1),))
+DIGITS = [quotient(LOOP, 6), remainder(quotient(LOOP, 2), 3), remainder(LOOP, 2)]
+"""Of a loop of 4 * 3 * 2."""
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_digits_in_any_order_are_the_loop(order: tuple[int, ...]) -> None:
+    shape = [(4, 3, 2)[n] for n in order]
+
+    found = folded_axes([DIGITS[n] for n in order], shape, {"o": (0, 23)})
+
+    assert found is not None
+    assert [order[axis] for axis in found.axes] == [0, 1, 2] and found.index == LOOP
+
+
+@pytest.mark.parametrize(
+    ("places", "shape", "size"),
+    [
+        ([quotient(LOOP, 2), remainder(LOOP, 2)], (4, 3), 8),  # the digits of another shape
+        ([quotient(LOOP, 3), remainder(LOOP, 3)], (2, 3), 9),  # out of range, where the next row would be read
+        ([quotient(LOOP, 3), remainder(LOOP, 2)], (4, 2), 12),  # no digits of one number
+        ([LOOP, LOOP], (8, 8), 8),  # a diagonal
+    ],
+)
+def test_what_are_no_digits_stays(places: list[Index], shape: tuple[int, int], size: int) -> None:
+    assert folded_axes(places, shape, {"o": (0, size - 1)}) is None
+
+
+def losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1), label_smoothing=0.1)
+
+
+def test_flattened_logits_have_kernels() -> None:
+    args = normal(2, 16, 100), torch.randint(0, 100, (2, 16), generator=torch.Generator().manual_seed(1))
+
+    fast = rw.optimize(losses, args, target="torch")
+
+    assert fast.status == "proved", fast.reason
+    torch.testing.assert_close(fast(*args), losses(*args))
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (1, 0, 2, 3), (2, 1, 0, 3)])
+def test_transposed_axes_are_flattened(order: tuple[int, ...]) -> None:
+    """Two of three axes are one in the program's result, so no loop of the kernel is along each of them alone."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        moved = x.permute(order)
+        flat = moved.reshape(moved.shape[0], math.prod(moved.shape[1:3]), moved.shape[3])
+        return torch.softmax(flat, -1) * y
+
+    x, lengths = normal(4, 3, 2, 10), [(4, 3, 2)[n] for n in order[:3]]
+    y = normal(lengths[0], lengths[1] * lengths[2], 1, seed=1)
+
+    fast = rw.optimize(program, (x, y), target="torch")
+
+    assert fast.status == "proved", fast.reason
+    torch.testing.assert_close(fast(x, y), program(x, y))
