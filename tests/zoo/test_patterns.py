@@ -9,21 +9,23 @@ import pytest
 
 import rewright as rw
 from rewright.refine.verdict import Finding, Verdict
-from rewright.zoo.patterns import PATTERNS
+from rewright.zoo.patterns import PATTERNS, pattern
+from rewright.zoo.patterns import combined as in_combined
 from rewright.zoo.patterns import gradients as in_gradients
 from rewright.zoo.patterns import layers as in_layers
 from rewright.zoo.patterns import losses as in_losses
 
 FILES = {
-    str(module.__file__).rpartition("/")[2]: str(module.__file__) for module in (in_gradients, in_layers, in_losses)
+    str(module.__file__).rpartition("/")[2]: str(module.__file__)
+    for module in (in_gradients, in_layers, in_losses, in_combined, pattern)
 }
 
 
 def verdict(name: str, *, wrong: bool) -> Verdict:
-    pattern = PATTERNS[name]
-    sequential = rw.capture(*pattern.sequential())
-    program = rw.capture_ranks(lambda mesh: pattern.parallel(mesh, wrong), pattern.mesh)
-    return rw.refine(sequential, program, relations=pattern.stated(wrong))
+    found = PATTERNS[name]
+    sequential = rw.capture(*found.sequential())
+    program = rw.capture_ranks(lambda mesh: found.parallel(mesh, wrong), found.mesh)
+    return rw.refine(sequential, program, relations=found.stated(wrong))
 
 
 def named_lines(finding: Finding) -> list[str]:

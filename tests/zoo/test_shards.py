@@ -167,3 +167,38 @@ def test_a_module_that_a_step_closes_over_and_is_given_has_its_own_names() -> No
         return given(x)
 
     assert set(rw.capture(forward, (model, torch.zeros(3, 4))).inputs) == {"weight", "bias", "x"}
+
+
+def swapped(x: torch.Tensor) -> torch.Tensor:
+    received = torch.empty_like(x)
+    _dist.all_to_all_single(received, x.contiguous())
+    return received
+
+
+def experts(x: torch.Tensor, up: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Rows of two ranks for each of two experts, and the sum over all of them."""
+    if dist.is_initialized():
+        rows = swapped(x.view(2, -1, 4)).flatten(0, 1)[None]
+        return {"total": steps.summed(torch.bmm(rows, up).tanh().square().sum())}
+    rows = x.view(2, 2, -1, 4).transpose(0, 1).flatten(1, 2)
+    return {"total": torch.bmm(rows, up).tanh().square().sum()}
+
+
+def test_a_sum_at_one_expert_over_the_rows_of_all_ranks_is_a_part_of_the_sum_over_experts() -> None:
+    sequential = rw.capture(experts, (torch.zeros(8, 4), torch.zeros(2, 4, 6)))
+    program = rw.capture_ranks(lambda mesh: (experts, (torch.zeros(4, 4), torch.zeros(1, 4, 6))), {"ep": 2})
+    verdict = rw.refine(sequential, program, relations={"x": "Shard(0)", "up": "Shard(0)"}, audit=True)
+    assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason
+
+
+def groups(x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """A sum within each group, and one over all groups."""
+    total: torch.Tensor = x.sin().sum((0, 1))
+    return {"within": x.sin().sum(1).tanh(), "all": (steps.summed(total) if dist.is_initialized() else total).tanh()}
+
+
+def test_a_sum_within_the_one_group_of_a_rank_is_no_part_of_the_sum_over_groups() -> None:
+    sequential = rw.capture(groups, (torch.zeros(2, 4, 3),))
+    program = rw.capture_ranks(lambda mesh: (groups, (torch.zeros(1, 4, 3),)), {"dp": 2})
+    verdict = rw.refine(sequential, program, relations={"x": "Shard(0)"}, audit=True)
+    assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason

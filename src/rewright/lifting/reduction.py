@@ -17,7 +17,7 @@ from rewright.lifting.masks import is_lowest, masked
 from rewright.lifting.onehot import collapse
 from rewright.lifting.pointwise import function
 from rewright.lifting.products import multiply
-from rewright.lifting.readings import opened, plain, recognised
+from rewright.lifting.readings import opened, plain, plain_view, recognised
 from rewright.lifting.shifts import standing
 from rewright.lifting.terms import ONE, Folded, Operand, in_order
 from rewright.lifting.value import (
@@ -33,6 +33,9 @@ from rewright.lifting.value import (
     with_digits,
 )
 
+_MOST_OPENED = 2
+"""Axes of which a value holds one element that are folded over at most: its expert and the rank that it came from."""
+
 IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
 
 
@@ -45,7 +48,22 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int], *, pa
         if value.axis in axes:
             return combine(algebra, kind, parts)
         return assemble(parts, value.axis - sum(1 for a in axes if a < value.axis), value.outer)
-    return recognised(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes, part), [value])
+    found = recognised(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes, part), [value])
+    return (
+        found if algebra.sequential or algebra.is_familiar(found) else _at_one(algebra, kind, value, axes, part, found)
+    )
+
+
+def _at_one(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool, found: View) -> View:
+    """The same fold, of a value that is read at one index of an axis or two, as a part of a fold over those too."""
+    ways = list(dict.fromkeys((value, plain_view(value))))
+    for _ in range(_MOST_OPENED):
+        ways = [one for way in ways for (one,) in opened([way])]
+        for one in ways:
+            other = _reduce_view(algebra, kind, one, (*axes, *range(len(value.dims), len(one.dims))), part)
+            if algebra.is_familiar(other):
+                return other
+    return found
 
 
 def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool = False) -> View:
@@ -146,20 +164,36 @@ def _family(
 ) -> Folded | Operand:
     """The fold over variables, those of one value left alone.
 
-    They take part where the sequential program folds over them: a rank may hold one head of a sum over heads.
+    They take part where the sequential program folds over them: a rank may hold one head of a sum over heads. Where it
+    has several such folds, the first is the one over what the rank folds over.
     """
     rest = {v: r for v, r in ranges.items() if v not in single}
-    if not algebra.sequential:
-        for count in range(len(single), 0, -1):
-            for kept in combinations(single, count):
-                fold = algebra.terms.fold_over(kind, operand, {**dict.fromkeys(kept, (0, 1)), **rest})
-                if fold.hole < algebra.horizon:
-                    return fold
-    if not rest:
+    if not algebra.sequential and single:
+        asked = tuple(v for v in single if v in ranges)
+        several = (kept for count in range(len(single), 0, -1) for kept in combinations(single, count))
+        for kept in dict.fromkeys((asked, *several)):
+            fold = _fold_beside(algebra, kind, operand, {**dict.fromkeys(kept, (0, 1)), **rest}, single, kept)
+            if isinstance(fold, Folded) and fold.hole < algebra.horizon:
+                return fold
+    return _fold_beside(algebra, kind, operand, rest, single, ()) if rest else operand
+
+
+def _fold_beside(
+    algebra: Algebra,
+    kind: str,
+    operand: Operand,
+    ranges: Mapping[int, tuple[Dim, Dim]],
+    single: Sequence[int],
+    kept: Sequence[int],
+) -> Folded | Operand:
+    """The fold over variables beside which those of one value are not read."""
+    if not ranges:
         return operand
+    if kept:
+        return algebra.terms.fold_over(kind, operand, ranges)
     term, access = operand
-    beside = tuple(_at_zero((i,), single)[0] if any(v in rest for v, _ in i[1]) else i for i in access)
-    return algebra.terms.fold_over(kind, (term, beside), rest)
+    beside = tuple(_at_zero((i,), single)[0] if any(v in ranges for v, _ in i[1]) else i for i in access)
+    return algebra.terms.fold_over(kind, (term, beside), ranges)
 
 
 def _at_zero(access: Access, variables: Container[int]) -> Access:
@@ -317,11 +351,8 @@ def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View, *, pa
     found = _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part)
     if algebra.sequential or algebra.is_familiar(found):
         return found
-    for (one,) in opened([product]):  # or their product is read at one head
-        other = _reduce_view(algebra, "sum", one, range(roles.result_rank, len(one.dims)), part)
-        if algebra.is_familiar(other):
-            return other
-    return found
+    # or their product is read at one head
+    return _at_one(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part, found)
 
 
 class DotRoles:

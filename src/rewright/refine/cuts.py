@@ -42,7 +42,10 @@ class Cut:
 def cut_by_values(case: Case, search: Search, found: Divergence) -> Cut | None:
     """What the ranks should hold at a place, as the cleanest placement with the shapes that they have there."""
     position, place_ = found.sequential, found.place
+    if not case.sequential.nodes[position].type.dtype.is_float:
+        return None  # positions and masks are what they are: nothing says what random ones would show
     fitting = search.holding.candidates(search.holding.value(position), search.holding.local(place_))[:1]
+    fitting = [found.placement] if found.placement is not None else fitting
     try:
         shape = case.sequential.nodes[position].type.shape
         placement = place(shape, case.program.mesh, fitting[0].printed) if fitting else None

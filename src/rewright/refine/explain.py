@@ -40,6 +40,8 @@ class Spot:
     """What the ranks should hold there, where that has a name."""
     divergence: Divergence | None = None
     search: Search | None = None
+    is_end: bool = False
+    """Whether no place was found, and this is only where an output comes from."""
 
 
 def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
@@ -47,20 +49,22 @@ def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
     spots = list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
     spots.extend(_by_terms(case, proof, ran, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
+    if spots and spots[0].is_end:
+        spots = [*_by_values(case, proof, ran, guess=True)] or spots
     if spots and ran.is_different and not spots[0].is_sure:
         spots[0] = _at_slip(case, ran, spots[0]) or spots[0]
     return spots
 
 
-def _by_values(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
-    """Where the values part, for every independent place that convinces."""
+def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> Iterator[Spot]:
+    """Where the values part, for every independent place that convinces, or that is the best guess."""
     if not ran.is_different or ran.twin is None:
         return
     search = search_trial(ran.twin, ran.result)
     expected = ran.expected(case)
     remaining = [name for name in _by_importance(proof.failed) if name in ran.result.wrong_outputs]
     for _ in range(_MOST_PLACES):
-        found = search.first(remaining, expected) if search is not None and remaining else None
+        found = search.first(remaining, expected, guess=guess) if search is not None and remaining else None
         if found is None or search is None or found.cost > CONVINCING:
             return
         outputs = [name for name in _by_importance(proof.failed) if name in search.places.leads_to(found.place)]
@@ -68,6 +72,9 @@ def _by_values(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
             return
         remaining = [name for name in remaining if name not in outputs]
         spot = _spot_by_values(case, ran, search, found, outputs)
+        if guess and not found.is_shown:
+            message = f"{spot.finding.message}; a guess: other places were not ruled out"
+            spot = replace(spot, finding=replace(spot.finding, message=message))
         relation = proof.relations[found.output]
         asked_otherwise = found.cause == "output" and relation.placement and "Partial" not in relation.placement
         yield _placed_otherwise(spot, relation) if asked_otherwise else spot
@@ -83,7 +90,7 @@ def _spot_by_values(case: Case, ran: Ran, search: Search, found: Divergence, out
     line = told.sequential if told.sequential != NO_SPAN else None
     where = Where(told.position, told.rank, told.shown[told.rank] if told.shown else None)
     finding = Finding(told.kind, message, line, told.distributed, wanted, told.found, None, None, where=where)
-    sure = found.cause != "moved"
+    sure = found.is_shown and found.cause != "moved"
     return Spot(finding, tuple(outputs), repairs, tuple(sites), sure, cut_by_values(case, search, found), found, search)
 
 
@@ -118,7 +125,13 @@ def _spot_by_terms(
     origin = localiser.origin(parting)
     partial = bool(parting.partial) or "Partial" in relation.placement
     what = f"{parting.operator} at {parting.span}"
-    if origin is not None:
+    if parting.is_end and "Partial" not in relation.placement:
+        origin, partial = None, False
+        message = (
+            f"no operator was found that is wrong by itself on the way to {what}: all that it is made of is also in "
+            "the sequential program, so that a factor is wrong, or what is added to what"
+        )
+    elif origin is not None:
         message = f"rank {parting.rank} computes {what} from the sum at {origin.span}, which nothing adds up before"
     elif parting.partial:
         message = f"rank {parting.rank} computes {what} from a sum over ranks that nothing adds up before"
@@ -140,7 +153,9 @@ def _spot_by_terms(
     )
     sites = [site_of(case.program, place.rank, place.position) for place in (origin, parting) if place is not None]
     cut = cut_by_shapes(case, parting.counterpart, sites[-1])
-    return Spot(finding, tuple(outputs), nearby(case, ran, sites, outputs), tuple(sites), cut=cut)
+    return Spot(
+        finding, tuple(outputs), nearby(case, ran, sites, outputs), tuple(sites), cut=cut, is_end=parting.is_end
+    )
 
 
 def _at_slip(case: Case, ran: Ran, spot: Spot) -> Spot | None:

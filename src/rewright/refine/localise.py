@@ -7,10 +7,11 @@ wrong output through unfamiliar tensors ends at operators with familiar operands
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rewright import ops
+from rewright.interp.meetings import Meeting, match_collectives
 from rewright.ir.graph import NO_SPAN
 from rewright.ir.types import SourceSpan
 from rewright.lifting.programs import Lifted, Lifter
@@ -33,6 +34,8 @@ class Parting:
     """Operand positions that are sums not yet reduced over the ranks."""
     counterpart: int | None = None
     """The position of that operator of the sequential program."""
+    is_end: bool = False
+    """Whether this is only where an output comes from: all that is read on the way is familiar."""
 
 
 class Localiser:
@@ -120,29 +123,52 @@ class Localiser:
     def partings(self, output: str) -> list[Parting]:
         """Where the ranks part from the sequential program on the way to an output, earliest first."""
         found: list[Parting] = []
+        seen: set[tuple[int, int]] = set()
         for rank, lifted in enumerate(self._ranks):
             if output in lifted.graph.outputs:
-                found.extend(self._walk(rank, lifted, lifted.graph.outputs[output]))
+                found.extend(self._walk(rank, lifted.graph.outputs[output], seen))
         if not found:
             found = [
-                self._parting(rank, lifted, lifted.graph.outputs[output])
+                replace(self._parting(rank, lifted, lifted.graph.outputs[output]), is_end=True)
                 for rank, lifted in enumerate(self._ranks)
                 if output in lifted.graph.outputs
             ]
         return sorted(found, key=lambda p: (p.position, p.rank))
 
-    def _walk(self, rank: int, lifted: Lifted, start: int) -> Iterator[Parting]:
-        stack, seen = [start], {start}
+    def _walk(self, rank: int, start: int, seen: set[tuple[int, int]]) -> Iterator[Parting]:
+        stack = [(rank, start)]
         while stack:
-            position = stack.pop()
-            node = lifted.graph.nodes[position]
-            strange = [p for p in node.operands if not self.familiar(lifted.values[p])]
-            if not strange and not self.familiar(lifted.values[position]):
-                yield self._parting(rank, lifted, position)
-            for operand in strange:
-                if operand not in seen:
-                    seen.add(operand)
-                    stack.append(operand)
+            at = stack.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            strange = [read for read in self._reads(*at) if not self._is_familiar(*read)]
+            if not strange and not self._is_familiar(*at):
+                yield self._parting(at[0], self._ranks[at[0]], at[1])
+            stack.extend(strange)
+
+    def _is_familiar(self, rank: int, position: int) -> bool:
+        return self.familiar(self._ranks[rank].values[position])
+
+    def _reads(self, rank: int, position: int) -> Sequence[tuple[int, int]]:
+        """What a node reads, by rank and position: what is received is what other ranks gave."""
+        node = self._ranks[rank].graph.nodes[position]
+        met = self._met.get((rank, position))
+        if met is None:
+            return [(rank, p) for p in node.operands]
+        return [(r, self._ranks[r].graph.nodes[p].operands[0]) for r, p in met]
+
+    @cached_property
+    def _met(self) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
+        """For every node that receives something, the nodes that give it."""
+        found: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
+        for meeting in match_collectives([lifted.graph for lifted in self._ranks]):
+            if isinstance(meeting, Meeting):
+                rank, position = meeting.nodes[0]
+                is_message = isinstance(self._ranks[rank].graph.nodes[position].op, ops.Send)
+                givers, takers = (meeting.nodes[:1], meeting.nodes[1:]) if is_message else (meeting.nodes,) * 2
+                found.update(dict.fromkeys(takers, givers))
+        return found
 
     def _parting(self, rank: int, lifted: Lifted, position: int) -> Parting:
         node = lifted.graph.nodes[position]

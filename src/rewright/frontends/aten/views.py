@@ -97,6 +97,8 @@ class SliceStep:
         size = b.type(base).shape[self.axis]
         if b.type(base).shape == b.type(value).shape:
             return value
+        if b.type(value).shape[self.axis] == 0:
+            return base
         filler = uniform_value(b, base)
         if filler is not None:
             return self._spread(b, value, b.type(base).shape, filler)

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, product
+from typing import NamedTuple
 
 from rewright.ir.placement import Placement
 from rewright.refine.twin.holding import Holding
 from rewright.refine.twin.pairing import Cause, Explained, Pair, Pairing
-from rewright.refine.twin.places import Place, Places
+from rewright.refine.twin.places import LAYOUT, Place, Places
 from rewright.refine.twin.placing import TOLERANCE
 from rewright.refine.twin.twin import Trial, Twin, TwinResult
+from rewright.refine.twin.whatif import mending_placement
 
 CONVINCING = 2
 """Ways that presume more than this are guesses."""
@@ -33,6 +35,7 @@ _HARDLY = 100 * TOLERANCE
 _HARDLY_OFF = 2
 """What it costs to presume that an operator is wrong whose result is off by little more than its operands may be."""
 _MOST_PAIRS = 20_000
+_MOST_RUNS = 16
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,10 @@ class Divergence:
     """How much had to be presumed; more than ``CONVINCING`` is a guess."""
     other: int | None = None
     """The sequential node that the ranks hold at the place instead, or the term that a sum there lacks."""
+    is_shown: bool = False
+    """Whether the output was seen to be right once the ranks hold there what they should."""
+    placement: Placement | None = None
+    """How they held it then."""
 
 
 def run_all(twin: Twin, seed: int = 0, trial: int = 0) -> Trial | TwinResult:
@@ -73,6 +80,16 @@ class _Reached:
     output: str
 
 
+class _Explanation(NamedTuple):
+    """A divergence, the pair that it explains, and where that is read."""
+
+    divergence: Divergence
+    pair: Pair
+    reader: Place
+    is_likely: bool
+    """Whether more speaks for it than that it is on the way."""
+
+
 class Search:
     """The cheapest ways back from wrong outputs, over one trial."""
 
@@ -82,7 +99,9 @@ class Search:
         self.pairing = Pairing(holding)
         self._before: dict[Pair, Pair | None] = {}
 
-    def first(self, outputs: Sequence[str], expected: Mapping[str, Placement]) -> Divergence | None:
+    def first(
+        self, outputs: Sequence[str], expected: Mapping[str, Placement], *, guess: bool = False
+    ) -> Divergence | None:
         """The explanation that presumes least; among equals the earliest in the programs of the ranks.
 
         Integers come last among equals: ranks have constants of their own to address their shards by.
@@ -90,14 +109,37 @@ class Search:
         Args:
             outputs: names of outputs that are known to differ.
             expected: placements of outputs at the sizes of the twin.
+            guess: also tell what nothing speaks for but that it is on the way.
 
         Returns None where no way leads to an explanation.
         """
-        self._before.clear()
-        found = list(self._misplaced(outputs, expected)) or self._explanations(outputs)
-        best = min((d.cost for d in found), default=None)
-        equals = (d for d in found if d.cost == best)
-        return min(equals, key=lambda d: (self._is_address(d), max(d.place)), default=None)
+        misplaced = list(self._misplaced(outputs, expected))
+        if misplaced:
+            return min(misplaced, key=lambda d: max(d.place))
+        found = self._explanations(outputs, None)
+        shown = self._first_shown(found, expected)
+        if shown is None and found and found[0].divergence.cost < CONVINCING:
+            # What presumes least may presume that something belongs together that does not.
+            shown = self._first_shown(self._explanations(outputs, CONVINCING), expected)
+        if shown is not None:
+            return shown
+        return next((one.divergence for one in found if guess or one.is_likely), None)
+
+    def _first_shown(self, found: Sequence[_Explanation], expected: Mapping[str, Placement]) -> Divergence | None:
+        """The first explanation with which the output is right once the ranks hold there what they should."""
+        tried: set[tuple[Pair, Place, str]] = set()
+        for divergence, pair, reader, _ in found:
+            key = (pair, reader, divergence.output)
+            if len(tried) == _MOST_RUNS:
+                break
+            if key in tried:
+                continue
+            tried.add(key)
+            placement = mending_placement(self.holding, *pair, reader, divergence.output, expected)
+            if placement is not None:
+                is_there = pair == (divergence.sequential, divergence.place)
+                return replace(divergence, is_shown=True, placement=placement if is_there else None)
+        return None
 
     def _is_address(self, divergence: Divergence) -> bool:
         """Whether a wrong constant is an integer that ranks may well have a value of their own of."""
@@ -113,9 +155,11 @@ class Search:
                 continue
             wanted = expected.get(name)
             if held.partial if wanted is None else (held.runs, held.partial) != (wanted.runs, wanted.partial):
-                yield Divergence("output", position, place, place, name, 0)
+                yield Divergence("output", position, place, place, name, 0, is_shown=True)
 
-    def _explanations(self, outputs: Sequence[str]) -> list[Divergence]:
+    def _explanations(self, outputs: Sequence[str], limit: int | None) -> list[_Explanation]:
+        """The explanations that presume least, or all that presume no more than a limit, in order."""
+        self._before.clear()
         number = count()
         heap: list[tuple[int, int, _Reached]] = []
         for name in outputs:
@@ -123,8 +167,8 @@ class Search:
             pair = None if place is None else (self.holding.twin.sequential.outputs[name], place)
             if pair is not None and self.holding.holds(*pair) is None:
                 heapq.heappush(heap, (0, next(number), _Reached(pair, None, name)))
-        found: list[Divergence] = []
-        best: int | None = None
+        found: list[_Explanation] = []
+        best = limit
         while heap and len(self._before) < _MOST_PAIRS:
             cost, _, reached = heapq.heappop(heap)
             if best is not None and cost > best:
@@ -135,13 +179,38 @@ class Search:
             for move in self.pairing.moves(reached.pair):
                 if isinstance(move, Explained):
                     divergence = self._divergence(cost, move, reached)
-                    best = divergence.cost if best is None else min(best, divergence.cost)
-                    found.append(divergence)
+                    if limit is None:
+                        best = divergence.cost if best is None else min(best, divergence.cost)
+                    likely = move.cause != "moved" and (move.cause != "constant" or self._is_alone(reached))
+                    found.append(_Explanation(divergence, reached.pair, self._reader(reached), likely))
                 else:
                     total = cost + move.cost + self._misfit(move.pair)
                     if best is None or total <= best:
                         heapq.heappush(heap, (total, next(number), _Reached(move.pair, reached.pair, reached.output)))
-        return found
+        found = [one for one in found if best is None or one.divergence.cost <= best]
+        return sorted(found, key=lambda one: self._order(one.divergence))
+
+    def _order(self, divergence: Divergence) -> tuple[int, bool, int]:
+        return divergence.cost, self._is_address(divergence), max(divergence.place)
+
+    def _reader(self, reached: _Reached) -> Place:
+        """The next place on the way to the output, or the place itself."""
+        place, before = reached.pair[1], reached.before
+        reader = place
+        while before is not None and reader == place:
+            reader, before = before[1], self._before[before]
+        return reader
+
+    def _is_alone(self, reached: _Reached) -> bool:
+        """Whether the operator that reads a constant has all its other operands right."""
+        child, before = reached.pair, reached.before
+        while before is not None and isinstance(self.holding.twin.sequential.nodes[before[0]].op, LAYOUT):
+            child, before = before, self._before[before]
+        if before is None:
+            return True
+        others = [p for p in self.holding.twin.sequential.nodes[before[0]].operands if p != child[0]]
+        read = self.places.operands(before[1])
+        return all(any(self.holding.holds(p, at) is not None for at in read) for p in others)
 
     def _misfit(self, pair: Pair) -> int:
         """What it costs to presume that a place should hold a tensor although the shapes do not fit."""
@@ -165,9 +234,7 @@ class Search:
             cost += _HARDLY_OFF
         if found.cause in ("operator", "missing", "term", "constant") and self.holding.holder(position) is not None:
             cost += _HELD_ELSEWHERE
-        reader, before = place, reached.before
-        while before is not None and reader == place:
-            reader, before = before[1], self._before[before]
+        reader = self._reader(reached)
         if found.cause == "missing" and found.other is not None:
             place, reader = self._first_holder(found.other, place, reader)
         return Divergence(found.cause, position, place, reader, reached.output, cost, found.other)

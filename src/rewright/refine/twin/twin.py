@@ -52,6 +52,8 @@ class Trial:
     """One run: the global inputs and what every node that was kept computed."""
 
     inputs: dict[str, Array]
+    held: Sequence[Mapping[str, Array]]
+    """What every rank is given."""
     sequential: Execution
     ranks: list[Execution]
 
@@ -99,7 +101,7 @@ class Twin:
             ran = self.run_trial(seed, trial)
             if isinstance(ran, TwinResult):
                 return replace(ran, trials=trial + 1)
-            one = self._judge(ran, expected, seed, outputs, stop_early)
+            one = self.judge(ran, expected, outputs, seed, stop_early)
             if one.agrees is not True:
                 return replace(one, trials=trial + 1)
             # A placement that fitted the values of one draw has to fit those of the next.
@@ -146,7 +148,7 @@ class Twin:
             where = (error.rank, error.position) if isinstance(error, ExecutionFailed) else None
             why = f"the sequential program runs, and the distributed one fails: {error}"
             return TwinResult(False, why, counterexample=_nothing(inputs, sequential, seed), failed_at=where)
-        return Trial(inputs, sequential, ranks)
+        return Trial(inputs, held, sequential, ranks)
 
     def _run_sequential(self, seed: int, trial: int, keep: frozenset[int]) -> tuple[dict[str, Array], Execution]:
         inputs = self.draws.draw(seed, trial)
@@ -158,14 +160,15 @@ class Twin:
                 return positive, again
         return inputs, execution
 
-    def _judge(
+    def judge(
         self,
         trial: Trial,
         expected: Mapping[str, Placement],
-        seed: int,
-        outputs: Collection[str] | None,
-        stop_early: bool,
+        outputs: Collection[str] | None = None,
+        seed: int = 0,
+        stop_early: bool = False,
     ) -> TwinResult:
+        """Whether the ranks hold outputs in one run; placements are at the sizes of the twin."""
         placements: dict[str, Placement | None] = {}
         wrong: dict[str, tuple[Difference | None, str]] = {}
         worst = 0.0

@@ -1,5 +1,6 @@
 """Bugs of distributed programs that people have had, each as a program that is right and one that has the bug."""
 
+from rewright.zoo.patterns.combined import COMBINED
 from rewright.zoo.patterns.gradients import GRADIENTS
 from rewright.zoo.patterns.layers import LAYERS
 from rewright.zoo.patterns.losses import LOSSES
@@ -7,5 +8,5 @@ from rewright.zoo.patterns.pattern import Pattern
 
 __all__ = ["PATTERNS", "Pattern"]
 
-PATTERNS: dict[str, Pattern] = {**LOSSES, **GRADIENTS, **LAYERS}
+PATTERNS: dict[str, Pattern] = {**LOSSES, **GRADIENTS, **LAYERS, **COMBINED}
 """Every pattern by name."""

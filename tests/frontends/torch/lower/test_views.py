@@ -71,6 +71,12 @@ def copy_into_a_strided_slice(x: torch.Tensor) -> Any:
     return y
 
 
+def copy_into_an_empty_strided_slice(x: torch.Tensor) -> Any:
+    y = x.clone()
+    y[:, 6:40:3] = x[:, 6:40:3] + 1
+    return y
+
+
 def fill_an_empty_buffer(x: torch.Tensor) -> Any:
     buffer = torch.empty(6, 6, dtype=x.dtype)
     buffer[:4].copy_(x)
@@ -109,6 +115,7 @@ WRITES = [
     add_to_a_row,
     write_through_a_view_of_a_view,
     copy_into_a_strided_slice,
+    copy_into_an_empty_strided_slice,
     fill_an_empty_buffer,
     masked_and_scattered,
     reads_before_writes_stay,
