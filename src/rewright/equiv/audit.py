@@ -23,7 +23,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.base import Array
-from rewright.proof.checker import Audit, OtherPrograms, Refused, Store
+from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
 
 
@@ -44,7 +44,7 @@ def audit(
     right: RankProgram,
     tables: Values | None = None,
     store: Store | None = None,
-    seconds: float = 10.0,
+    seconds: float = SECONDS,
     prover: Prover | None = None,
 ) -> Confirmed:
     """Verify a certificate for these programs.

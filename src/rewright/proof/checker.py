@@ -31,6 +31,8 @@ from rewright.proof.relations import Relations
 from rewright.proof.repetition import MESSAGES, Repeated, Stretch
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
+SECONDS = 30.0
+"""For one lemma: few take more than one, and a machine that has much else to do is several times as slow."""
 _MEET = frozenset({*_COLLECTIVES, ops.CollectivePermute, ops.CollectiveBroadcast})
 
 
@@ -39,7 +41,7 @@ def audit(
     sequential: Graph,
     program: RankProgram,
     store: Store | None = None,
-    seconds: float = 10.0,
+    seconds: float = SECONDS,
 ) -> Audit:
     """Verify a certificate for these programs; ``seconds`` is the time that one lemma may take.
 
@@ -300,4 +302,4 @@ def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-__all__ = ["Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit"]
+__all__ = ["SECONDS", "Audit", "Damaged", "OtherPrograms", "Refused", "Store", "audit"]

@@ -72,9 +72,7 @@ def prove(statement: Statement, seconds: float) -> str | None:
     """
     deadline = time.monotonic() + seconds
     why: str | None = None
-    # Sums over axes that are made of digits are sums over the digits first, then as they are.
-    known = splits(statement.operands)
-    for written_out, digits in itertools.product(_written_out(statement.subject), (known, {}) if known else ({},)):
+    for written_out, digits in itertools.product(_written_out(statement.subject), _digits(statement)):
         context = new_context(deadline - time.monotonic())
         context.written_out = written_out
         found = _prove(statement, context, digits)
@@ -82,6 +80,18 @@ def prove(statement: Statement, seconds: float) -> str | None:
             return None
         why = why or found
     return why
+
+
+def _digits(statement: Statement) -> Sequence[Mapping[Dim, tuple[Dim, ...]]]:
+    """By which digits sums over axes that are made of these are summed, in the order in which that is tried.
+
+    Where a claim is the operator itself on other tensors it is not, and both sides should count alike.
+    """
+    known, subject = splits(statement.operands), statement.subject
+    if not known:
+        return ({},)
+    said = [definition.data[0] for _, definition in statement.definitions if definition.kind == "opaque"]
+    return ({}, known) if isinstance(subject, Applied) and subject.op in said else (known, {})
 
 
 def _written_out(subject: Subject) -> tuple[int, ...]:
