@@ -42,8 +42,9 @@ def simulate(nodes: Sequence[Node], ranks: Sequence[int], operands: Sequence[Arr
 
 def _combine(kind: str, operands: Sequence[Array]) -> Array:
     total = operands[0]
-    for operand in operands[1:]:
-        total = REDUCERS[kind](total, operand)
+    with np.errstate(all="ignore"):  # as one device reduces: what is no number is compared like anything else
+        for operand in operands[1:]:
+            total = REDUCERS[kind](total, operand)
     return total
 
 

@@ -331,7 +331,8 @@ class _Reader:
         dtype = self._dtype(value.arguments[0])
         arguments = tuple(self.scalar(a, at) for a in value.arguments)
         if name.startswith("convert_"):
-            return self._convert(dtype, name.removeprefix("convert_"), arguments[0])
+            before = dtype if self.denoter.exact_casts else self._before(value.arguments[0], dtype)
+            return self._convert(before, name.removeprefix("convert_"), arguments[0])
         if name in _LOGICAL:
             if dtype is not DType.BOOL:
                 return self.denoter.opaque(name, arguments, True)
@@ -425,6 +426,16 @@ class _Reader:
             return function(self.context, one, divisor)
 
         return each(self.context, leaf, self._index(atom.numerator, at))
+
+    def _before(self, value: Scalar, dtype: DType) -> DType:
+        """The dtype that an operand had before casts that hold all of its numbers."""
+        if not isinstance(value, scalars.Read):
+            return dtype
+        nodes = self.denoter.graph.nodes
+        node = nodes[self.node.operands[value.operand]]
+        while node.op.name == "convert" and holds(node.type.dtype, nodes[node.operands[0]].type.dtype):
+            node = nodes[node.operands[0]]
+        return node.type.dtype
 
     def _dtype(self, value: Scalar) -> DType:
         """The type of a scalar inside a denotation."""
