@@ -99,6 +99,25 @@ def test_what_brings_masked_scores_back_leaves_no_filling(first: bool) -> None:
     assert verdict(masked, rw.capture(brought_back, arguments)).status == "refuted"
 
 
+@pytest.mark.parametrize(
+    "back",
+    [
+        lambda m: torch.where(m > 0, -5e3, 0.0) * -2.0,
+        lambda m: 0.0 - torch.where(m > 0, -9e3, 0.0) - torch.where(m > 0, -1e3, 0.0),
+        lambda m: -2.0 * torch.where(m > 0, -5e3, 0.0).exp().log(),
+    ],
+)
+def test_low_numbers_whose_sign_is_turned_bring_masked_scores_back(
+    back: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    def brought_back(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        return (x + torch.where(m > 0, -1e4, 0.0) + back(m)).softmax(-1)
+
+    arguments = (torch.zeros(3, 4), torch.zeros(3, 4))
+    masked = rw.capture(lambda x, m: x.masked_fill(m > 0, -math.inf).softmax(-1), arguments)
+    assert verdict(masked, rw.capture(brought_back, arguments)).status != "proved"
+
+
 @pytest.mark.parametrize("program", [pooled, kept, summed])
 def test_what_does_not_end_in_a_softmax_is_no_filling(program: Callable[[float], Graph]) -> None:
     """A row that is masked as a whole shows the number."""

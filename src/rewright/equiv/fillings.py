@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from rewright import ops
 from rewright.equiv.spans import is_by_own_row
 from rewright.ir.graph import Graph
+from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 
 _HIGHEST = -1e4
@@ -118,21 +119,48 @@ def _keeps(graph: Graph, truths: Collection[int], user: int, position: int, low:
 
 
 def _may_cancel(graph: Graph, position: int, low: float) -> bool:
-    """Whether a number near a filling goes into what it is added to, which may bring a masked score back."""
-    seen, stack = {position}, [position]
+    """Whether a number near a filling goes into what it is added to, which may bring a masked score back.
+
+    A low number may as well, where its sign may change on the way; behind an exponential, where a softmax of other
+    masked scores ends, it is a small one.
+    """
+    seen, stack = {(position, 1)}, [(position, 1)]
     while stack:
-        node = graph.nodes[stack.pop()]
+        at, sign = stack.pop()
+        node = graph.nodes[at]
         if isinstance(node.op, ops.Constant):
-            if any(math.isfinite(v) and v > -low / _FARTHER for v in map(float, node.op.values)):
+            signs = (1, -1) if sign == 0 else (1 if sign == _UPWARDS else sign,)
+            if any(math.isfinite(v) and s * v > -low / _FARTHER for v in map(float, node.op.values) for s in signs):
                 return True
             continue
+        if isinstance(node.op, ops.Log) and sign != _UPWARDS:
+            return True  # of an exponential, it may be anything
         if isinstance(node.op, _BOUNDED):
             continue
         reads = node.operands[:1] if isinstance(node.op, ops.Gather) else node.operands
-        fresh = [p for p in reads if p not in seen and graph.nodes[p].type.dtype is not DType.BOOL]
+        fresh = [
+            (p, _sign_of(node.op, number, sign))
+            for number, p in enumerate(reads)
+            if graph.nodes[p].type.dtype is not DType.BOOL
+        ]
+        fresh = [one for one in dict.fromkeys(fresh) if one not in seen]
         seen.update(fresh)
         stack.extend(fresh)
     return False
+
+
+_UPWARDS = 2
+"""The sign for what an exponential was taken of on the way: only its large numbers count."""
+
+
+def _sign_of(op: Operator, operand: int, sign: int) -> int:
+    """The sign with which an operand counts: as it is, turned, 0 for either, or ``_UPWARDS``."""
+    if sign == _UPWARDS or isinstance(op, ops.Exponential):
+        return _UPWARDS
+    if isinstance(op, ops.Negate) or (isinstance(op, ops.Subtract) and operand == 1):
+        return -sign
+    kept = isinstance(op, (*_MOVED, ops.Add, ops.Subtract, ops.Select, ops.Maximum, ops.Minimum, ops.Gather))
+    return sign if kept else 0
 
 
 def truth_values(graph: Graph) -> dict[int, tuple[int, bool]]:
