@@ -161,3 +161,33 @@ def test_casts_to_wider_dtypes_move_data(narrow: DType, between: DType, wide: DT
 def test_what_is_no_condition_is_an_error() -> None:
     with pytest.raises(RewrightError, match="True is no condition"):
         rule("no condition", "V = V", V, V, where=[True])  # type: ignore[list-item]
+
+
+W, E = floats("W", n), floats("E", s)
+CONTRADICTORY: dict[str, tuple[Tensor, ...]] = {
+    "an interval": (V > 1.0, V < 0.0),
+    "a circle": (V > W, W > V),
+    "a square": (V * V < 0.0,),
+    "an exponential": (exp(V) < 0.0,),
+    "a maximum": (maximum(V, W) > 0.0, V < 0.0, W < 0.0),
+    "another order of axes": (A > 0.0, A.transpose(1, 0) < 0.0),
+    "integers between two neighbours": (I > 3, I < 4),
+    "truth values": (P, ~P),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTORY)
+def test_conditions_on_elements_that_contradict_each_other_are_an_error(name: str) -> None:
+    left = concat(0, V, W, I.convert(DType.F32), A.sum(0), select(P, A, B).sum(0))
+    right = concat(0, V, W, I.convert(DType.F32), A.sum(0), select(P, A, B).sum(0)) * 1.0
+
+    with pytest.raises(RewrightError, match="holds for nothing"):
+        judge(rule(name, "x = x 1", left, right, where=CONTRADICTORY[name]))
+
+
+@pytest.mark.parametrize("conditions", [(V > W,), (maximum(V, W) > 0.0, V < 0.0), (I > 3, I < 5), (E > 1.0, E < 0.0)])
+def test_conditions_that_some_elements_satisfy_are_none(conditions: tuple[Tensor, ...]) -> None:
+    """Two conditions that exclude each other hold together of a tensor without elements."""
+    left, right = concat(0, V, W, I.convert(DType.F32), E), concat(0, V, W, I.convert(DType.F32), E * 1.0)
+
+    assert judge(rule("possible", "x = x 1", left, right, where=conditions)).status == "proved"

@@ -10,7 +10,7 @@ from rewright.ir.errors import RewrightError
 from rewright.rules.counterexample import Counterexample, find
 from rewright.rules.rule import Rule
 from rewright.terms.normal.functions import Grade
-from rewright.terms.normal.prove import Outcome, prove
+from rewright.terms.normal.prove import Outcome, may_hold, prove
 
 Status = Literal["proved", "refuted", "unknown"]
 GRADES: tuple[Grade, ...] = ("move", "assoc", "real")
@@ -37,7 +37,7 @@ def judge(rule: Rule, budget: float = 10.0, search: bool = True) -> RuleVerdict:
     """
     started = time.monotonic()
     grade, outcome = prove_graded(rule, budget * 0.7)
-    if outcome.status == "vacuous":
+    if outcome.status == "vacuous" or not may_hold(rule.claim()):
         raise RewrightError(
             f"rule {rule.name!r} holds for nothing: its conditions and the validity of its left side contradict "
             "each other; correct the conditions"

@@ -152,6 +152,28 @@ class Assumptions:
                         self._instantiated(element, names, guard, polarity)
         return alternatives
 
+    def fact_may_hold(self) -> Iterator[bool]:
+        """For each fact about elements, whether one element may satisfy it with all other facts about what it reads.
+
+        A fact about a tensor that may be empty may hold.
+        """
+        facts = self.claim.facts
+        assert facts is not None, "only asked where there are facts"
+        for position in facts.outputs.values():
+            sizes = [self.size(size) for size in facts.nodes[position].type.shape]
+            names = [self.context.fresh("u") for _ in sizes]
+            if not all(self.context.holds(at_least(size, 1)) for size in sizes):
+                continue
+            with self.context.ranges([(name, ZERO, size) for name, size in zip(names, sizes, strict=True)]):
+                value = Denoter(self.context, facts, self.size).value(position, tuple(symbol(name) for name in names))
+                yield any(self._is_possible(way) for way in _ways_to_hold(value))
+
+    def _is_possible(self, way: tuple[Signed, ...]) -> bool:
+        with self.context.scope():
+            for guard, polarity in way:
+                self.context.add(guard, polarity)
+            return not self.context.contradictory()
+
     def demands(self, graph: Graph, form: bool = True) -> Iterator[tuple[str, Guard | bool]]:
         """What the operators of a graph need to be valid; without ``form``: to be valid at numbers."""
         for node in graph.nodes:

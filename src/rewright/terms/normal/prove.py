@@ -91,6 +91,16 @@ def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real") -> Outcome
     return outcome
 
 
+def may_hold(claim: Claim, seconds: float = 2.0) -> bool:
+    """Whether the conditions on elements are not seen to contradict each other wherever there is an element."""
+    if claim.facts is None:
+        return True
+    try:
+        return any(_Proof(claim, case, new_context(seconds), "real").may_hold() for case in cases(claim.conditions))
+    except (Restricted, TooHard, OutOfTime, ZeroDivisionError, RecursionError, OverflowError):
+        return True
+
+
 class _Proof:
     """The proof of one case of the conditions."""
 
@@ -119,6 +129,19 @@ class _Proof:
                     self._obligations()
         if not possible:
             raise _Vacuous
+
+    def may_hold(self) -> bool:
+        """Whether the facts about elements may hold together at one index of each, in this case of the conditions."""
+        self.given.solve()
+        self.given.assume()
+        self.given.assume_valid(self.claim.left)
+        for alternative in self.given.assume_facts():
+            with self.context.scope():
+                for guard, polarity in alternative:
+                    self.context.add(guard, polarity)
+                if not self.context.contradictory() and all(self.given.fact_may_hold()):
+                    return True
+        return False
 
     def _same_inputs(self) -> None:
         """A name stands for one tensor wherever it is read."""
