@@ -32,7 +32,6 @@ from rewright.terms.normal.cases import branch, each, finite, only_where
 from rewright.terms.normal.context import Context, Universal
 from rewright.terms.normal.denote import Denoter, fixed, truncated
 from rewright.terms.normal.division import floor_quotient, floor_remainder
-from rewright.terms.normal.equality import with_atom
 from rewright.terms.normal.guards import (
     MINUS_INFINITY,
     MISSING,
@@ -48,6 +47,7 @@ from rewright.terms.normal.guards import (
     is_zero,
 )
 from rewright.terms.normal.ranged import Fold as FoldAtom
+from rewright.terms.normal.regrouping import with_atom
 from rewright.terms.normal.sums import sum_over
 
 Place = tuple[Polynomial, ...]

@@ -195,6 +195,16 @@ def fitted(left: Tensor, right: Tensor | float | SizeExpr) -> tuple[Tensor, Tens
     return left, other
 
 
+def _fitted(left: Tensor | float, right: Tensor | float) -> tuple[Tensor, Tensor]:
+    """As ``fitted``, with a number on either side."""
+    if isinstance(left, Tensor):
+        return fitted(left, right)
+    if not isinstance(right, Tensor):
+        return constant(left), constant(right)
+    last, first = fitted(right, left)
+    return first, last
+
+
 def constant(value: float | bool | SizeExpr, shape: Sequence[Dim] = (), dtype: DType = DType.F32) -> Tensor:
     """One number everywhere; a size expression becomes a number of the dtype."""
     if isinstance(value, SizeExpr):
@@ -284,14 +294,14 @@ def negated(x: Tensor) -> Tensor:
     return Tensor(ops.Negate(), x)
 
 
-def maximum(x: Tensor, y: Tensor | float) -> Tensor:
+def maximum(x: Tensor | float, y: Tensor | float) -> Tensor:
     """The larger one, elementwise."""
-    return Tensor(ops.Maximum(), *fitted(x, y))
+    return Tensor(ops.Maximum(), *_fitted(x, y))
 
 
-def minimum(x: Tensor, y: Tensor | float) -> Tensor:
+def minimum(x: Tensor | float, y: Tensor | float) -> Tensor:
     """The smaller one, elementwise."""
-    return Tensor(ops.Minimum(), *fitted(x, y))
+    return Tensor(ops.Minimum(), *_fitted(x, y))
 
 
 def clamp(low: Tensor | float, x: Tensor, high: Tensor | float) -> Tensor:
@@ -356,6 +366,7 @@ def _strides(first: Sequence[Dim], last: Sequence[Dim], step: Sequence[Dim]) -> 
     found: list[Dim] = []
     for low, high, stride in zip(first, last, step, strict=True):
         symbolic = isinstance(stride, int) and stride > 1 and isinstance(high - low, SizeExpr)
-        exact = symbolic and divide(high - low, stride) is not None
-        found.append(constant_size(cast(int, stride)) if symbolic and not exact else stride)
+        if symbolic and all(divide(high - low + slack, stride) is None for slack in range(cast(int, stride))):
+            stride = constant_size(cast(int, stride))
+        found.append(stride)
     return cast("tuple[int, ...]", tuple(found))

@@ -22,12 +22,12 @@ from rewright.terms.normal.atoms import (
 from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, is_zero
-from rewright.terms.normal.maxima import scaled_largest
+from rewright.terms.normal.maxima import mapped_largest, members
 from rewright.terms.normal.powers import exponential, logarithm, power
 from rewright.terms.normal.presence import counts_contradict
-from rewright.terms.normal.ranged import Item, Largest, PrefixSum, bound_name
+from rewright.terms.normal.ranged import Item, Largest, PrefixSum
+from rewright.terms.normal.regrouping import regroupings, with_atom
 from rewright.terms.normal.signs import is_positive
-from rewright.terms.normal.substitution import substitute
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def difference(context: Context, left: Value, right: Value) -> Difference | None
     split = _split_maximum(left - right)
     if split is not None:
         return _by_largest(context, *split, left, right)
-    if _equal_reals(context, left - right) or counts_contradict(context):
+    if _equal_reals(context, left - right) or counts_contradict(context) or _equal_by_members(context, left - right):
         return None
     return _found(context, left, right)
 
@@ -93,32 +93,9 @@ def equal_leaves(context: Context, left: Polynomial, right: Polynomial) -> bool:
         if not rest.terms:
             return True
         rest = _unified(context, rest) if step == 1 else cleared(rest)
-    if not rest.terms or _telescopes(context, rest):
+    if not rest.terms or any(equal_leaves(context, other, ZERO) for other in regroupings(context, rest)):
         return True
     return _same_maximum(context, left - right) or _same_logarithm(context, left - right)
-
-
-def _telescopes(context: Context, rest: Polynomial) -> bool:
-    """Whether a difference vanishes where a sum up to ``n + 1`` is the one up to ``n`` and the term at ``n``."""
-    alike: dict[tuple[bytes, bytes], dict[int, PrefixSum]] = {}
-    for atom in rest.atoms():
-        if isinstance(atom, PrefixSum) and len(atom.bounds) == 1:
-            last = atom.bounds[0].terms.get((), 0)
-            if isinstance(last, int):
-                alike.setdefault((atom.body.key, (atom.bounds[0] - last).key), {})[last] = atom
-    changed = rest
-    for sums in alike.values():
-        first = min(sums)
-        for last in sorted(sums):
-            if first < last <= first + _MOST_TERMS:
-                body, name = sums[first].body, bound_name(sums[first].depth, 0)
-                terms = [substitute(context, body, {name: sums[first].bounds[0] + k}) for k in range(last - first)]
-                changed = with_atom(changed, sums[last], sum(terms, start=polynomial(sums[first])))
-    return changed is not rest and equal_leaves(context, changed, ZERO)
-
-
-_MOST_TERMS = 4
-"""So many terms at the end of a sum are taken out of it."""
 
 
 def _same_logarithm(context: Context, rest: Polynomial) -> bool:
@@ -164,9 +141,14 @@ def _same_maximum(context: Context, rest: Polynomial) -> bool:
         offset = Polynomial(terms)
         if any(isinstance(a, Largest) for a in (*factor.atoms(), *offset.atoms())):
             continue
-        if is_positive(context, factor) and scaled_largest(context, other, factor, offset) == polynomial(target):
+        if is_positive(context, factor) and _moved_inside(context, other, factor, offset) == polynomial(target):
             return True
     return False
+
+
+def _moved_inside(context: Context, atom: Largest, factor: Polynomial, offset: Polynomial) -> Polynomial:
+    """``factor * max + offset`` as one maximum, for a factor that is positive."""
+    return mapped_largest(context, atom, lambda body: body * factor + offset)
 
 
 def cleared(value: Polynomial) -> Polynomial:
@@ -238,9 +220,9 @@ class _Unifier:
     def _first(self, atom: Element | PrefixSum) -> Element | PrefixSum:
         """The first access or sum that is the same."""
         form, constants = _form(atom)
-        for other, members in self.seen.items():
+        for other, alike in self.seen.items():
             if other != form and other[0] == form[0] and len(other[1]) == len(form[1]):
-                for member in members.values():
+                for member in alike.values():
                     if _same_place(self.context, atom, member):
                         return member
         return self.seen.setdefault(form, {}).setdefault(constants, atom)
@@ -303,27 +285,16 @@ def _by_largest(
     return None
 
 
-def with_atom(value: Polynomial, old: Atom, new: Polynomial) -> Polynomial:
-    """The value with an atom replaced, outside of binders."""
-    total = ZERO
-    for monomial, coefficient in value.terms.items():
-        product = polynomial(coefficient)
-        for atom, exponent in monomial:
-            product = product * power(_replace_atom(atom, old, new), exponent)
-        total = total + product
-    return total
-
-
-def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
-    if atom == old:
-        return new
-    if isinstance(atom, Exponential):
-        return exponential(with_atom(atom.exponent, old, new))
-    if isinstance(atom, Base):
-        return with_atom(atom.value, old, new)
-    if isinstance(atom, Function) and atom.name != "log":
-        return polynomial(Function(atom.name, tuple(with_atom(a, old, new) for a in atom.arguments), atom.integer))
-    return polynomial(atom)
+def _equal_by_members(context: Context, value: Polynomial) -> bool:
+    """Whether a difference is zero because a maximum is no less than one of its values, of which something is known."""
+    if not context.universal or any(isinstance(atom, PrefixSum) for atom in inner_atoms(value)):
+        return False
+    with context.scope():
+        for atom in [a for a in value.atoms() if isinstance(a, Largest)]:
+            for member in members(context, atom):
+                context.add(at_least_zero(polynomial(atom) - member))
+        guard = is_zero(cleared(value))
+        return guard if isinstance(guard, bool) else context.implied_real(guard, True)
 
 
 def _equal_reals(context: Context, value: Polynomial) -> bool:

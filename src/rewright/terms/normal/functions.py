@@ -90,7 +90,8 @@ class Functions:
 
     def _opaque_leaves(self, name: str) -> Callable[..., Value]:
         def leaf(*leaves: Leaf) -> Value:
-            return self.opaque(name, leaves)
+            # Under another name, as over the reals more is known of some functions than that.
+            return self.opaque(f"rounded {name}", leaves)
 
         return leaf
 
@@ -102,7 +103,7 @@ class Functions:
     def opaque(self, name: str, leaves: tuple[Value, ...], integer: bool = False) -> Polynomial:
         """An uninterpreted function; those that commute in floating point have their arguments sorted."""
         found = [self._argument(leaf) for leaf in leaves]
-        if name in _COMMUTATIVE:
+        if name.removeprefix("rounded ") in _COMMUTATIVE:
             found.sort(key=lambda p: p.key)
         return polynomial(Function(name, tuple(found), integer))
 
@@ -227,6 +228,9 @@ class Functions:
 
     def _root(self, value: Polynomial, exponent: Fraction) -> Value:
         """A square root or its inverse: positive factors leave, and the root of a square is an absolute value."""
+        factors = self._nonnegative_factors(value)
+        if factors:
+            return each(self.context, _product, *(self._root(factor, exponent) for factor in factors))
         outside, rest = self._positive_part(value)
         factor = ONE
         for atom, inner in outside:
@@ -240,6 +244,16 @@ class Functions:
             return factor * power(finite(leaf), sign)
 
         return each(self.context, signed, self.absolute(square))
+
+    def _nonnegative_factors(self, value: Polynomial) -> list[Polynomial]:
+        """The factors of a product of several, where none is negative, so that each has a root; else nothing."""
+        single = value.single()
+        if single is None or len(single[0]) < 2 or single[1] < 0:
+            return []
+        factors = [power(polynomial(atom), exponent) for atom, exponent in single[0]]
+        if not all(is_nonnegative(self.context, factor) for factor in factors):
+            return []
+        return factors if single[1] == 1 else [*factors, polynomial(single[1])]
 
     def _positive_part(self, value: Polynomial) -> tuple[Monomial, Polynomial]:
         """Sizes and exponentials that are factors, with what is left."""
@@ -386,6 +400,10 @@ _COMPARED: dict[str, Callable[[int, int], bool]] = {
     "GT": lambda a, b: a > b,
     "GE": lambda a, b: a >= b,
 }
+
+
+def _product(*leaves: Leaf) -> Value:
+    return math.prod((finite(leaf) for leaf in leaves), start=ONE)
 
 
 def _square_root(value: Polynomial) -> Polynomial | None:

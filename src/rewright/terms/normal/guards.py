@@ -18,10 +18,12 @@ from rewright.terms.normal.atoms import (
     leading_monomial,
     whole,
 )
+from rewright.terms.normal.monotone import same_sign
 
 
 def at_least_zero(value: Polynomial) -> Guard | bool:
     """``value >= 0``; over integers where the value is one."""
+    value = same_sign(value)
     constant = value.constant()
     if constant is not None:
         return constant >= 0
@@ -33,6 +35,7 @@ def at_least_zero(value: Polynomial) -> Guard | bool:
 
 def is_zero(value: Polynomial) -> Guard | bool:
     """``value = 0``."""
+    value = same_sign(value)
     constant = value.constant()
     if constant is not None:
         return constant == 0

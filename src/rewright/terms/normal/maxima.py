@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rewright.terms.normal.atoms import ONE, ZERO, Guard, Indicator, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.binders import (
@@ -30,6 +30,7 @@ from rewright.terms.normal.guards import (
     at_least_zero,
     choice,
 )
+from rewright.terms.normal.monotone import same_sign
 from rewright.terms.normal.presence import is_present, may_be_infinite
 from rewright.terms.normal.ranged import Item, Largest, Range
 from rewright.terms.normal.substitution import collapsed, substitute
@@ -72,7 +73,8 @@ def _larger(context: Context, left: Value, right: Value) -> Value:
     if len(items) > 2 or any(item.ranges or not item.always for item in items):
         return largest(context, items)
     # Equal values may be taken from either side, so the guard is written in the one of two ways that sorts first.
-    if (left - right).key > (right - left).key:
+    order = same_sign(left - right)
+    if order.key > (-order).key:
         left, right = right, left
     return branch(context, at_least_zero(left - right), lambda: left, lambda: right)
 
@@ -328,14 +330,34 @@ def _placed(context: Context, binders: list[Binder], body: Polynomial) -> tuple[
     return found, body
 
 
-def scaled_largest(context: Context, atom: Largest, factor: Polynomial, offset: Polynomial) -> Polynomial:
-    """``factor * max + offset`` as one maximum, for a factor that is positive."""
+def mapped_largest(context: Context, atom: Largest, function: Callable[[Polynomial], Polynomial]) -> Polynomial:
+    """A maximum of the values of a function, which is one more maximum where the function grows."""
     items: list[Item] = []
     for item in atom.items:
         binders, inside = _open_item(context, item)
         body, present = _apart(inside)
-        items += _normal_item(context, binders, _together(body * factor + offset, present))
+        items += _normal_item(context, binders, _together(function(body), present))
     return largest(context, items)
+
+
+def members(context: Context, atom: Largest) -> Iterator[Polynomial]:
+    """One value of each item of a maximum that takes part whatever holds: the first of its ranges."""
+    for item in atom.items:
+        if item.always:
+            binders, inside = _open_item(context, item)
+            yield _apart(substitute(context, inside, {name: low for name, low, _ in binders}))[0]
+
+
+def split_item(context: Context, item: Item, number: int, parts: int, size: Polynomial) -> list[Item]:
+    """What is taken over one range dealt out to so many items, each with every so many-th value, ``size`` of them."""
+    binders, inside = _open_item(context, item)
+    name, low, _ = binders[number]
+    found: list[Item] = []
+    for part in range(parts):
+        new = context.fresh("b")
+        dealt = [*binders[:number], (new, ZERO, size), *binders[number + 1 :]]
+        found += _normal_item(context, dealt, substitute(context, inside, {name: low + symbol(new) * parts + part}))
+    return found
 
 
 def rebuild_largest(context: Context, atom: Largest, values: Values) -> Polynomial:

@@ -41,6 +41,9 @@ def _fraction(value: Polynomial, exponent: Number) -> Polynomial:
             raised = whole(inner * exponent)
             result = result * Polynomial({((atom, raised),): 1})
         return result
+    if single is not None and single[1] == 1 and len(single[0]) == 1 and single[0][0][1] == -1:
+        # One over something is positive where that is.
+        return power(polynomial(single[0][0][0]), -exponent)
     constant = value.constant()
     if constant is not None and constant > 0:
         return constant_power(constant, exponent)
@@ -118,11 +121,11 @@ def logarithm(value: Polynomial) -> Polynomial:
     return total if rest == ONE else total + polynomial(Function("log", (rest,)))
 
 
-def _is_positive(value: Polynomial) -> bool:
+def is_positive_sum(value: Polynomial) -> bool:
     """Whether a value is a sum of products of exponentials, and of powers of such sums, with positive coefficients."""
     return bool(value.terms) and all(
         coefficient > 0
-        and all(isinstance(a, Exponential) or (isinstance(a, Base) and _is_positive(a.value)) for a, _ in monomial)
+        and all(isinstance(a, Exponential) or (isinstance(a, Base) and is_positive_sum(a.value)) for a, _ in monomial)
         for monomial, coefficient in value.terms.items()
     )
 
@@ -130,7 +133,7 @@ def _is_positive(value: Polynomial) -> bool:
 def _positive_divisors(value: Polynomial) -> list[Base]:
     """The positive sums that some addend of a value is divided by, once."""
     found = [a for monomial in value.terms for a, exponent in monomial if isinstance(a, Base) and exponent == -1]
-    return [a for a in dict.fromkeys(found) if _is_positive(a.value)]
+    return [a for a in dict.fromkeys(found) if is_positive_sum(a.value)]
 
 
 def _multiplied_out(value: Polynomial, by: Base) -> Polynomial:

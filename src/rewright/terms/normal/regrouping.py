@@ -1,0 +1,204 @@
+"""Other ways to write a difference, for where the normal forms of equal values are not the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Atom,
+    Base,
+    Exponential,
+    Function,
+    Monomial,
+    Number,
+    Polynomial,
+    polynomial,
+    symbol,
+)
+from rewright.terms.normal.binders import inner_atoms
+from rewright.terms.normal.context import Context
+from rewright.terms.normal.maxima import largest, mapped_largest, split_item
+from rewright.terms.normal.monotone import Growing, outermost
+from rewright.terms.normal.powers import exponential, power
+from rewright.terms.normal.ranged import Item, Largest, PrefixSum, bound_name
+from rewright.terms.normal.signs import is_positive
+from rewright.terms.normal.substitution import substitute
+from rewright.terms.normal.sums import open_sum, sum_terms
+
+_MOST_TERMS = 4
+"""So many terms at the end of a sum are taken out of it."""
+_MOST_PARTS = 4
+"""Into so many parts a range is dealt out."""
+
+
+def regroupings(context: Context, value: Polynomial) -> Iterator[Polynomial]:
+    """The value in other ways, each with fewer terms in its ranges or fewer functions under a maximum."""
+    for way in (_without_last_terms, _dealt_out, _factors_outside, _functions_outside):
+        found = way(context, value)
+        if found != value:
+            yield found
+
+
+def _without_last_terms(context: Context, value: Polynomial) -> Polynomial:
+    """A sum up to ``n + 1`` is the one up to ``n`` and the term at ``n``."""
+    alike: dict[tuple[bytes, bytes], dict[int, PrefixSum]] = {}
+    for atom in value.atoms():
+        if isinstance(atom, PrefixSum) and len(atom.bounds) == 1:
+            last = atom.bounds[0].terms.get((), 0)
+            if isinstance(last, int):
+                alike.setdefault((atom.body.key, (atom.bounds[0] - last).key), {})[last] = atom
+    for sums in alike.values():
+        first = min(sums)
+        for last in sorted(sums):
+            if first < last <= first + _MOST_TERMS:
+                body, name = sums[first].body, bound_name(sums[first].depth, 0)
+                terms = [substitute(context, body, {name: sums[first].bounds[0] + k}) for k in range(last - first)]
+                value = with_atom(value, sums[last], sum(terms, start=polynomial(sums[first])))
+    return value
+
+
+# --- every k-th term
+
+
+def _dealt_out(context: Context, value: Polynomial) -> Polynomial:
+    """What goes over ``k n`` terms as k times what goes over n of them, where something else goes over n."""
+    atoms = {atom.key: atom for atom in inner_atoms(value) if isinstance(atom, (PrefixSum, Largest))}
+    sizes = {size.key for atom in atoms.values() for size in _sizes(atom)}
+    for atom in atoms.values():
+        if _is_bound(atom):
+            continue
+        if isinstance(atom, PrefixSum):
+            value = with_atom(value, atom, _sum_dealt_out(context, atom, sizes))
+        else:
+            items = [part for item in atom.items for part in _item_dealt_out(context, item, sizes)]
+            if len(items) > len(atom.items):
+                value = with_atom(value, atom, largest(context, items))
+    return value
+
+
+def _sizes(atom: PrefixSum | Largest) -> Iterator[Polynomial]:
+    if isinstance(atom, PrefixSum):
+        yield from atom.bounds
+    else:
+        yield from (high - low for item in atom.items for low, high in item.ranges)
+
+
+def _parts(size: Polynomial, sizes: set[bytes]) -> int:
+    """Into how many parts a range is dealt out, so that one of them has a size that is there."""
+    if not size.integer or not size.terms or size.constant() is not None:
+        return 1
+    divisor = math.gcd(*(int(c) for c in size.terms.values()))
+    ways = (k for k in range(2, _MOST_PARTS + 1) if divisor % k == 0)
+    return next((k for k in ways if _divided(size, k).key in sizes), 1)
+
+
+def _divided(size: Polynomial, parts: int) -> Polynomial:
+    terms: dict[tuple[tuple[Atom, Number], ...], Number] = {m: int(c) // parts for m, c in size.terms.items()}
+    return Polynomial(terms)
+
+
+def _sum_dealt_out(context: Context, atom: PrefixSum, sizes: set[bytes]) -> Polynomial:
+    position, parts = next(((n, k) for n, b in enumerate(atom.bounds) if (k := _parts(b, sizes)) > 1), (0, 1))
+    if parts == 1:
+        return polynomial(atom)
+    binders, body = open_sum(context, atom)
+    name, low, high = binders[position]
+    binders[position] = (name, low, _divided(high, parts))
+    total = ZERO
+    with context.ranges(binders):
+        for part in range(parts):
+            total = total + sum_terms(context, binders, substitute(context, body, {name: symbol(name) * parts + part}))
+    return total
+
+
+def _item_dealt_out(context: Context, item: Item, sizes: set[bytes]) -> list[Item]:
+    for number, (low, high) in enumerate(item.ranges):
+        parts = _parts(high - low, sizes)
+        if parts > 1:
+            return split_item(context, item, number, parts, _divided(high - low, parts))
+    return [item]
+
+
+# --- functions that grow
+
+
+def _factors_outside(context: Context, value: Polynomial) -> Polynomial:
+    """The largest of some values, all times one that is positive, is that one times the largest of the others."""
+    for atom in {a.key: a for a in inner_atoms(value) if isinstance(a, Largest)}.values():
+        factor = _shared_factor(atom)
+        if not _is_bound(atom) and factor != ONE and is_positive(context, factor):
+            value = with_atom(value, atom, factor * mapped_largest(context, atom, partial(_divided_by, factor)))
+    return value
+
+
+def _shared_factor(atom: Largest) -> Polynomial:
+    """The product of what all values of a maximum have as a factor, whatever the variables of their ranges are."""
+    shared: Monomial | None = None
+    for item in atom.items:
+        single = item.body.single()
+        if single is None or not item.always:
+            return ONE
+        shared = tuple(f for f in single[0] if not _is_bound(f[0]) and (shared is None or f in shared))
+    return Polynomial({shared: 1}) if shared else ONE
+
+
+def _divided_by(factor: Polynomial, value: Polynomial) -> Polynomial:
+    return value * power(factor, -1)
+
+
+def _is_bound(atom: Atom) -> bool:
+    return any(name.startswith("%") for name in atom.free)
+
+
+def _functions_outside(context: Context, value: Polynomial) -> Polynomial:
+    """The largest of one growing function is that function of the largest."""
+    for atom in {a.key: a for a in inner_atoms(value) if isinstance(a, Largest)}.values():
+        if not all(item.always for item in atom.items) or _is_bound(atom):
+            continue
+        found = [outermost(item.body) for item in atom.items]
+        if all(found) and len({kind for kind, _ in filter(None, found)}) == 1:
+            value = with_atom(value, atom, _function_outside(context, atom))
+    return value
+
+
+def _function_outside(context: Context, atom: Largest) -> Polynomial:
+    kinds: list[Growing] = []
+
+    def argument(body: Polynomial) -> Polynomial:
+        found = outermost(body)
+        assert found is not None, "a function under fresh names is the same function"
+        kinds.append(found[0])
+        return found[1]
+
+    inner = mapped_largest(context, atom, argument)
+    return kinds[0].of(inner)
+
+
+# --- atoms replaced
+
+
+def with_atom(value: Polynomial, old: Atom, new: Polynomial) -> Polynomial:
+    """The value with an atom replaced, outside of binders."""
+    total = ZERO
+    for monomial, coefficient in value.terms.items():
+        product = polynomial(coefficient)
+        for atom, exponent in monomial:
+            product = product * power(_replace_atom(atom, old, new), exponent)
+        total = total + product
+    return total
+
+
+def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
+    if atom == old:
+        return new
+    if isinstance(atom, Exponential):
+        return exponential(with_atom(atom.exponent, old, new))
+    if isinstance(atom, Base):
+        return with_atom(atom.value, old, new)
+    if isinstance(atom, Function) and atom.name != "log":
+        return polynomial(Function(atom.name, tuple(with_atom(a, old, new) for a in atom.arguments), atom.integer))
+    return polynomial(atom)

@@ -1,0 +1,96 @@
+"""Functions that grow: what they say of order, and of the largest of several values."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewright.rules import (
+    Tensor,
+    absolute,
+    constant,
+    exp,
+    floats,
+    log,
+    maximum,
+    minimum,
+    natural,
+    rsqrt,
+    rule,
+    sigmoid,
+    size,
+    sqrt,
+    tanh,
+)
+from rewright.rules.verdict import RuleVerdict, judge
+
+m, n = size("m"), size("n")
+A, B, C = (floats(name, m, n) for name in "ABC")
+V, E = floats("V", n), floats("E", natural("s"))
+Sides = tuple[Tensor, Tensor, list[Tensor]]
+
+SAME: dict[str, Sides] = {
+    "exponentials": (exp(A) > exp(B), A > B, []),
+    "equal exponentials": (exp(A).equals(exp(B)), A.equals(B), []),
+    "an exponential and one": (exp(A) > 1.0, A > 0.0, []),
+    "logarithms": (log(A) > 0.0, A > 1.0, [A > 0.0]),
+    "roots": (sqrt(A) > sqrt(B), A > B, [A >= 0.0, B >= 0.0]),
+    "a root and a number": (sqrt(A) > 2.0, A > 4.0, [A >= 0.0]),
+    "one over a root falls": (rsqrt(A) > rsqrt(B), A < B, [A > 0.0, B > 0.0]),
+    "sigmoids": (sigmoid(A) > sigmoid(B), A > B, []),
+    "a sigmoid and a half": (sigmoid(A) > 0.5, A > 0.0, []),
+    "hyperbolic tangents": (tanh(A) < tanh(B), A < B, []),
+    "two shares of one sum": (exp(A) / (exp(A) + exp(C)) > exp(B) / (exp(A) + exp(C)), A > B, []),
+    "the larger of two": (maximum(exp(-A), exp(-B)), exp(-minimum(A, B)), []),
+    "the larger of two roots": (maximum(rsqrt(A), rsqrt(B)), rsqrt(minimum(A, B)), [A > 0.0, B > 0.0]),
+    "the largest exponential": (exp(V).max(0), exp(V.max(0)), []),
+    "the largest logarithm": (log(V).max(0), log(V.max(0)), [V > 0.0]),
+    "the least exponential": (-((-exp(V)).max(0)), exp(-((-V).max(0))), []),
+    "a root of a product": (sqrt(A * B * C), sqrt(A) * sqrt(B * C), [A >= 0.0, B >= 0.0, C >= 0.0]),
+    "a root of a quotient": (sqrt(A / B), sqrt(A) / sqrt(B), [A >= 0.0, B > 0.0]),
+}
+DIFFERENT: dict[str, Sides] = {
+    "the other order": (exp(A) > exp(B), A < B, []),
+    "another number": (exp(A) > 2.0, A > 2.0, []),
+    "a root is not negative": (sqrt(A) > -2.0, A > 4.0, [A >= 0.0]),
+    "sigmoids of zero": (sigmoid(A) > 0.0, A > 0.0, []),
+    "a sum of exponentials": ((exp(A) + exp(B)) > exp(C), (A + B) > C, []),
+    "squares": ((A * A) > (B * B), A > B, []),
+    "one over": ((1.0 / A) > (1.0 / B), A < B, [A.differs(0.0), B.differs(0.0)]),
+    "no growing function": ((A * sigmoid(A)) > (B * sigmoid(B)), A > B, []),
+    "the least of two": (exp(maximum(A, B)), minimum(exp(A), exp(B)), []),
+    "falls": (maximum(exp(-A), exp(-B)), exp(-maximum(A, B)), []),
+    "the largest of what falls": (exp(-V).max(0), exp(-(V.max(0))), []),
+    "twice": ((exp(V) * 2.0).max(0), exp(V.max(0)), []),
+    "the largest of nothing": (exp(E).max(0), exp(E.max(0)), []),
+    "not defined on one side": (log(maximum(A, B)), maximum(log(A), log(B)), []),
+    "a root of two signs": (sqrt(A * B), sqrt(A) * sqrt(B), [A >= 0.0]),
+    "an absolute value": (sqrt(A * A * B), A * sqrt(B), [B >= 0.0]),
+}
+
+
+def verdict(sides: Sides) -> RuleVerdict:
+    left, right, conditions = sides
+    return judge(rule("order", "left = right", left, right, where=conditions))
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_order_goes_through_functions_that_grow(name: str) -> None:
+    assert verdict(SAME[name]).status == "proved"
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_no_order_goes_through_others(name: str) -> None:
+    assert verdict(DIFFERENT[name]).status == "refuted"
+
+
+def test_an_absolute_value_is_the_root_of_a_square_among_factors() -> None:
+    assert verdict((sqrt(A * A * exp(B)), absolute(A) * sqrt(exp(B)), [])).status == "proved"
+
+
+def test_what_is_true_of_a_rounded_logarithm_is_less() -> None:
+    """Over the reals the logarithm of twice a value is a sum; no sum that is reassociated makes it one."""
+    left, right = log(V + V), log(V) + log(constant(2.0)).broadcast((n,))
+
+    found = verdict((left, right, [V > 0.0]))
+
+    assert (found.status, found.grade) == ("proved", "real")

@@ -1,0 +1,54 @@
+"""Sums and maxima over every k-th element, put together again."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewright.rules import Tensor, floats, maximum, rsqrt, rule, size
+from rewright.rules.verdict import judge
+
+m, n = size("m"), size("n")
+X, Y = floats("X", 2 * n), floats("Y", 2 * n)
+Z, M = floats("Z", 3 * n), floats("M", m, 2 * n)
+
+
+def every(tensor: Tensor, step: int, first: int) -> Tensor:
+    """Every element from the first one on, this many apart, along the last axis."""
+    rank = tensor.rank
+    start, strides = (0,) * (rank - 1) + (first,), (1,) * (rank - 1) + (step,)
+    return tensor.slice(start, tensor.shape, strides)
+
+
+SAME: dict[str, tuple[Tensor, Tensor]] = {
+    "two": (every(X, 2, 0).sum(0) + every(X, 2, 1).sum(0), X.sum(0)),
+    "three": (every(Z, 3, 0).sum(0) + every(Z, 3, 1).sum(0) + every(Z, 3, 2).sum(0), Z.sum(0)),
+    "products": (
+        (every(X, 2, 0) * every(Y, 2, 0)).sum(0) + (every(X, 2, 1) * every(Y, 2, 1)).sum(0),
+        (X * Y).sum(0),
+    ),
+    "rows": (every(M, 2, 0).sum(0, 1) + every(M, 2, 1).sum(0, 1), M.sum(0, 1)),
+    "under a root": (
+        rsqrt((every(X, 2, 0) * every(X, 2, 0)).sum(0) + (every(X, 2, 1) * every(X, 2, 1)).sum(0) + 1.0),
+        rsqrt((X * X).sum(0) + 1.0),
+    ),
+    "a maximum": (maximum(every(X, 2, 0).max(0), every(X, 2, 1).max(0)), X.max(0)),
+}
+DIFFERENT: dict[str, tuple[Tensor, Tensor]] = {
+    "one of them twice": (every(X, 2, 0).sum(0) + every(X, 2, 0).sum(0), X.sum(0)),
+    "two of three": (every(Z, 3, 0).sum(0) + every(Z, 3, 1).sum(0), Z.sum(0)),
+    "crossed": (
+        (every(X, 2, 0) * every(Y, 2, 1)).sum(0) + (every(X, 2, 1) * every(Y, 2, 0)).sum(0),
+        (X * Y).sum(0),
+    ),
+    "the larger of two of three": (maximum(every(Z, 3, 0).max(0), every(Z, 3, 1).max(0)), Z.max(0)),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_every_kth_term_and_the_others_are_all(name: str) -> None:
+    assert judge(rule("dealt out", "left = right", *SAME[name])).status == "proved"
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_some_of_them_are_not(name: str) -> None:
+    assert judge(rule("dealt out", "left = right", *DIFFERENT[name])).status == "refuted"
