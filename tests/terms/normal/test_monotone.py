@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Mapping
+from fractions import Fraction
+
 import pytest
 
 from rewright.rules import (
@@ -22,6 +27,9 @@ from rewright.rules import (
     tanh,
 )
 from rewright.rules.verdict import RuleVerdict, judge
+from rewright.terms.normal.atoms import Atom, Base, Element, Exponential, Function, Polynomial, polynomial
+from rewright.terms.normal.monotone import same_sign
+from rewright.terms.normal.powers import exponential, logarithm, power
 
 m, n = size("m"), size("n")
 A, B, C = (floats(name, m, n) for name in "ABC")
@@ -94,3 +102,53 @@ def test_what_is_true_of_a_rounded_logarithm_is_less() -> None:
     found = verdict((left, right, [V > 0.0]))
 
     assert (found.status, found.grade) == ("proved", "real")
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_what_is_left_of_a_difference_has_its_sign(seed: int) -> None:
+    """Of random functions one inside the other: compared at two places, with another value, and with one."""
+    source = random.Random(seed)
+    at = {name: polynomial(Element(name, (), False)) for name in "ab"}
+    functions = source.choices(range(len(FUNCTIONS)), k=source.randint(1, 3))
+    left, right = at["a"], at["b"]
+    for chosen in functions:
+        left, right = FUNCTIONS[chosen](left), FUNCTIONS[chosen](right)
+    value = (left - source.choice([right, at["b"], Polynomial({(): 1})])) * source.choice([1, -1, 3])
+
+    simple = same_sign(value)
+
+    for _ in range(10):
+        numbers = {name: abs(source.gauss(0, 1)) + 0.01 for name in at}
+        before, after = (_number(side, numbers) for side in (value, simple))
+        assert abs(before) < 1e-9 or (before > 0) == (after > 0), f"{value} became {simple}"
+
+
+FUNCTIONS = (
+    exponential,
+    lambda x: exponential(-x),
+    lambda x: power(exponential(-x) + 1, -1),
+    lambda x: power(x * x + 1, Fraction(1, 2)),
+    lambda x: power(x * x + 1, Fraction(-1, 2)),
+    lambda x: logarithm(x * x + 1),
+    lambda x: polynomial(Function("erf", (x,))),
+    lambda x: x * 2 - 1,
+    lambda x: x * x,
+)
+
+
+def _number(value: Polynomial, numbers: Mapping[str, float]) -> float:
+    return sum(
+        float(coefficient) * math.prod(_atom(atom, numbers) ** float(exponent) for atom, exponent in monomial)
+        for monomial, coefficient in value.terms.items()
+    )
+
+
+def _atom(atom: Atom, numbers: Mapping[str, float]) -> float:
+    if isinstance(atom, Element):
+        return numbers[atom.tensor]
+    if isinstance(atom, Exponential):
+        return math.exp(_number(atom.exponent, numbers))
+    if isinstance(atom, Base):
+        return _number(atom.value, numbers)
+    assert isinstance(atom, Function)
+    return {"log": math.log, "erf": math.erf}[atom.name](_number(atom.arguments[0], numbers))
