@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 
@@ -70,3 +72,31 @@ def test_a_mask_keeps_everything_from_one_row() -> None:
 
     assert not found[0, 0].any() and found[0, 1:].all() and found[1].all() and keep.all()
     assert with_a_row_out(np.ones((1, 4), dtype=bool)).all()  # the only row is as it was drawn
+
+
+def test_what_is_rounded_to_16_bits_on_the_way_may_be_as_far_off_as_there() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        best, places = torch.topk(torch.softmax((x @ w).float(), -1), 2, -1)
+        return best / best.sum(-1, keepdim=True), places
+
+    args = normal(19, 32, dtype=torch.float16), normal(32, 24, seed=1, dtype=torch.float16)
+    graph = rw.capture(program, args)
+
+    def wrong(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        best, places = program(given["x"], given["w"])
+        return {"output.0": best * 1.01, "output.1": places}
+
+    assert rw.optimize(program, args, target="torch").status == "proved"
+    assert not check(graph, wrong).passed
+
+
+def test_a_value_that_a_dtype_does_not_hold_may_be_infinite() -> None:
+    """The program in fp16 has zeros here, because the variance overflows on the way."""
+
+    def program(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        a, b = (torch.nn.functional.layer_norm(x, (48,)) @ m).chunk(2, -1)
+        return a * torch.nn.functional.gelu(b) * b
+
+    args = normal(19, 48, dtype=torch.float16), normal(48, 64, seed=1, dtype=torch.float16)
+
+    assert rw.optimize(program, args, target="torch").status == "proved"

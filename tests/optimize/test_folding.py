@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import rewright as rw
-from rewright.optimize.folding import folded_axes
+from rewright.optimize.folding import folded_axes, parted_axis
 from rewright.terms.index import Index, Variable, quotient, remainder
 from tests.optimize.programs import normal
 
@@ -71,3 +71,28 @@ def test_transposed_axes_are_flattened(order: tuple[int, ...]) -> None:
 
     assert fast.status == "proved", fast.reason
     torch.testing.assert_close(fast(x, y), program(x, y))
+
+
+def test_an_index_that_a_digit_is_added_to_is_two_axes() -> None:
+    """The channels of a group are those before it and a digit of the loop over what the group has."""
+    group, r = Index(0, ((Variable("g"), 1),)), Index(0, ((Variable("r"), 1),))
+    ranges = {"g": (0, 3), "r": (0, 104)}
+    places = [group * 3 + quotient(r, 35), remainder(r, 35)]
+
+    found = parted_axis(places, (12, 35), ranges)
+
+    assert found is not None
+    assert (found.axis, found.step, found.high, found.low) == (0, 3, group, quotient(r, 35))
+    assert parted_axis(places, (13, 35), ranges) is None  # three do not divide what is there
+    assert parted_axis([group * 2 + quotient(r, 35), remainder(r, 35)], (12, 35), ranges) is None  # a digit of three
+    assert parted_axis(places, (12, 35), {**ranges, "g": (0, 4)}) is None  # out of range
+
+
+def test_group_normalisation_is_statistics_and_a_map() -> None:
+    x = normal(2, 12, 7, 5)
+
+    found = rw.optimize(lambda x: F.silu(F.group_norm(x, 4)), (x,), target="torch")
+
+    assert found.status == "proved", found.reason
+    assert found.plan is not None and len(found.plan.kernels) == 2
+    torch.testing.assert_close(found(x), F.silu(F.group_norm(x, 4)))

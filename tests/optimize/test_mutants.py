@@ -12,7 +12,7 @@ import rewright as rw
 from rewright.optimize import targets
 from rewright.optimize.api import tensors_by_name
 from rewright.optimize.expressions import Bound, Expression, Table, walk
-from rewright.optimize.kernel import Kernel, Running, Store, Sweep
+from rewright.optimize.kernel import Kernel, Running, Sweep
 from rewright.optimize.planning import KernelStep, Plan, Planner
 from rewright.optimize.preparing import prepared
 from rewright.optimize.proofs import trust, unproved_identity
@@ -104,9 +104,7 @@ def changed(plan: Plan, change: Change) -> Iterator[Plan]:
     """The plan with one of its stores computed otherwise, kernel by kernel."""
     table = plan.table
     for number, kernel in enumerate(plan.kernels):
-        stores = tuple(
-            Store(s.tensor, s.axes, table.replace(s.value, lambda e: change(table, e))) for s in kernel.stores
-        )
+        stores = tuple(replace(s, value=table.replace(s.value, lambda e: change(table, e))) for s in kernel.stores)
         if all(new.value is old.value for new, old in zip(stores, kernel.stores, strict=True)):
             continue
         loops = [*kernel.grid, *(loop for loop in (kernel.rows, kernel.features) if loop is not None)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rewright as rw
 from rewright import ops
 from rewright.interp.program import run
 from rewright.ir.graph import Graph, GraphBuilder
@@ -56,3 +59,31 @@ def test_a_place_that_is_looked_up_stays_one_that_is_known_to_exist() -> None:
 
     assert found.status == "proved", found.reason
     torch.testing.assert_close(found(*args), program(*args))
+
+
+def test_axes_side_by_side_are_one_where_no_loop_goes_over_some_of_them() -> None:
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.group_norm(x, 4)
+
+    def entropies(x: torch.Tensor) -> torch.Tensor:
+        return torch.special.entr(torch.softmax(x, -1)).sum((-2, -1))
+
+    def longest(program: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> int:
+        graph = prepared(rw.capture(program, (x,)))
+        read = [graph.nodes[n.operands[0]].type.shape for n in graph.nodes if isinstance(n.op, ops.Reduce)]
+        return max(int(str(shape[-1])) for shape in read)
+
+    assert longest(norm, torch.zeros(2, 12, 7, 5)) == 3 * 7 * 5
+    assert longest(entropies, torch.zeros(3, 4, 6)) == 6
+
+
+def test_what_has_no_elements_is_left_out_or_said() -> None:
+    x = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+
+    joined = optimize(lambda x, none: torch.softmax(torch.cat([none, x], -1), -1), (x, x[:, :0]), target="torch")
+    nothing = optimize(lambda x: torch.softmax(x, -1), (x[:0],), target="torch")
+
+    assert joined.status == "proved", joined.reason
+    torch.testing.assert_close(joined(x, x[:, :0]), torch.softmax(x, -1))
+    assert "no elements" in nothing.reason
+    assert nothing(x[:0]).shape == (0, 8)

@@ -298,3 +298,29 @@ def test_nan_reaches_an_extremum_that_nothing_follows(target: str) -> None:
     optimized = optimize(lambda x: x.amax(-1), (x,), target=target)
 
     torch.testing.assert_close(optimized(x), x.amax(-1), equal_nan=True)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_nan_reaches_an_extremum_that_is_returned_beside_its_softmax(target: str) -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.softmax(x, -1), x.amax(-1)
+
+    x = rows(2100)
+
+    optimized = optimize(program, (x,), target=target)
+
+    assert optimized.status == "proved", optimized.reason
+    assert len(optimized.plan.kernels) == 1 if optimized.plan else False
+    for mine, expected in zip(optimized(x), program(x), strict=True):
+        torch.testing.assert_close(mine, expected, equal_nan=True)
+
+
+def test_of_equal_elements_a_library_takes_the_first() -> None:
+    x = torch.zeros(7, 61)
+
+    places = optimize(lambda x: (x * 2).argmin(-1), (x,), target="torch")
+    best = optimize(lambda x: torch.topk(x * 2, 3).indices, (x,), target="torch")
+
+    assert places.status == best.status == "proved"
+    assert not places(x).any()
+    assert best(x).tolist() == [[0, 1, 2]] * 7

@@ -103,8 +103,7 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if isinstance(op, ops.DotGeneral):
         return _dot(op, operands[0], operands[1])
     if isinstance(op, ops.TopK):
-        found = torch.topk(operands[0], _sizes((op.k,))[0], dim=-1)
-        return found.values if op.result == "values" else found.indices.to(TORCH[node.type.dtype])
+        return _top_k(operands[0], _sizes((op.k,))[0], op.result).to(TORCH[node.type.dtype])
     if isinstance(op, ops.Sort):
         ordered = torch.sort(operands[0], dim=op.dimension, descending=op.descending, stable=True)
         return ordered.values if op.result == "values" else ordered.indices.to(TORCH[node.type.dtype])
@@ -115,6 +114,15 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
             found = scan(operands[0], axis)
             return found if isinstance(found, torch.Tensor) else found.values
     return _by_numpy(node, operands)
+
+
+def _top_k(x: torch.Tensor, k: int, result: str) -> torch.Tensor:
+    """The k largest elements of every row, or their places, of equal ones the first first: torch's own takes any."""
+    if result == "values":
+        return torch.topk(x, k, dim=-1).values
+    if k == 1 and x.shape[-1]:
+        return torch.argmax(x, -1, keepdim=True)
+    return torch.sort(x, dim=-1, descending=True, stable=True).indices[..., :k]
 
 
 def _cumulative_sum(x: torch.Tensor, axis: int) -> torch.Tensor:

@@ -6,6 +6,7 @@ axes that depend on one loop, which no layout operator has. Side by side they ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -46,6 +47,47 @@ def folded_axes(places: Sequence[Index | None], shape: Sequence[int], ranges: Ma
             if index.as_variable() is not None:
                 return Folded(order, index)
     return None
+
+
+@dataclass(frozen=True)
+class Parted:
+    """An axis that is read at ``step * high + low``: the two axes that these are read along."""
+
+    axis: int
+    step: int
+    high: Index
+    low: Index
+
+
+def parted_axis(places: Sequence[Index | None], shape: Sequence[int], ranges: Mapping[str, Span]) -> Parted | None:
+    """The first axis that a digit of a loop is added up along, where other axes are read along other digits of it.
+
+    The channels of a group are ``3 * group + r div 35``, where the loop r goes over the elements of a group.
+    """
+    for axis, place in enumerate(places):
+        if place is None or len(place.terms) < 2 or place.constant != 0:
+            continue
+        for atom, factor in place.terms:
+            if not isinstance(atom, (Quotient, Remainder)):
+                continue
+            low = Index(0, ((atom, factor),))
+            high = _times(place - low, shape[axis])
+            loop, others = _loop(low), [p for number, p in enumerate(places) if number != axis and p is not None]
+            if high is None or loop is None or loop not in {_loop(p) for p in others}:
+                continue
+            step, index = high
+            if _is_inside(low, step, ranges) and _is_inside(index, shape[axis] // step, ranges):
+                return Parted(axis, step, index, low)
+    return None
+
+
+def _times(index: Index, size: int) -> tuple[int, Index] | None:
+    """An index as the largest number that divides all of it, and the rest; None where that does not divide the size."""
+    factors = [factor for _, factor in index.terms if isinstance(factor, int)]
+    step = math.gcd(*factors)
+    if len(factors) != len(index.terms) or index.constant != 0 or step < 2 or size % step:
+        return None
+    return step, Index(0, tuple((atom, factor // step) for atom, factor in index.terms if isinstance(factor, int)))
 
 
 def _loop(place: Index) -> str | None:

@@ -50,6 +50,8 @@ class Store:
     tensor: int
     axes: tuple[str, ...]
     value: Expression
+    returned: bool = False
+    """Whether NaN has to reach it: it is an output of the program, or what such outputs are merged from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Sweep:
     absorbing: bool = False
     """Whether the sweep may stop once every state has reached a value that nothing changes."""
     compared: frozenset[int] = frozenset()
-    """The reductions, by number, that what is stored in the end compares with something."""
+    """The reductions, by number, that what is stored compares, chooses, or returns without a sum that follows them."""
 
     @property
     def exact(self) -> frozenset[int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from rewright.optimize.expressions import walk
-from rewright.optimize.kernel import Kernel, Store
+from rewright.optimize.kernel import Kernel
 from rewright.optimize.reading import Reader, variable_index
 from rewright.optimize.roles import Cut, Job, arrange
 from rewright.terms.index import Index
@@ -88,7 +89,8 @@ def _together(
     for names in _matches(reader, host, guest):
         renamed = {old: variable_index(new) for old, new in names.items()}
         stores = tuple(
-            Store(s.tensor, tuple(names[a] for a in s.axes), reader.renamed(s.value, renamed)) for s in guest.stores
+            replace(s, axes=tuple(names[a] for a in s.axes), value=reader.renamed(s.value, renamed))
+            for s in guest.stores
         )
         # A loop of one index that the host has not is one more of its grid.
         ones = {new: 1 for new in names.values() if new not in host.sizes}

@@ -195,6 +195,7 @@ class Planner:
         shape = self.graph.nodes[position].type.shape
         sizes = {f"o{axis}": size for axis, size in enumerate(shape) if isinstance(size, int)}
         names = tuple(f"o{axis}" for axis in range(len(shape)))
+        returned = position in self.graph.outputs.values()
         while True:
             reader = Reader(self.graph, table, memory - self._transparent(position, memory), origin)
             try:
@@ -203,11 +204,11 @@ class Planner:
                 self.library[position] = str(error)
                 raise _Again from None
             try:
-                return _arranged(table, Store(position, names, distributed(table, value)), sizes)
+                return _arranged(table, Store(position, names, distributed(table, value), returned), sizes)
             except Cut:
                 pass  # it may fit as it was
             try:
-                return _arranged(table, Store(position, names, value), sizes)
+                return _arranged(table, Store(position, names, value, returned), sizes)
             except Cut as cut:
                 self._cut(reader, position, cut, value)
 

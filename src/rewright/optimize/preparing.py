@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 
+LAYOUT = (ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Slice)
 LOOKUPS = (ops.Gather, ops.Scatter, ops.DynamicSlice, ops.DynamicUpdateSlice)
 """Operators that read or write at places that are computed."""
 
@@ -14,8 +18,10 @@ LOOKUPS = (ops.Gather, ops.Scatter, ops.DynamicSlice, ops.DynamicUpdateSlice)
 def prepared(graph: Graph, places: bool = False) -> Graph:
     """The same program in the form that plans are made for; raises RewrightError where it cannot be.
 
-    Reductions over several axes become reductions over one axis each, which is what they are. With ``places``, the
-    largest element of a row and its place become reductions (``_largest``), which is tested and not proved.
+    Reductions over several axes become reductions over one axis each, which is what they are; axes side by side are one
+    where nothing has a loop over some of them. Tensors without elements are left out of what is put together. With
+    ``places``, the largest element of a row and its place become reductions (``_largest``), which is tested and not
+    proved.
     """
     for node in graph.nodes:
         if not node.type.is_static():
@@ -27,6 +33,12 @@ def prepared(graph: Graph, places: bool = False) -> Graph:
                 f"{node.op.name} at {node.span} needs other ranks; optimize what one rank computes between them"
             )
     live = graph.live()
+    for position in sorted(live):
+        node = graph.nodes[position]
+        if 0 in node.type.shape and not all(_joins(graph, user) for user in graph.users()[position]):
+            raise RewrightError(
+                f"{node.op.name} at {node.span} has no elements ({node.type}): there is nothing to fuse"
+            )
     looked_up = _looked_up(graph)
     builder = GraphBuilder(graph.name)
     made: dict[int, int] = {}
@@ -40,7 +52,8 @@ def prepared(graph: Graph, places: bool = False) -> Graph:
         else:
             # The prover has no bound for the least of some places, which a look-up needs, and one for that of top_k.
             is_place = isinstance(node.op, ops.TopK) and node.op.result == "indices"
-            made[position] = _copied(builder, node, operands, places and not (is_place and position in looked_up))
+            largest = places and not (is_place and position in looked_up)
+            made[position] = _copied(builder, node, operands, largest, lambda node=node: _one_loop(graph, node))
     for name, position in graph.outputs.items():
         builder.output(name, made[position])
     found = builder.build()
@@ -58,12 +71,61 @@ def reads_places(graph: Graph, ready: Graph) -> bool:
     return counts[1] < counts[0]
 
 
-def _copied(builder: GraphBuilder, node: Node, operands: list[int], places: bool) -> int:
+def _joins(graph: Graph, position: int) -> bool:
+    """Whether a node puts tensors together of which those without elements may be left out."""
+    return isinstance(graph.nodes[position].op, ops.Concatenate) and 0 not in graph.nodes[position].type.shape
+
+
+def _one_loop(graph: Graph, node: Node) -> bool:
+    """Whether axes that are reduced together may be one: what is reduced has no loop that goes over some of them.
+
+    Such a loop is that of a matrix product, or of another reduction; the mean that deviations are taken from is over
+    as many elements, and that of the same pass.
+    """
+    seen: set[int] = set()
+    stack = [node.operands[0]]
+    while stack:
+        position = stack.pop()
+        if position in seen:
+            continue
+        seen.add(position)
+        other = graph.nodes[position]
+        if isinstance(other.op, ops.Reduce) and _count(graph, other) != _count(graph, node):
+            return False
+        if not isinstance(other.op, (ops.Reduce, ops.Elementwise, ops.Input, ops.Constant, *LAYOUT)):
+            return False
+        stack.extend(other.operands)
+    return True
+
+
+def _count(graph: Graph, reduce: Node) -> int:
+    """How many elements each element of a reduction is made of."""
+    assert isinstance(reduce.op, ops.Reduce)
+    shape = graph.nodes[reduce.operands[0]].type.shape
+    return math.prod(int(str(shape[axis])) for axis in reduce.op.dimensions)
+
+
+def _reduced(builder: GraphBuilder, node: Node, position: int, one: bool) -> int:
+    """A reduction over one axis after the other; axes side by side are made one before, where that is asked for."""
+    assert isinstance(node.op, ops.Reduce)
+    axes = sorted(node.op.dimensions)
+    while axes:
+        last = first = axes.pop()
+        while one and axes and axes[-1] == first - 1:
+            first = axes.pop()
+        if first != last:
+            shape = builder.type(position).shape
+            size = math.prod(int(str(s)) for s in shape[first : last + 1])
+            position = builder.add(ops.Reshape((*shape[:first], size, *shape[last + 1 :])), position, span=node.span)
+        position = builder.add(ops.Reduce(node.op.kind, (first,)), position, span=node.span)
+    return position
+
+
+def _copied(builder: GraphBuilder, node: Node, operands: list[int], places: bool, one_loop: Callable[[], bool]) -> int:
     if isinstance(node.op, ops.Reduce) and len(node.op.dimensions) > 1:
-        position = operands[0]
-        for axis in sorted(node.op.dimensions, reverse=True):
-            position = builder.add(ops.Reduce(node.op.kind, (axis,)), position, span=node.span)
-        return position
+        return _reduced(builder, node, operands[0], one_loop())
+    if isinstance(node.op, ops.Concatenate):
+        operands = [p for p in operands if 0 not in builder.type(p).shape] or operands[:1]
     if (
         places
         and isinstance(node.op, ops.TopK)

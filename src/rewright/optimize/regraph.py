@@ -18,7 +18,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
-from rewright.optimize.folding import folded_axes
+from rewright.optimize.folding import folded_axes, parted_axis
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
 from rewright.optimize.ranges import span
@@ -351,9 +351,19 @@ class _Writer:
         shape = self.builder.type(position).shape
         sizes = [size for size in shape if isinstance(size, int)]
         ranges = {name: (0, count - 1) for name, count in self.sizes.items()}
-        found = folded_axes([as_index(a) for a in places], sizes, ranges) if len(sizes) == len(shape) else None
-        if found is None:
+        if len(sizes) != len(shape):
             return position, tuple(places)
+        indices = [as_index(a) for a in places]
+        found = folded_axes(indices, sizes, ranges)
+        if found is None:
+            parted = parted_axis(indices, sizes, ranges)
+            if parted is None:
+                return position, tuple(places)
+            cut = parted.axis
+            both = [self.table.index(i, places[cut].dtype) for i in (parted.high, parted.low)]
+            shape = (*sizes[:cut], sizes[cut] // parted.step, parted.step, *sizes[cut + 1 :])
+            position = self.builder.add(ops.Reshape(shape), position)
+            return self.folded(position, [*places[:cut], *both, *places[cut + 1 :]])
         before = [axis for axis in range(len(sizes)) if axis < min(found.axes)]
         after = [axis for axis in range(len(sizes)) if axis > min(found.axes) and axis not in found.axes]
         order = (*before, *found.axes, *after)

@@ -40,8 +40,40 @@ def reductions(*values: Expression) -> list[Expression]:
     return [e for e in walk(*values) if e.bound is not None]
 
 
+def shown(values: Iterable[Expression], sweeps: Iterable[Sweep]) -> frozenset[int]:
+    """The extrema that one of the values has without a sum that follows them by a factor, by number.
+
+    NaN would be lost there: an extremum takes no notice of it, and leaves it to the sum.
+    """
+    follow: dict[int, set[int]] = {}
+    for r in (r for sweep in sweeps for r in sweep.running if r.update.factor is not None):
+        for e in r.update.depends:
+            follow.setdefault(e.number, set()).add(r.value.number)
+    found: set[int] = set()
+    for value in values:
+        outer = _outermost(value)
+        found |= {number for number in outer if not follow.get(number, set[int]()) & outer}
+    return frozenset(found)
+
+
+def _outermost(value: Expression) -> set[int]:
+    """The reductions in a value that are inside of no other one, by number."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        e = stack.pop()
+        if e.number not in seen:
+            seen.add(e.number)
+            if e.bound is not None:
+                found.add(e.number)
+            else:
+                stack.extend(e.arguments)
+    return found
+
+
 def compared(values: Iterable[Expression]) -> frozenset[int]:
-    """The reductions that are compared in values, by number; what is compared inside of a reduction is not."""
+    """The reductions that are compared or chosen in values, by number; what is so inside of a reduction is not."""
     found: set[int] = set()
     seen: set[tuple[int, bool]] = set()
     stack = [(value, False) for value in values]
@@ -53,7 +85,7 @@ def compared(values: Iterable[Expression]) -> frozenset[int]:
         if e.bound is not None:
             found |= {e.number} if inside else set[int]()
         else:
-            stack.extend((a, inside or e.op.startswith("compare_")) for a in e.arguments)
+            stack.extend((a, inside or e.op.startswith("compare_") or e.op == "select") for a in e.arguments)
     return frozenset(found)
 
 
@@ -90,7 +122,8 @@ class _Arranger:
         if along:
             assert lane_out is not None
             sweeps.append(Sweep(Loop(lane_out, self.job.sizes[lane_out]), (), (), along))
-        read = compared(s.value for s in self.job.stores)
+        values = [s.value for s in self.job.stores]
+        read = compared(values) | shown((s.value for s in self.job.stores if s.returned), sweeps)
         sweeps = [replace(sweep, compared=read) for sweep in sweeps]
         return Kernel(name, grid, self.loop(rows), self.loop(features), tuple(sweeps), finals)
 

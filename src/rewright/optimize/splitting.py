@@ -139,7 +139,7 @@ class _Splitter:
             axes = self.axes(running)
             position = self.states[running.value.number] = len(self.graph.nodes) + len(self.nodes)
             self.nodes.append(self.state_node(running, axes))
-            stores.append(Store(position, axes, value))
+            stores.append(Store(position, axes, value, running.value.number in sweep.exact))
         try:
             partial = arrange(
                 self.table,
@@ -247,7 +247,7 @@ class _Splitter:
             stores = [s for s in self.kernel.stores if (features is not None and features.name in s.axes) == wide]
             if not stores:
                 continue
-            values = [Store(s.tensor, s.axes, self.table.replace(s.value, self.total_of)) for s in stores]
+            values = [replace(s, value=self.table.replace(s.value, self.total_of)) for s in stores]
             names = {a for s in stores for a in s.axes} | {v for s in values for v in s.value.free}
             every = self.sizes | {s.lane.name: s.lane.size for s in self.kernel.sweeps[1:]}
             sizes = {name: size for name, size in every.items() if name in names}
