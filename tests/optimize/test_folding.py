@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import rewright as rw
-from rewright.optimize.folding import folded_axes, parted_axis
+from rewright.optimize.folding import digit_of, folded_axes, parted_axis
 from rewright.terms.index import Index, Variable, quotient, remainder
 from tests.optimize.programs import normal
 
@@ -96,3 +96,30 @@ def test_group_normalisation_is_statistics_and_a_map() -> None:
     assert found.status == "proved", found.reason
     assert found.plan is not None and len(found.plan.kernels) == 2
     torch.testing.assert_close(found(x), F.silu(F.group_norm(x, 4)))
+
+
+def test_a_digit_of_a_digit_is_one() -> None:
+    o = Index(0, ((Variable("o"), 1),))
+    sizes = {"o": 24}
+
+    def atom(index: Index) -> object:
+        return index.terms[0][0]
+
+    assert digit_of(atom(remainder(quotient(o, 2), 3)), sizes) == ("o", 2, 3)
+    assert digit_of(atom(quotient(remainder(o, 12), 4)), sizes) == ("o", 4, 3)
+    assert digit_of(atom(quotient(o, 5)), sizes) is None  # five do not divide the loop
+    assert digit_of(atom(remainder(quotient(o, 2), 5)), sizes) is None
+    assert digit_of(atom(quotient(o - 1, 2)), sizes) is None
+
+
+def test_heads_that_share_keys_are_read_at_a_digit_of_a_batch_of_heads() -> None:
+    """Head ``o`` of a batch of two with four heads reads the keys of head ``(o div 2) mod 2``, whatever the batch."""
+    table = normal(2, 5)
+
+    def program(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * table[None, :, None].expand(2, 2, 2, 5).reshape(8, 5), -1)
+
+    found = rw.optimize(program, (normal(8, 5, seed=1), table), target="torch")
+
+    assert found.status == "proved" and found.certificate is not None, found.reason
+    torch.testing.assert_close(found(normal(8, 5, seed=1), table), program(normal(8, 5, seed=1), table))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 
 import rewright as rw
-from rewright.optimize.planning import LibraryStep
+from rewright.optimize.planning import LibraryStep, Planner
+from rewright.optimize.preparing import prepared
 from tests.optimize.programs import PROGRAMS, normal
 
 TESTED = {"largest", "router"}
@@ -99,3 +102,23 @@ def test_a_running_total_is_a_librarys_and_not_a_sum_for_every_element() -> None
     assert [step.why for step in plan.steps if isinstance(step, LibraryStep)] == [
         next(step.why for step in plan.steps if isinstance(step, LibraryStep) and "a running total" in step.why)
     ]
+
+
+def test_a_stack_of_layers_is_planned_in_time_that_grows_with_it() -> None:
+    """Read from its end without storing anything, a layer has three ways into the one before."""
+
+    def stack(depth: int) -> Planner:
+        weights = [normal(8, 8, seed=n) for n in range(depth)]
+
+        def program(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+            for w in weights:
+                x = x + torch.tanh(torch.nn.functional.layer_norm(x, (8,)) @ w)
+            return x
+
+        return Planner(prepared(rw.capture(program, (normal(5, 8), *weights))))
+
+    start = time.process_time()
+    plan = stack(8).plan()
+
+    assert time.process_time() - start < 8
+    assert len(plan.kernels) <= 8 * 3

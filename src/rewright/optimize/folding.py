@@ -6,7 +6,6 @@ axes that depend on one loop, which no layout operator has. Side by side they ar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -44,7 +43,7 @@ def folded_axes(places: Sequence[Index | None], shape: Sequence[int], ranges: Ma
                 assert place is not None
                 index = index * shape[axis] + place
             index = joined_digits(index)
-            if index.as_variable() is not None:
+            if _is_quotient(index):
                 return Folded(order, index)
     return None
 
@@ -60,34 +59,52 @@ class Parted:
 
 
 def parted_axis(places: Sequence[Index | None], shape: Sequence[int], ranges: Mapping[str, Span]) -> Parted | None:
-    """The first axis that a digit of a loop is added up along, where other axes are read along other digits of it.
+    """The first axis that is read at a multiple of a number and something below that number.
 
-    The channels of a group are ``3 * group + r div 35``, where the loop r goes over the elements of a group.
+    The channels of a group are ``3 * group + r div 35``, where the loop r goes over the elements of a group, and the
+    second half of a head is ``8 * head + r + 4``.
     """
     for axis, place in enumerate(places):
-        if place is None or len(place.terms) < 2 or place.constant != 0:
+        if place is None or len(place.terms) < 2:
             continue
-        for atom, factor in place.terms:
-            if not isinstance(atom, (Quotient, Remainder)):
-                continue
-            low = Index(0, ((atom, factor),))
-            high = _times(place - low, shape[axis])
-            loop, others = _loop(low), [p for number, p in enumerate(places) if number != axis and p is not None]
-            if high is None or loop is None or loop not in {_loop(p) for p in others}:
-                continue
-            step, index = high
-            if _is_inside(low, step, ranges) and _is_inside(index, shape[axis] // step, ranges):
-                return Parted(axis, step, index, low)
+        for step in sorted({factor for _, factor in place.terms if isinstance(factor, int) and factor > 1}):
+            high = Index(0, tuple((a, f // step) for a, f in place.terms if isinstance(f, int) and f % step == 0))
+            low = place - high * step
+            inside = _is_inside(low, step, ranges) and _is_inside(high, shape[axis] // step, ranges)
+            if low.terms and inside and shape[axis] % step == 0:
+                return Parted(axis, step, high, low)
     return None
 
 
-def _times(index: Index, size: int) -> tuple[int, Index] | None:
-    """An index as the largest number that divides all of it, and the rest; None where that does not divide the size."""
-    factors = [factor for _, factor in index.terms if isinstance(factor, int)]
-    step = math.gcd(*factors)
-    if len(factors) != len(index.terms) or index.constant != 0 or step < 2 or size % step:
+def _is_quotient(index: Index) -> bool:
+    """Whether an index is a loop, or the quotient of one by a number."""
+    if index.constant != 0 or len(index.terms) != 1 or index.terms[0][1] != 1:
+        return False
+    atom = index.terms[0][0]
+    return isinstance(atom, Variable) or (isinstance(atom, Quotient) and atom.numerator.as_variable() is not None)
+
+
+def digit_of(atom: object, sizes: Mapping[str, int]) -> tuple[str, int, int] | None:
+    """The loop, the step and the number of values of a digit ``(x div step) mod values``; None for anything else.
+
+    All digits divide what they are digits of, so that layout operators have them.
+    """
+    if isinstance(atom, Variable):
+        return None if atom.name.startswith("@") or atom.name not in sizes else (atom.name, 1, sizes[atom.name])
+    if not isinstance(atom, (Quotient, Remainder)) or not isinstance(atom.divisor, int):
         return None
-    return step, Index(0, tuple((atom, factor // step) for atom, factor in index.terms if isinstance(factor, int)))
+    numerator = atom.numerator
+    if numerator.constant != 0 or len(numerator.terms) != 1 or numerator.terms[0][1] != 1:
+        return None
+    inner = digit_of(numerator.terms[0][0], sizes)
+    if inner is None or inner[2] % atom.divisor:
+        return None
+    loop, step, values = inner
+    return (
+        (loop, step * atom.divisor, values // atom.divisor)
+        if isinstance(atom, Quotient)
+        else (loop, step, atom.divisor)
+    )
 
 
 def _loop(place: Index) -> str | None:

@@ -19,7 +19,7 @@ from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.merging import merged
-from rewright.optimize.reading import NotScalar, Places, Reader
+from rewright.optimize.reading import NotScalar, Places, Reader, TooDeep
 from rewright.optimize.roles import Cut, Job, arrange, reductions
 
 LAYOUT = (ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Slice)
@@ -75,6 +75,7 @@ class Planner:
         self.decisions: list[str] = []
         self.live = sorted(graph.live())
         self.users = graph.users()
+        self.projections = frozenset(p for p in self.live if self._is_projection(p))
 
     def plan(self) -> Plan:
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
@@ -117,6 +118,17 @@ class Planner:
     def _is_computed(self, position: int) -> bool:
         op = self.graph.nodes[position].op
         return position not in self.library and not isinstance(op, ops.Input) and not _many_values(op)
+
+    def _is_projection(self, position: int) -> bool:
+        """Whether a node is the product of something computed and an input, as a linear layer is."""
+        if not isinstance(self.graph.nodes[position].op, ops.DotGeneral):
+            return False
+        given: list[bool] = []
+        for p in self.graph.nodes[position].operands:
+            while isinstance(self.graph.nodes[p].op, (*LAYOUT, ops.Convert)):
+                p = self.graph.nodes[p].operands[0]
+            given.append(isinstance(self.graph.nodes[p].op, ops.Input))
+        return sorted(given) == [False, True]
 
     def _opaque(self) -> None:
         """Operators without a scalar denotation are a library's."""
@@ -197,9 +209,13 @@ class Planner:
         names = tuple(f"o{axis}" for axis in range(len(shape)))
         returned = position in self.graph.outputs.values()
         while True:
-            reader = Reader(self.graph, table, memory - self._transparent(position, memory), origin)
+            read = memory - self._transparent(position, memory)
+            reader = Reader(self.graph, table, read, origin, self.projections)
             try:
                 value = reader.root(position, names)
+            except TooDeep as deep:
+                self.cuts.add(deep.position)
+                raise _Again from None
             except NotScalar as error:
                 self.library[position] = str(error)
                 raise _Again from None

@@ -34,8 +34,24 @@ class NotScalar(RewrightError):
     """An operator whose elements are no expression; it is left to a library."""
 
 
+DEEP = 4
+"""So many reductions around a projection are more than one kernel has, whatever they are."""
+
+
+class TooDeep(Exception):
+    """A projection is read inside of too many reductions; it has to be stored."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
 class Reader:
-    """Expressions for elements of one graph; ``memory`` are the positions of tensors that are stored."""
+    """Expressions for elements of one graph; ``memory`` are the positions of tensors that are stored.
+
+    Every reduction has a loop of its own, so that what is inside of several is read once for each way into it: a deep
+    network would never be read to its inputs. Reading one of the ``projections`` that deep raises TooDeep.
+    """
 
     def __init__(
         self,
@@ -43,8 +59,12 @@ class Reader:
         table: Table,
         memory: Collection[int],
         origin: dict[Expression, tuple[int, Places]] | None = None,
+        projections: Collection[int] = (),
     ) -> None:
         self.graph, self.table, self.memory = graph, table, frozenset(memory)
+        self.projections = projections
+        self.depth = 0
+        """How many reductions are around what is read."""
         self.origin = {} if origin is None else origin
         """For a reduction the node that it is, and at which index."""
         self._known: dict[tuple[int, Places], Expression] = {}
@@ -71,6 +91,8 @@ class Reader:
 
     def _computed(self, position: int, places: Places) -> Expression:
         node = self.graph.nodes[position]
+        if self.depth >= DEEP and position in self.projections:
+            raise TooDeep(position)
         if not isinstance(node.op, TensorOperator):
             raise NotScalar(f"{node.op.name} at {node.span} has no denotation")
         types = [self.graph.nodes[operand].type for operand in node.operands]
@@ -144,7 +166,9 @@ class _Conversion:
         self.reader.ranges[name] = (0, value.size - 1)
         places = {**self.places, value.binder: variable_index(name)}
         inner = _Conversion(self.reader, self.operands, places, self.dtype)
+        self.reader.depth += 1
         body = inner.scalar(value.body)
+        self.reader.depth -= 1
         return self.reduced(value.kind, name, body, value.size)
 
     def reduced(self, kind: str, name: str, body: Expression, size: int) -> Expression:

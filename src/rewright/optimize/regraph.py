@@ -18,7 +18,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
-from rewright.optimize.folding import folded_axes, parted_axis
+from rewright.optimize.folding import digit_of, folded_axes, parted_axis
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
 from rewright.optimize.ranges import span
@@ -257,7 +257,7 @@ class _Writer:
         place = -index.constant if factor == 1 else index.constant + 1
         name = atom.name
         parts = e.arguments[1:]
-        loads = all(any(x.op == "load" and name in x.free for x in walk(part)) for part in parts)
+        loads = all(any(x.op == "load" for x in walk(part)) for part in parts)
         moved = any(_is_moved(x, name) for part in parts for x in walk(part))
         return (name, place, factor == -1) if 0 < place < self.sizes[name] and loads and moved else None
 
@@ -356,7 +356,8 @@ class _Writer:
         indices = [as_index(a) for a in places]
         found = folded_axes(indices, sizes, ranges)
         if found is None:
-            parted = parted_axis(indices, sizes, ranges)
+            other = [None if self.is_layout(position, places, axis) else i for axis, i in enumerate(indices)]
+            parted = parted_axis(other, sizes, ranges)
             if parted is None:
                 return position, tuple(places)
             cut = parted.axis
@@ -388,19 +389,8 @@ class _Writer:
             return True
         if len(index.terms) != 1 or index.terms[0][1] != 1:
             return False
-        atom = index.terms[0][0]
-        inner = atom.numerator.as_variable() if isinstance(atom, (Quotient, Remainder)) else None
-        if (
-            inner is None
-            or inner.name.startswith("@")
-            or index.constant != 0
-            or not isinstance(atom, (Quotient, Remainder))
-        ):
-            return False
-        times = atom.divisor
-        if not isinstance(times, int) or self.sizes[inner.name] % times:
-            return False
-        return size == (self.sizes[inner.name] // times if isinstance(atom, Quotient) else times)
+        digit = digit_of(index.terms[0][0], self.sizes) if index.constant == 0 else None
+        return digit is not None and digit[2] == size
 
     def digits(self, index: Index, size: int) -> list[Digit] | None:
         """The digits of an index that is a number in mixed radix, most significant first."""
@@ -477,11 +467,9 @@ class _Writer:
                 if quotient is not None:
                     position = self.repeated(position, axis + number, quotient, name)
             return position, [name for name, _, _ in found]
-        atom = index.terms[0][0]
-        assert isinstance(atom, (Quotient, Remainder))
-        inner = atom.numerator.as_variable()
-        assert inner is not None
-        return self.repeated(position, axis, atom, inner.name), [inner.name]
+        digit = digit_of(index.terms[0][0], self.sizes)
+        assert digit is not None
+        return self.repeated(position, axis, index.terms[0][0], digit[0]), [digit[0]]
 
     def window(self, position: int, axis: int, start: int, width: int) -> int:
         """A slice along one axis."""
@@ -492,17 +480,17 @@ class _Writer:
         high = tuple(start + width if a == axis else s for a, s in enumerate(shape))
         return self.builder.add(ops.Slice(low, high, (1,) * len(shape)), position)
 
-    def repeated(self, position: int, axis: int, atom: Quotient | Remainder, loop: str) -> int:
-        """An axis of which every element, or which as a whole, is repeated."""
-        shape = self.builder.type(position).shape
-        size, times = self.sizes[loop], atom.divisor
-        assert isinstance(times, int)
-        quotient = isinstance(atom, Quotient)
-        if size % times or shape[axis] != (size // times if quotient else times):
+    def repeated(self, position: int, axis: int, atom: object, loop: str) -> int:
+        """An axis at a digit of a loop: every element is repeated, and then the whole, until the loop is full."""
+        shape, size = self.builder.type(position).shape, self.sizes[loop]
+        digit = digit_of(atom, self.sizes)
+        if digit is None or shape[axis] != digit[2]:
             raise NoGraph(f"a digit of a loop of size {size} has no layout operator")
-        more = times if quotient else size // times
-        wide = (*shape[: axis + quotient], more, *shape[axis + quotient :])
-        kept = tuple(a + (a > axis or (a == axis and not quotient)) for a in range(len(shape)))
+        _, step, values = digit
+        whole = size // (step * values)
+        before, after = [whole] * (whole > 1), [step] * (step > 1)
+        wide = (*shape[:axis], *before, values, *after, *shape[axis + 1 :])
+        kept = tuple(a + len(before) * (a >= axis) + len(after) * (a > axis) for a in range(len(shape)))
         spread = self.builder.add(ops.BroadcastInDim(wide, kept), position)
         return self.builder.add(ops.Reshape((*shape[:axis], size, *shape[axis + 1 :])), spread)
 
@@ -583,7 +571,12 @@ class _Writer:
 def _is_moved(e: Expression, name: str) -> bool:
     """Whether a tensor is read at an offset along a loop, as the later parts of a concatenation are."""
     places = [as_index(a) for a in e.arguments if name in a.free] if e.op == "load" else []
-    return any(place is not None and place.constant != 0 for place in places)
+    return any(place is not None and _has_offset(place) for place in places)
+
+
+def _has_offset(place: Index) -> bool:
+    digits = (atom.numerator for atom, _ in place.terms if isinstance(atom, (Quotient, Remainder)))
+    return place.constant != 0 or any(_has_offset(inner) for inner in digits)
 
 
 def operator_of(e: Expression) -> ops.TensorOperator:
