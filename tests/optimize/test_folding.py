@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 import rewright as rw
+from rewright.ir.graph import Graph
 from rewright.optimize.folding import digit_of, folded_axes, parted_axis
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.proofs import trust
 from rewright.terms.index import Index, Variable, quotient, remainder
 from tests.optimize.programs import normal
 
@@ -123,3 +128,19 @@ def test_heads_that_share_keys_are_read_at_a_digit_of_a_batch_of_heads() -> None
 
     assert found.status == "proved" and found.certificate is not None, found.reason
     torch.testing.assert_close(found(normal(8, 5, seed=1), table), program(normal(8, 5, seed=1), table))
+
+
+def test_another_digit_of_a_batch_of_heads_is_not_proved() -> None:
+    def keys(turned: bool) -> Graph:
+        def program(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+            spread = table[None, None, :] if turned else table[None, :, None]
+            return torch.softmax(x * spread.expand(2, 2, 2, 5).reshape(8, 5), -1)
+
+        return prepared(rw.capture(program, (normal(8, 5, seed=1), normal(2, 5))))
+
+    plan = Planner(keys(False)).plan()
+    other = keys(True)
+    assert [node.op.name for node in plan.graph.nodes] == [node.op.name for node in other.nodes]
+
+    assert trust(plan).evidence == "proved"
+    assert trust(replace(plan, graph=other)).evidence != "proved"
