@@ -165,8 +165,9 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    found.trust = trust(plan, budget)
-    if found.trust.evidence == "proved" and reads_places(captured, graph):
+    reads = reads_places(captured, graph)
+    found.trust = trust(plan, budget, None if reads or captured.nodes == graph.nodes else captured)
+    if found.trust.evidence == "proved" and reads:
         found.trust.evidence, found.trust.certificate = "tested", None
         found.trust.reason = "that the first of top_k is a maximum and its place is tested; besides, the plan is proved"
     if found.trust.evidence != "proved" and allow != "tested":

@@ -43,8 +43,9 @@ class Trust:
     certificate: Any = None
     assumptions: tuple[str, ...] = ()
     """What the certificate takes for granted."""
+    program: Graph | None = None
     graph: Graph | None = None
-    """The plan as a graph, which the certificate is about."""
+    """The program, and the plan as a graph, which the certificate is about."""
     updates: list[str] = field(default_factory=list[str])
     """The identities of the running states, in words."""
     rules: dict[str, int] = field(default_factory=dict[str, int])
@@ -52,8 +53,8 @@ class Trust:
     seconds: float = 0.0
 
 
-def trust(plan: Plan, seconds: float = 5.0) -> Trust:
-    """What can be proved about a plan within a time.
+def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None) -> Trust:
+    """What can be proved about a plan within a time; ``program`` is what was prepared for planning, where that changed.
 
     A certificate of the whole program is looked for first, which takes time in proportion to its length. Where there
     is none, a short program is proved as one claim, and a long one, or one that is too hard so, tensor by tensor:
@@ -62,9 +63,11 @@ def trust(plan: Plan, seconds: float = 5.0) -> Trust:
     started = time.monotonic()
     found = Trust()
     try:
-        _whole(plan, found, seconds)
+        _whole(plan, plan.graph if program is None else program, found, seconds)
         if found.evidence != "proved":
             _by_tensors(plan, found, seconds, started)
+            if found.evidence == "proved" and program is not None:
+                _preparation(program, plan.graph, found, seconds)
     except NoGraph as error:
         found.reason = str(error)
     found.seconds = time.monotonic() - started
@@ -75,18 +78,28 @@ WHOLE = 80
 """Programs of at most this many nodes are proved as one claim where they have no certificate."""
 
 
-def _whole(plan: Plan, found: Trust, seconds: float) -> None:
+def _preparation(program: Graph, ready: Graph, found: Trust, seconds: float) -> None:
+    """That what was planned is the program: the engine of ``refine`` says so, and the checker confirms it."""
+    verdict = answer(
+        program, [ready], {"*": "Replicate()"} if program.inputs else None, None, seconds, suggest=False, audit=True
+    )
+    if verdict.status != "proved" or verdict.evidence.name != "PROVED":
+        found.evidence = "tested"
+        found.reason = f"the plan is proved, and not that reductions along several axes may be split: {verdict.reason}"
+
+
+def _whole(plan: Plan, program: Graph, found: Trust, seconds: float) -> None:
     """The program as a whole."""
-    why = _certified(plan.graph, regraph(plan, as_computed=False), found, seconds)
+    why = _certified(program, regraph(plan, as_computed=False), found, seconds)
     if found.certificate is not None:
         found.evidence, found.reason = "proved", "the checker confirmed the certificate"
         _identities(plan, found, seconds, whole=False)
         return
     found.reason = why
-    if len(plan.graph.nodes) > WHOLE:
+    if len(program.nodes) > WHOLE:
         return
     written = regraph(plan)
-    if prove(Claim(plan.graph, written), seconds).status == "proved":
+    if prove(Claim(program, written), seconds).status == "proved":
         found.graph = written
         found.evidence, found.reason = "proved", "the program and the plan have one normal form"
         _identities(plan, found, seconds, whole=True)
@@ -147,7 +160,7 @@ def _certified(graph: Graph, written: Graph, found: Trust, seconds: float) -> st
     except RewrightError as error:
         return str(error)
     if verdict.status == "proved" and verdict.evidence.name == "PROVED":
-        found.certificate, found.graph = verdict.certificate, written
+        found.certificate, found.program, found.graph = verdict.certificate, graph, written
         found.assumptions = tuple(dict.fromkeys((*found.assumptions, *verdict.assumptions)))
     return verdict.reason
 

@@ -116,9 +116,9 @@ def emitted(found: Optimized, folder: Path) -> list[Path]:
         path = folder / name
         path.write_text(text)
         paths.append(path)
-    if found.certificate is not None and found.graph is not None and found.trust.graph is not None:
+    if found.certificate is not None and found.trust.program is not None and found.trust.graph is not None:
         found.certificate.save(folder / "certificate.json.gz")
-        save(found.graph, folder / "program.json")
+        save(found.trust.program, folder / "program.json")
         save(found.trust.graph, folder / "plan.json")
         paths += [folder / name for name in ("certificate.json.gz", "program.json", "plan.json")]
     return paths
