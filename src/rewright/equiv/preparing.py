@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.computed import MOST, with_computed
+from rewright.equiv.convolutions import shifted_alike
 from rewright.equiv.expressions import names_in
 from rewright.equiv.fills import filled_alike
 from rewright.equiv.floors import without_floors
@@ -18,6 +19,7 @@ from rewright.equiv.ideal import idealised
 from rewright.equiv.kinds import is_alike, of_one_kind
 from rewright.equiv.placed import placed_alike
 from rewright.equiv.shares import shares_alike
+from rewright.equiv.starts import without_starts
 from rewright.equiv.tables import bound
 from rewright.equiv.truths import with_masks_chosen
 from rewright.equiv.weights import Side, WeightMap, renamed, shared
@@ -70,6 +72,7 @@ def prepared(
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
+    same = tuple(without_starts(graph) for graph in shifted_alike(same))
     graphs = placed_alike(shares_alike(chosen_alike(filled_alike(without_floors(same)))))
     program = replace(both.right, graphs=graphs[1:])
     said_before = tuple(dict.fromkeys((*ideal.assumptions, *taken, *more)))
