@@ -17,6 +17,7 @@ from rewright.equiv.ideal import MASKS
 from rewright.ir.graph import Graph
 
 S, D = 6, 4
+LOWEST = torch.finfo(torch.float32).min
 Masked = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Scores with a mask, of scores and where they are hidden."""
 
@@ -116,6 +117,82 @@ def test_low_numbers_whose_sign_is_turned_bring_masked_scores_back(
     arguments = (torch.zeros(3, 4), torch.zeros(3, 4))
     masked = rw.capture(lambda x, m: x.masked_fill(m > 0, -math.inf).softmax(-1), arguments)
     assert verdict(masked, rw.capture(brought_back, arguments)).status != "proved"
+
+
+def large(m: torch.Tensor, value: float, other: float = 0.0) -> torch.Tensor:
+    return torch.where(m > 0, value, other)
+
+
+BACK: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a product": lambda m: large(m, 99.0) * large(m, 101.1),
+    "an exponential": lambda m: large(m, math.log(1e4), -1e9).exp(),
+    "a power": lambda m: large(m, 10.0) ** 4,
+    "a quotient": lambda m: large(m, 1.0) / large(m, 1e-4, 1.0),
+    "a sum": lambda m: large(m, 90.0)[..., None].expand(3, 4, 112).sum(-1),
+    "a running sum": lambda m: large(m, 1.0) * torch.full((101,), 99.0).cumsum(0)[-1],
+    "places": lambda m: large(m, 1.0) * torch.arange(142).float().sum(),
+    "a contraction": lambda m: large(m, 50.0)[..., None].expand(3, 4, 200) @ torch.ones(200),
+    "what is seldom": lambda m: large(m - 9.0, 90.0)[..., None].expand(3, 4, 112).sum(-1),
+}
+SCORES = (torch.zeros(3, 4), torch.zeros(3, 4))
+
+
+@pytest.mark.parametrize("name", BACK)
+def test_small_numbers_add_up_to_what_brings_masked_scores_back(name: str) -> None:
+    ahead = 9.0 if name == "what is seldom" else 0.0
+    masked = rw.capture(lambda x, m: x.masked_fill(m > ahead, -math.inf).softmax(-1), SCORES)
+    other = rw.capture(lambda x, m: (x + large(m - ahead, -1e4) + BACK[name](m)).softmax(-1), SCORES)
+    assert verdict(masked, other).status != "proved"
+
+
+@pytest.mark.parametrize("low", [-1e4, LOWEST])
+def test_what_is_scaled_before_the_exponential_is_no_filling(low: float) -> None:
+    def program(value: float) -> Graph:
+        def cooled(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+            scores = x.masked_fill(m > 0, value)
+            return ((scores - scores.amax(-1, keepdim=True)) / -low).exp()
+
+        return rw.capture(cooled, SCORES)
+
+    assert verdict(program(-math.inf), program(low)).status != "proved"
+
+
+def test_halves_of_the_lowest_number_bring_masked_scores_back() -> None:
+    masked = rw.capture(lambda x, m: x.masked_fill(m > 0, -math.inf).softmax(-1), SCORES)
+    half = rw.capture(lambda x, m: (x + large(m, LOWEST) - 2 * large(m, LOWEST / 2)).softmax(-1), SCORES)
+    assert verdict(masked, half).status != "proved"
+
+
+@pytest.mark.parametrize(
+    ("written", "status"),
+    [
+        (lambda x, m: x + (m.float() - 1) * 1e9, "proved"),
+        (lambda x, m: x - (1 - m.float()) * 1e9, "proved"),
+        (lambda x, m: x + (1 - m.float()[:, None, :]).reshape(3, 4) * -1e4, "proved"),
+        (lambda x, m: x + torch.minimum((m.float() - 1) * 1e9, (m.float() - 1) * 1e6), "proved"),
+        (lambda x, m: x + (m.float() - 1) * 100, "other"),
+        (lambda x, m: x + (1 - m.float()) * 1e9, "refuted"),
+        (lambda x, m: x + torch.maximum((m.float() - 1) * 1e9, (m.roll(1, -1).float() - 1) * 1e9), "refuted"),
+    ],
+)
+def test_masks_made_of_truth_values(written: Masked, status: str) -> None:
+    masked = rw.capture(lambda x, m: x.masked_fill(m <= 0, -math.inf).softmax(-1), SCORES)
+    found = verdict(masked, rw.capture(lambda x, m: written(x, m > 0).softmax(-1), SCORES))
+    assert found.status == status or (status == "other" and found.status != "proved"), found.reason
+
+
+def test_the_logarithm_of_a_softmax() -> None:
+    """A filling where an exponential follows; where the logarithm is seen, it is the number that it is."""
+
+    def program(value: float, *, seen: bool) -> Graph:
+        def logs(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+            found = x.masked_fill(m > 0, value).log_softmax(-1)
+            return found if seen else found.exp()
+
+        return rw.capture(logs, SCORES)
+
+    assert verdict(program(-math.inf, seen=False), program(-1e9, seen=False)).status == "proved"
+    assert verdict(program(-math.inf, seen=True), program(-1e9, seen=True)).status != "proved"
 
 
 @pytest.mark.parametrize("program", [pooled, kept, summed])

@@ -120,7 +120,7 @@ def test_a_bias_that_one_rank_adds(on_both: bool) -> None:
         own = weight[:, 2 * rank : 2 * rank + 2].transpose(1, 2).contiguous()
         parts.append(Stack(own, bias if on_both or not rank else torch.zeros(3, 6), turned=True))
     graphs = [rw.capture(part, (torch.zeros(3, 5, 2),)) for part in parts]
-    graphs = [_summed(graph) for graph in graphs]
+    graphs = [summed(graph) for graph in graphs]
     left = rw.capture(whole, (torch.zeros(3, 5, 4),))
     cut = {f"x@{rank}": f"x[0:3, 0:5, {2 * rank}:{2 * rank + 2}]" for rank in range(2)}
     verdict = equiv(left, ranks_of(graphs), (values(whole), [values(part) for part in parts]), relations=cut)
@@ -128,8 +128,8 @@ def test_a_bias_that_one_rank_adds(on_both: bool) -> None:
     assert any(text.startswith("right bias@1 = 0 * (bias)") for text in verdict.equations) is not on_both
 
 
-def _summed(graph: Graph) -> Graph:
-    """The program with its output added up over two ranks."""
+def summed(graph: Graph, over: int = 2, *, squared: bool = False) -> Graph:
+    """The program with its output added up over ranks, and squared then."""
     from rewright import ops
     from rewright.ir.graph import GraphBuilder
 
@@ -141,5 +141,6 @@ def _summed(graph: Graph) -> Graph:
         else:
             places[position] = builder.add(node.op, *(places[p] for p in node.operands))
     for name, position in graph.outputs.items():
-        builder.output(name, builder.add(ops.AllReduce("sum", ((0, 1),)), places[position]))
+        place = builder.add(ops.AllReduce("sum", ((0, 1),)), places[position]) if over > 1 else places[position]
+        builder.output(name, builder.add(ops.Multiply(), place, place) if squared else place)
     return builder.build()

@@ -18,11 +18,15 @@ from rewright.equiv.divergence import Search
 from rewright.equiv.engine import Equivalence, equiv
 from rewright.refine.relations import input_relations
 from rewright.refine.twin.twin import Twin, make_twin
-from tests.equiv import written_blocks, written_pairs
+from tests.equiv import written_blocks, written_pairs, written_sequences
 from tests.equiv.written_pairs import Pair
 
-SAME = {**written_pairs.SAME, **written_blocks.SAME}
-OTHER = {**written_pairs.OTHER, **{f"{name} of a block": pair for name, pair in written_blocks.OTHER.items()}}
+SAME = {**written_pairs.SAME, **written_blocks.SAME, **{f"{n} in time": p for n, p in written_sequences.SAME.items()}}
+OTHER = {
+    **written_pairs.OTHER,
+    **{f"{name} of a block": pair for name, pair in written_blocks.OTHER.items()},
+    **{f"{name} in time": pair for name, pair in written_sequences.OTHER.items()},
+}
 
 
 class _Module(nn.Module):

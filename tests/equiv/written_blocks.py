@@ -224,60 +224,61 @@ TOKENS = (torch.zeros(B, S, dtype=torch.long), zeros(9, D))
 MEANS = (zeros(B, S, D), zeros(B, S))
 
 
-def _pairs(arguments: tuple[Tensor, ...], left: Callable[..., Tensor], **rights: Any) -> dict[str, Pair]:
+def pairs(arguments: tuple[Tensor, ...], left: Callable[..., Tensor], **rights: Any) -> dict[str, Pair]:
+    """One layer beside several others, by name."""
     return {name: Pair(left, right, arguments) for name, right in rights.items()}
 
 
 SAME: dict[str, Pair] = {
-    **_pairs(ATTENTION, one_by_one, head_by_head=head_by_head, by_sums_over_heads=by_sums_over_heads),
-    **_pairs(MLP, linear, added_matrices=added_matrices, convolved_by_one=convolved),
-    **_pairs(NORM, offset, added_up=added_up),
-    **_pairs(BLOCK, beside, beside_fused=beside_fused),
-    **_pairs((*CHANNELS, zeros(D), zeros(D)), batch_norm, folded=folded),
-    **_pairs(CHANNELS, lambda x, w, b: F.group_norm(x, 3, w, b, 1e-5), grouped=grouped),
-    **_pairs(QKV, lambda q, k, v: attend(q, k, v, causal()), by_complement=by_complement),
-    **_pairs(PROJECTED, last_two, step_by_step=step_by_step),
-    **_pairs(QKV[:1], halves, by_matrix=by_matrix, by_pairs=by_pairs),
-    **_pairs(QKV, masked_product, running=running),
-    **_pairs(MEANS, pooled, shared=shared),
-    **_pairs(TOKENS, looked_up, multiplied=multiplied),
+    **pairs(ATTENTION, one_by_one, head_by_head=head_by_head, by_sums_over_heads=by_sums_over_heads),
+    **pairs(MLP, linear, added_matrices=added_matrices, convolved_by_one=convolved),
+    **pairs(NORM, offset, added_up=added_up),
+    **pairs(BLOCK, beside, beside_fused=beside_fused),
+    **pairs((*CHANNELS, zeros(D), zeros(D)), batch_norm, folded=folded),
+    **pairs(CHANNELS, lambda x, w, b: F.group_norm(x, 3, w, b, 1e-5), grouped=grouped),
+    **pairs(QKV, lambda q, k, v: attend(q, k, v, causal()), by_complement=by_complement),
+    **pairs(PROJECTED, last_two, step_by_step=step_by_step),
+    **pairs(QKV[:1], halves, by_matrix=by_matrix, by_pairs=by_pairs),
+    **pairs(QKV, masked_product, running=running),
+    **pairs(MEANS, pooled, shared=shared),
+    **pairs(TOKENS, looked_up, multiplied=multiplied),
 }
 OTHER: dict[str, Pair] = {
-    **_pairs(
+    **pairs(
         ATTENTION,
         one_by_one,
         values_for_keys=lambda x, w, o: head_by_head(x, w, o, (0, 2, 1)),
         three_by_three=three_by_three,
         scaled_by_width=lambda x, w, o: by_sums_over_heads(x, w, o, D**-0.5),
     ),
-    **_pairs(
+    **pairs(
         MLP,
         linear,
         exact=lambda *a: added_matrices(*a, act=F.gelu),
         no_first_bias=lambda x, w, b, v, c: added_matrices(x, w, 0 * b, v, c),
     ),
-    **_pairs(
+    **pairs(
         NORM,
         offset,
         other_eps=lambda x, w: added_up(x, w, 1e-5),
         no_offset=lambda x, w: added_up(x, w - 1),
     ),
-    **_pairs(BLOCK, beside, residual_of_the_norm=serial),
-    **_pairs((*CHANNELS, zeros(D), zeros(D)), batch_norm, eps_outside=folded_outside),
-    **_pairs(
+    **pairs(BLOCK, beside, residual_of_the_norm=serial),
+    **pairs((*CHANNELS, zeros(D), zeros(D)), batch_norm, eps_outside=folded_outside),
+    **pairs(
         CHANNELS,
         lambda x, w, b: F.group_norm(x, 3, w, b, 1e-5),
         four_groups=lambda x, w, b: grouped(x, w, b, 4),
     ),
-    **_pairs(QKV, lambda q, k, v: attend(q, k, v, causal()), by_complement_of_more=by_complement_of_more),
-    **_pairs(
+    **pairs(QKV, lambda q, k, v: attend(q, k, v, causal()), by_complement_of_more=by_complement_of_more),
+    **pairs(
         PROJECTED,
         last_two,
         one_too_many=lambda *a: step_by_step(*a, seen=1),
         one_too_few=lambda *a: step_by_step(*a, seen=-1),
     ),
-    **_pairs(QKV[:1], halves, other_way=lambda x: by_matrix(x, -1), left_in_pairs=lambda x: by_pairs(x, back=False)),
-    **_pairs(QKV, masked_product, without_itself=lambda q, k, v: (q @ k.mT * causal().tril(-1)) @ v),
-    **_pairs(MEANS, pooled, over_all=lambda x, mask: (x * mask[..., None]).mean(1)),
-    **_pairs(TOKENS, looked_up, next_token=lambda tokens, w: multiplied(tokens, w, 1)),
+    **pairs(QKV[:1], halves, other_way=lambda x: by_matrix(x, -1), left_in_pairs=lambda x: by_pairs(x, back=False)),
+    **pairs(QKV, masked_product, without_itself=lambda q, k, v: (q @ k.mT * causal().tril(-1)) @ v),
+    **pairs(MEANS, pooled, over_all=lambda x, mask: (x * mask[..., None]).mean(1)),
+    **pairs(TOKENS, looked_up, next_token=lambda tokens, w: multiplied(tokens, w, 1)),
 }

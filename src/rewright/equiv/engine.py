@@ -17,8 +17,10 @@ from rewright.equiv.alignment import Numbers, telling_draws
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.computed import LOOSE
+from rewright.equiv.endless import shown
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed, held_apart
+from rewright.equiv.ideal import MASKS
 from rewright.equiv.lemmas import Lemma, Prover, described
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, Values, asked, prepared
@@ -123,8 +125,9 @@ def equiv(
     verdict, twin = _told_apart(verdict, pair)
     verdict = _with_findings(verdict, pair, twin, ready, swept, prover if explain else None)
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
+    doubt = doubt or _shown(verdict, ready, pair)
     if doubt:
-        verdict = replace(verdict, status="unknown", reason=doubt, findings=())
+        verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
     if apart and verdict.status == "proved":
         verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
@@ -165,6 +168,15 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
         if before is not None and after is not None and explains(before, after):
             return ROUNDED
     return ""
+
+
+def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
+    """Why what stands for minus infinity in programs that are proved equal is another number; empty otherwise."""
+    if verdict.status != "proved" or MASKS not in ready.assumptions:
+        return ""
+    program = replace(ready.right, graphs=ready.written[1:])
+    twin = replace(pair, left=ready.written[0], right=program).twin()
+    return "" if twin is None else shown(twin)
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:

@@ -3,7 +3,7 @@
 One program fills in ``-inf``, the next -1e9, or -1e4, or 0.7 times the most negative number. After the softmax all of
 them leave nought, unless a score is as low. A number is taken for a filling where it is low, and all that is made of it
 is compared with other scores by a softmax: it is moved, chosen where a mask says so, multiplied by truth values, or
-added to scores, and then the largest element of its row is subtracted from it, or its exponential is taken.
+added to scores, the largest element of its row is subtracted from it, and in the end its exponential is taken.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import math
 from collections.abc import Collection, Sequence
 
 from rewright import ops
+from rewright.equiv.bounds import Bound, bounds
 from rewright.equiv.spans import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 
-_HIGHEST = -1e4
+HIGHEST = -1e4
 """What is above this may be a score."""
 _FARTHER = 100
 """A filling is so many times as far from nought as every number that goes into the scores that it is added to."""
@@ -53,7 +54,7 @@ def _fillings(graph: Graph) -> dict[int, float]:
         if isinstance(node.op, ops.Constant)
         and node.type.dtype.is_float
         and len(node.op.values) == 1
-        and node.op.values[0] <= _HIGHEST
+        and node.op.values[0] <= HIGHEST
         and _only_fills(graph, users, truths, position)
     }
 
@@ -87,8 +88,6 @@ def _ends(graph: Graph, users: Sequence[Sequence[int]], user: int, position: int
     node = graph.nodes[user]
     if isinstance(node.op, ops.Reduce):
         return node.op.kind == "maximum" and _is_only_subtracted(graph, users, user)
-    if isinstance(node.op, ops.Subtract):
-        return node.operands[0] == position and is_by_own_row(graph, node, "maximum")
     return isinstance(node.op, ops.Exponential)
 
 
@@ -115,7 +114,23 @@ def _keeps(graph: Graph, truths: Collection[int], user: int, position: int, low:
         return any(operand in truths for operand in node.operands)
     if isinstance(node.op, ops.Add):
         return all(p == position or not _may_cancel(graph, p, low) for p in node.operands)
-    return isinstance(node.op, _MOVED) and node.type.dtype.is_float
+    if isinstance(node.op, ops.Subtract):  # what remains is still to go into an exponential, as it is
+        is_own = is_by_own_row(graph, node, "maximum") or _is_sum_of_exponentials(graph, *node.operands)
+        return node.operands[0] == position and is_own
+    return isinstance(node.op, (*_MOVED, ops.Minimum)) and node.type.dtype.is_float
+
+
+def _is_sum_of_exponentials(graph: Graph, position: int, other: int) -> bool:
+    """Whether a tensor is the logarithm of a sum of another one's exponentials."""
+    for kind in (ops.Log, ops.Reduce, ops.Exponential):
+        while isinstance(graph.nodes[other].op, _MOVED):
+            other = graph.nodes[other].operands[0]
+        op = graph.nodes[other].op
+        if not isinstance(op, kind) or (isinstance(op, ops.Reduce) and op.kind != "sum"):
+            return False
+        other = graph.nodes[other].operands[0]
+    one, two = graph.nodes[other], graph.nodes[position]
+    return other == position or (one.op, one.operands) == (two.op, two.operands)
 
 
 def _may_cancel(graph: Graph, position: int, low: float) -> bool:
@@ -124,10 +139,12 @@ def _may_cancel(graph: Graph, position: int, low: float) -> bool:
     A low number may as well, where its sign may change on the way; behind an exponential, where a softmax of other
     masked scores ends, it is a small one.
     """
-    seen, stack = {(position, 1)}, [(position, 1)]
+    seen, stack, known = {(position, 1)}, [(position, 1)], bounds(graph)
     while stack:
         at, sign = stack.pop()
         node = graph.nodes[at]
+        if _reaches(known[at], sign, -low / _FARTHER):
+            return True
         if isinstance(node.op, ops.Constant):
             signs = (1, -1) if sign == 0 else (1 if sign == _UPWARDS else sign,)
             if any(math.isfinite(v) and s * v > -low / _FARTHER for v in map(float, node.op.values) for s in signs):
@@ -147,6 +164,13 @@ def _may_cancel(graph: Graph, position: int, low: float) -> bool:
         seen.update(fresh)
         stack.extend(fresh)
     return False
+
+
+def _reaches(known: Bound | None, sign: int, far: float) -> bool:
+    """Whether what is made of numbers alone may be as far above nought, counted with a sign."""
+    if known is None or sign == _UPWARDS:
+        return False  # of an exponential, its own bounds count, where it has some
+    return (sign >= 0 and known[1] > far) or (sign <= 0 and -known[0] > far)
 
 
 _UPWARDS = 2

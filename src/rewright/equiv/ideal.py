@@ -17,7 +17,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import depends_on_inputs, rebuilt, values_of
-from rewright.equiv.fillings import filling_assumption, fillings, number_of, splat, truth_values
+from rewright.equiv.fillings import filling_assumption, fillings, splat
 from rewright.equiv.masks import changing, core
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
@@ -74,6 +74,15 @@ def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
 # --- masks
 
 
+def with_endless(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+    """The programs with minus infinity for what stands for it, and nothing else changed.
+
+    They have the same inputs and outputs.
+    """
+    pairs = zip(graphs, fillings(graphs, _EVERY_LOWEST), strict=True)
+    return tuple(_masked(graph, filled) for graph, filled in pairs)
+
+
 def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
     """The program with minus infinity where masks are filled with the most negative number, or with what stands for it.
 
@@ -81,7 +90,6 @@ def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
     """
     if not filled and not any(_is_lowest(node) or _is_mask(node) or _is_choice(node) for node in graph.nodes):
         return graph
-    indicators = truth_values(graph)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if position in filled:
@@ -91,8 +99,6 @@ def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
             return _filled(builder, node.type, tuple(_infinite(v, low) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
             return _spread(builder, node.type, node.op.values)
-        if isinstance(node.op, ops.Multiply):
-            return _product(builder, graph, node, operands, indicators, filled)
         return None
 
     return rebuilt(graph, make)
@@ -135,30 +141,6 @@ def _infinite(value: float | int | bool, lowest: Sequence[float]) -> float | int
     if isinstance(value, float) and any(abs(value / low - 1) < 1e-6 for low in lowest):
         return -math.inf
     return value
-
-
-def _product(
-    builder: GraphBuilder,
-    graph: Graph,
-    node: Node,
-    operands: tuple[int, ...],
-    indicators: Mapping[int, tuple[int, bool]],
-    filled: Mapping[int, float],
-) -> int | None:
-    """An indicator times the most negative number: nought or minus infinity, and never nought times infinity."""
-    low = _LOWEST.get(node.type.dtype.value, ())
-    for k in (0, 1):
-        value, flag = splat(graph, node.operands[1 - k]), indicators.get(node.operands[k])
-        if value is None or flag is None:
-            continue
-        if _infinite(value, low) == value and number_of(graph, node.operands[1 - k]) not in filled:
-            continue
-        zero = builder.add(ops.Constant(node.type, (0.0,)))
-        endless = builder.add(ops.Constant(node.type, (-math.inf,)))
-        one = builder.add(ops.Constant(node.type, (1.0,)))
-        holds = builder.add(ops.Compare("EQ"), operands[k], one)
-        return builder.add(ops.Select(), holds, endless, zero)
-    return None
 
 
 def _chosen(graph: Graph) -> Graph:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
+from rewright import ops
+from rewright.equiv.building import copy_nodes, pruned
 from rewright.ir.digest import digest
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, GraphBuilder
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
 SECONDS = 4.0
 _HURRIED = 2.0
 """Seconds for a part of a program that is only asked about to confirm an edit."""
+_MOST_PARTS = 32
 PROVED = "proved"
 """The evidence of a lemma that normal forms show for all inputs."""
 
@@ -54,9 +58,21 @@ class Prover:
         if key not in self.known:
             self.attempts += 1
             outcome = prove(Claim(left, right), self.seconds)
-            self.known[key] = outcome.status == "proved"
+            self.known[key] = outcome.status == "proved" or self._proves_parts(left, right)
             self.reasons[key] = outcome.reason
         return self.known[key]
+
+    def _proves_parts(self, left: Graph, right: Graph) -> bool:
+        """Whether a side is put together from parts along an axis, and each is that part of the other side.
+
+        A recurrence that is written out step by step is such a side, where the other one is a sum over all of the axis.
+        """
+        for whole, joined in ((left, right), (right, left)):
+            parts = list(_parts(joined))
+            if 1 < len(parts) <= _MOST_PARTS:
+                claims = (Claim(_sliced(whole, where), part) for where, part in parts)
+                return all(prove(claim, self.seconds / 2).status == "proved" for claim in claims)
+        return False
 
     def hurried(self) -> Prover:
         """A prover that knows what this one knows and takes less time for what is new; it teaches this one nothing."""
@@ -65,6 +81,37 @@ class Prover:
     def why_not(self, left: Graph, right: Graph) -> str:
         """Why a statement that was tried is not proved."""
         return self.reasons.get(key_of(left, right)) or "no reason is known"
+
+
+_Where = tuple[int, int, int]
+"""An axis, and where on it a part begins and ends."""
+
+
+def _parts(graph: Graph) -> Iterator[tuple[_Where, Graph]]:
+    """The parts that the result of a program is put together from; none where it is not."""
+    ((name, position),) = graph.outputs.items()
+    node = graph.nodes[position]
+    if not isinstance(node.op, ops.Concatenate) or not node.type.is_static():
+        return
+    start, axis = 0, node.op.dimension
+    for operand in node.operands:
+        end = start + int(str(graph.nodes[operand].type.shape[axis]))
+        yield (axis, start, end), pruned(replace(graph, outputs={name: operand}))
+        start = end
+
+
+def _sliced(graph: Graph, where: _Where) -> Graph:
+    """The program with a part of its result."""
+    builder = GraphBuilder(graph.name)
+    places = {position: builder.input(name, graph.nodes[position].op) for name, position in graph.inputs.items()}
+    copy_nodes(builder, graph, range(len(graph.nodes)), places)
+    ((name, position),) = graph.outputs.items()
+    axis, start, end = where
+    sizes = [int(str(n)) for n in graph.nodes[position].type.shape]
+    begins = tuple(start if a == axis else 0 for a in range(len(sizes)))
+    ends = tuple(end if a == axis else n for a, n in enumerate(sizes))
+    builder.output(name, builder.add(ops.Slice(begins, ends, (1,) * len(sizes)), places[position]))
+    return builder.build()
 
 
 def described(lemma: Lemma) -> str:

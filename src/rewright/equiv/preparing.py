@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.computed import MOST, with_computed
+from rewright.equiv.convolutions import shifted_alike
 from rewright.equiv.expressions import names_in
 from rewright.equiv.fills import filled_alike
 from rewright.equiv.floors import without_floors
@@ -18,7 +19,9 @@ from rewright.equiv.ideal import idealised
 from rewright.equiv.kinds import is_alike, of_one_kind
 from rewright.equiv.placed import placed_alike
 from rewright.equiv.shares import shares_alike
+from rewright.equiv.starts import without_starts
 from rewright.equiv.tables import bound
+from rewright.equiv.truths import with_masks_chosen
 from rewright.equiv.weights import Side, WeightMap, renamed, shared
 from rewright.ir.digest import digest
 from rewright.ir.errors import ContradictoryRelations, RewrightError
@@ -41,6 +44,8 @@ class Prepared:
     tables: Values = field(repr=False)
     """The inputs of either side that became constants, with their values."""
     unread: tuple[tuple[Side, str], ...] = ()
+    written: tuple[Graph, ...] = ()
+    """Both programs before numbers that masks are filled with became minus infinity, the left one first."""
 
 
 def prepared(
@@ -59,6 +64,7 @@ def prepared(
     both = replace(both, right=of_one_kind(both.left, both.right))
     # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
     first, taken = with_computed([both.left, *both.right.graphs], most)
+    first = tuple(with_masks_chosen(graph) for graph in first)
     ideal = idealised(first, masks_choose=len(first) > 2)
     given: Values = values or ({}, {})
     tables = (
@@ -66,9 +72,11 @@ def prepared(
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
+    same = tuple(without_starts(graph) for graph in shifted_alike(same))
     graphs = placed_alike(shares_alike(chosen_alike(filled_alike(without_floors(same)))))
     program = replace(both.right, graphs=graphs[1:])
-    return Prepared(graphs[0], program, tuple(dict.fromkeys((*ideal.assumptions, *taken, *more))), tables, both.unread)
+    said_before = tuple(dict.fromkeys((*ideal.assumptions, *taken, *more)))
+    return Prepared(graphs[0], program, said_before, tables, both.unread, first)
 
 
 @dataclass(frozen=True)

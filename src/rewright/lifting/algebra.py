@@ -12,6 +12,7 @@ from math import prod
 
 from rewright.lifting import regions
 from rewright.lifting.clipping import widened
+from rewright.lifting.factoring import factored
 from rewright.lifting.facts import Facts
 from rewright.lifting.filling import Filler
 from rewright.lifting.fractions import gathered
@@ -262,6 +263,8 @@ class Algebra:
                 return found
             with self.over(None):  # with a variable that no view has
                 total = self._generalised(items) or total
+                if total.term >= self.horizon:
+                    total = factored(self.terms, items, self.horizon) or total
         return total
 
     def _joined(self, partial: list[Addend]) -> list[Addend]:

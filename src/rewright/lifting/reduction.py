@@ -207,7 +207,7 @@ def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
         return cut.joined([combine(algebra, kind, row) for row in cut.rows])
     views = align([v for v in values if isinstance(v, View)])
     if kind == "sum":
-        return algebra.add(views, [ONE] * len(views))
+        return _whole(algebra, algebra.add(views, [ONE] * len(views)))
     if kind in IDEMPOTENT:
         joined = _united(algebra, kind, views)
         if joined is not None:
@@ -218,6 +218,15 @@ def combine(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
     for view in views[1:]:
         total = multiply(algebra, total, view) if kind == "product" else function(algebra, name, [total, view])
     return total
+
+
+def _whole(algebra: Algebra, total: View) -> View:
+    """A sum with its folds closed, where that is a term of the sequential program, and it is none with them open."""
+    if algebra.sequential or not any(a.parts for a in total.addends) or algebra.is_familiar(total):
+        return total
+    closed = algebra.settle(total.dims, [algebra.filler.fill(a) for a in total.addends])
+    (one, *others) = closed.addends or total.addends
+    return closed if not others and one.term < algebra.horizon else total
 
 
 def _united(algebra: Algebra, kind: str, views: Sequence[View]) -> View | None:

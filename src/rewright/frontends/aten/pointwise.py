@@ -128,6 +128,26 @@ def floor_divide(c: Context, x: Operand, y: Operand) -> int:
     return div_mode(c, x, y, rounding_mode="floor")
 
 
+@TABLE.register("aten.__rshift__.Scalar", "aten.bitwise_right_shift.Tensor_Scalar")
+def right_shift(c: Context, x: Operand, y: Operand) -> int:
+    """The quotient by a power of two, towards minus infinity."""
+    left, right = c.positions(x, _power_of_two(c, y))
+    return c.spread(_floor_divide(c, left, right))
+
+
+@TABLE.register("aten.__lshift__.Scalar", "aten.bitwise_left_shift.Tensor_Scalar")
+def left_shift(c: Context, x: Operand, y: Operand) -> int:
+    return c.spread(rb.multiply(c.b, *c.positions(x, _power_of_two(c, y))))
+
+
+def _power_of_two(c: Context, places: Operand) -> int:
+    """What a shift by so many places multiplies by; raises UnsupportedOperator where it is no number of the type."""
+    kind = c.result().dtype
+    if not isinstance(places, int) or not kind.is_integer or not 0 <= places < int(kind.value.lstrip("ui")) - 1:
+        raise UnsupportedOperator("a shift of other than integers by a number of bits below their length; multiply")
+    return 1 << places
+
+
 def _floor_divide(c: Context, x: int, y: int) -> int:
     """Integer division towards minus infinity; the IR divides towards zero."""
     quotient = rb.divide(c.b, x, y)

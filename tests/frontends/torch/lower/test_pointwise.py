@@ -78,6 +78,7 @@ def test_binary_with_broadcasting(function: Callable[..., torch.Tensor]) -> None
         lambda x, y: torch.div(x, y, rounding_mode="trunc"),
         lambda x, y: torch.fmod(x, y),
         lambda x, y: (x & y, x | 4, x ^ y, ~x),
+        lambda x, y: (x >> 2, x << 3, x >> 0),
         lambda x, y: (x < 0.5, x + 0.5, x == y),
         lambda x, y: (x.abs(), -x, x**2, x.clamp(-2, 2), x.float().floor()),
         lambda x, y: (x.to(torch.float64), x.double().mul(2).long(), x.bool()),
