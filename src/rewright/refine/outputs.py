@@ -43,7 +43,7 @@ def same(lifter: Lifter, left: Value, right: Value, *, expand: bool = False) -> 
 
 def _same_products(lifter: Lifter, first: View, second: View) -> bool:
     """Whether two sums are of the same products; looked at where rows stand alone, which is where sums are of few."""
-    if not lifter.algebra.plain or first.dims != second.dims:
+    if first.dims != second.dims:
         return False
     left = multiplied_out(lifter.algebra, first.addends)
     return left is not None and left == multiplied_out(lifter.algebra, second.addends)
