@@ -33,6 +33,9 @@ has of queries, keys and values whose halves are turned by themselves, and what 
 _MOST_PLACES = 2
 """Addends that are read at more single indices are not looked for among the sequential program's."""
 
+EFFORT = 10_000
+"""Factors of products that are looked at for sums that were made in other steps: a second or two."""
+
 _MOST_CHOICES = 256
 """Choices of one of these indices for each addend that are tried."""
 
@@ -58,6 +61,8 @@ class Algebra:
         self.guards = Guards(self)
         self.recognise: Callable[[Addend], Addend | None] | None = None
         """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
+        self.effort = EFFORT
+        """How many factors may still be looked at for that, and for sums of products as a whole."""
         self.sequential = True
         self.horizon = 0
         """Terms with an identity below this one belong to the sequential program."""

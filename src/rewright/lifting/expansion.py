@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import cast
 
@@ -29,6 +30,8 @@ BOUND = 1 << 20
 """The first bound variable of a product; the others follow."""
 
 _MOST = 256
+_LONGEST = 12
+"""Products of more factors are not multiplied out."""
 _DEPTH = 60
 
 
@@ -38,7 +41,7 @@ class TooLong(Exception):
 
 def multiplied_out(algebra: Algebra, addends: Sequence[Addend]) -> Sum | None:
     """The sum of the addends, all of them closed, as a polynomial; None where that is too long."""
-    if any(a.parts for a in addends):
+    if any(a.parts for a in addends) or algebra.effort <= 0:
         return None
     expansion = Expansion(algebra)
     try:
@@ -63,7 +66,26 @@ class Expansion:
             parts += [(factors, scale(region, coefficient)) for factors, region in found.items()]
             if len(parts) > 2 * _MOST:
                 raise TooLong
-        return _gathered(parts)
+        return self._gathered(parts)
+
+    def read(self, several: Sum, access: Access | Mapping[int, Index]) -> Sum:
+        """A polynomial with its free variables replaced; raises TooLong and NotAView."""
+        return self._gathered((tuple(_read(f, access) for f in factors), region) for factors, region in several.items())
+
+    def _gathered(self, parts: Iterable[tuple[Factors, Region]]) -> Sum:
+        """The sum of all parts, each in its form."""
+        found: dict[Factors, list[Region]] = {}
+        for factors, region in parts:
+            for box, coefficient in region:
+                self._algebra.effort -= 1 + len(factors)
+                if len(factors) > _LONGEST:
+                    raise TooLong
+                form, own, often = _form(factors, box)
+                found.setdefault(form, []).append(((own, coefficient * often),))
+            if len(found) > _MOST or self._algebra.effort < 0:
+                raise TooLong
+        added = {factors: add(several) for factors, several in found.items()}
+        return {factors: region for factors, region in added.items() if region}
 
     def operand(self, operand: Operand, depth: int = _DEPTH) -> Sum:
         """The polynomial of an operand; raises TooLong and NotAView."""
@@ -78,7 +100,7 @@ class Expansion:
             if depth == 0:
                 raise TooLong
             self._known[term] = self._term(term, depth - 1)
-        return read(self._known[term], access)
+        return self.read(self._known[term], access)
 
     def _term(self, term: int, depth: int) -> Sum:
         terms = self._terms
@@ -111,8 +133,8 @@ class Expansion:
             except TooLong:
                 if operand[0] in self._terms.infinite:
                     raise
-                several = _gathered([((operand,), whole(()))])
-            found = _gathered(
+                several = self._gathered([((operand,), whole(()))])
+            found = self._gathered(
                 _times(left, right) for left, right in product(list(found.items()), list(several.items()))
             )
         return found
@@ -131,12 +153,7 @@ class Expansion:
             read = tuple((t, tuple(_placed(i, access) for i in a)) for t, a in inner)
             boxes = [((*a, *b), c * d) for a, c in terms.region(term) for b, d in region]
             parts.append((read, tuple(boxes)))
-        return _gathered(parts)
-
-
-def read(several: Sum, access: Access | Mapping[int, Index]) -> Sum:
-    """A polynomial with its free variables replaced; raises TooLong and NotAView."""
-    return _gathered((tuple(_read(f, access) for f in factors), region) for factors, region in several.items())
+        return self._gathered(parts)
 
 
 def _placed(index: Index, access: Access | Mapping[int, Index]) -> Index:
@@ -164,19 +181,6 @@ def _times(left: tuple[Factors, Region], right: tuple[Factors, Region]) -> tuple
     return factors, tuple([((*a, *b), c * d) for a, c in left[1] for b, d in right[1]])
 
 
-def _gathered(parts: Iterable[tuple[Factors, Region]]) -> Sum:
-    """The sum of all parts, each in its form."""
-    found: dict[Factors, list[Region]] = {}
-    for factors, region in parts:
-        for box, coefficient in region:
-            form, own, often = _form(factors, box)
-            found.setdefault(form, []).append(((own, coefficient * often),))
-        if len(found) > _MOST:
-            raise TooLong
-    added = {factors: add(several) for factors, several in found.items()}
-    return {factors: region for factors, region in added.items() if region}
-
-
 def _form(factors: Factors, box: Box) -> tuple[Factors, Box, Fraction]:
     """One product with bound variables in the order of their first use, from where they are first read on.
 
@@ -194,6 +198,7 @@ def _form(factors: Factors, box: Box) -> tuple[Factors, Box, Fraction]:
     return read, tuple(names.box), often
 
 
+@lru_cache(1 << 14)
 def _blank(factor: Operand) -> tuple[object, ...]:
     """An order of factors that does not depend on the names of bound variables."""
     term, access = factor

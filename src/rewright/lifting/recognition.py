@@ -2,7 +2,7 @@
 
 What a rank applies a function to must be a term of the sequential program, or nothing behind the function is related.
 Where the sum that it applies one to was made in other steps (rows added one by one before they are summed, or summed
-before they are multiplied), the polynomials of both are equal. That of every sequential sum is made once, and looked up.
+before they are multiplied), the polynomials of both are equal. That of every sequential sum is made once and looked up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from rewright.lifting.algebra import Algebra
-from rewright.lifting.expansion import BOUND, Expansion, Factors, Sum, TooLong, read
+from rewright.lifting.expansion import BOUND, Expansion, Factors, Sum, TooLong
 from rewright.lifting.index import Access, Index, identity, used
 from rewright.lifting.instances import solve
 from rewright.lifting.regions import NotAView, Region, scale
@@ -50,12 +50,15 @@ class Recogniser:
         return None
 
     def _found(self, term: int, access: Access) -> Addend | None:
+        if self._algebra.effort <= 0:
+            return None
         try:
-            wanted = read(self._expansion.operand((term, identity(self._algebra.terms.arity[term]))), access)
+            own = identity(self._algebra.terms.arity[term])
+            wanted = self._expansion.read(self._expansion.operand((term, own)), access)
             if not wanted or len(wanted) > _MOST_PRODUCTS:
                 return None
             for other, products in self._index().get(_signature(wanted), ()):
-                found = _instance(products, self._algebra.terms.arity[other], wanted)
+                found = self._instance(products, self._algebra.terms.arity[other], wanted)
                 if found is not None:
                     # What it is made of counts: whoever traces this has to see it.
                     Expansion(self._algebra).operand((other, identity(self._algebra.terms.arity[other])))
@@ -63,6 +66,14 @@ class Recogniser:
         except (TooLong, NotAView):
             return None
         return None
+
+    def _instance(self, own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
+        """How many times a polynomial, read where, another one is."""
+        found = _solved(own, arity, wanted)
+        if found is None:
+            return None
+        there = self._expansion.read(own, found[1])
+        return found if {f: scale(r, found[0]) for f, r in there.items()} == wanted else None
 
     def _index(self) -> dict[Signature, list[tuple[int, Sum]]]:
         if self._known is None:
@@ -80,6 +91,8 @@ class Recogniser:
         for term in range(self._algebra.horizon):
             if terms.open[term] or not _is_sum(terms.label(term)):
                 continue
+            if self._algebra.effort <= 0:
+                break
             try:
                 products = expansion.operand((term, identity(terms.arity[term])))
             except (TooLong, NotAView):
@@ -104,8 +117,8 @@ def _ordered(several: Sum) -> list[tuple[Factors, Region]]:
     return sorted(several.items(), key=lambda item: (tuple(term for term, _ in item[0]), repr(item[1])))
 
 
-def _instance(own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
-    """How many times a polynomial, read where, another one is."""
+def _solved(own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
+    """How many times a polynomial, read where, another one may be."""
     mine, others = _ordered(own), _ordered(wanted)
     often = others[0][1][0][1] / mine[0][1][0][1]
     if any(scale(a, often) != b for (_, a), (_, b) in zip(mine, others, strict=True)):
@@ -128,8 +141,7 @@ def _instance(own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | No
     access = tuple(index for index in free if index is not None)
     if len(access) < arity or any(v >= BOUND for v in used(access)):
         return None
-    there = read(own, access)
-    return (often, access) if {f: scale(r, often) for f, r in there.items()} == wanted else None
+    return often, access
 
 
 def _by_terms(several: Sum) -> Sequence[tuple[Factors, Region]]:

@@ -56,6 +56,10 @@ Law = Literal["products", "quotients", "plain"]
 """Normal forms beside the usual one: of sums of products, of exponentials, and of indices of one value."""
 
 
+_OFTEN = 50
+"""How many times as much may be looked at for a proof that is written down."""
+
+
 def attempt(
     sequential: Graph,
     program: RankProgram,
@@ -139,6 +143,8 @@ def _lift(
     laws = {"quotients": law == "quotients", "plain": law == "plain", "products": law is not None}
     lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered, **laws)
     lifter.journal = journal
+    if journal is not None:  # nothing is remembered from one step to the next
+        lifter.algebra.effort *= _OFTEN
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
     proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
