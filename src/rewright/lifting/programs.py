@@ -310,6 +310,10 @@ class Lifter:
             results, whole = self._exchange(nodes[0].op, operators, values, members)
         except NotAView:
             results, whole = self._unknown(operators, values, [node.type for node in nodes]), None
+        if self._recogniser is not None and isinstance(nodes[0].op, ops.AllReduce | ops.ReduceScatter):
+            known = {id(result): result for result in results}
+            found = {number: self._recogniser.met(result) for number, result in known.items()}
+            results = [found[id(result)] for result in results]
         # Where all members hold one value it is one object, which is long where they are many.
         numbers: dict[int, int] = {}
         for (rank, position), result in zip(step.nodes, results, strict=True):

@@ -177,13 +177,13 @@ def _family(
     """The fold over variables, those of one value left alone.
 
     They take part where the sequential program folds over them: a rank may hold one head of a sum over heads. Where it
-    has several such folds, the first is the one over what the rank folds over.
+    has several such folds, the first is the one over what the rank folds over, be indices of one value read or not.
     """
     rest = {v: r for v, r in ranges.items() if v not in single}
     if not algebra.sequential and single:
         asked = tuple(v for v in single if v in ranges)
         several = (kept for count in range(len(single), 0, -1) for kept in combinations(single, count))
-        for kept in dict.fromkeys((asked, *several)):
+        for kept in dict.fromkeys((asked, (), *several)):
             fold = _fold_beside(algebra, kind, operand, {**dict.fromkeys(kept, (0, 1)), **rest}, single, kept)
             if isinstance(fold, Folded) and fold.hole < algebra.horizon:
                 return fold

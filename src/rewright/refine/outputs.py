@@ -143,6 +143,8 @@ def _strided(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[Pla
     first, parts = locals_[0], mesh.size
     if len(mesh.axes) != 1 or not isinstance(first, View) or any(v.shape != first.shape for v in locals_):
         return
+    if len(first.shape) != len(value.shape):
+        return
     for axis, (size, own) in enumerate(zip(value.shape, first.shape, strict=True)):
         if not isinstance(size, int) or not isinstance(own, int) or size != own * parts or parts == 1:
             continue
