@@ -169,6 +169,12 @@ def _roles(op: Operator, views: Sequence[View]) -> list[Mapping[int, int]]:
         # Along an axis that the update covers its start is moved to zero, whatever it is.
         covered = {a: a for a in range(rank) if views[0].shape[a] == views[1].shape[a]}
         return [covered, covered, *({} for _ in views[2:])]
+    if isinstance(op, ops.Scatter):
+        batching = dict(zip(op.scatter_indices_batching_dims, op.input_batching_dims, strict=True))
+        numbers = [a for a in range(len(views[1].dims)) if a != op.index_vector_dim]
+        axes = [a for a in range(len(views[2].dims)) if a not in op.update_window_dims]
+        updates = {axes[k]: batching[a] for k, a in enumerate(numbers) if a in batching}
+        return [{a: a for a in op.input_batching_dims}, batching, updates]
     if isinstance(op, ops.Convolution):
         return [{0: 0}, {0: 1} if op.feature_groups == 1 else {}]
     return [{} for _ in views]
