@@ -28,7 +28,7 @@ from rewright.lifting.layout import (
 from rewright.lifting.padding import pad
 from rewright.lifting.placed import written_out
 from rewright.lifting.pointwise import pointwise
-from rewright.lifting.readings import opened, plain, plain_view, plainer, reads_ones, recognised, shut
+from rewright.lifting.readings import opened, plain, plain_parts, plain_view, plainer, reads_ones, recognised, shut
 from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce
@@ -145,7 +145,8 @@ def as_view(algebra: Algebra, value: Value) -> View:
         assert length is not None
         shape = (*value.shape[:axis], value.outer, length, *value.shape[axis + 1 :])
         return as_view(algebra, reshape(as_view(algebra, reshape(value, shape)), value.shape))
-    parts = [as_view(algebra, part) for part in value.parts]
+    # Of a part of one element some programs read the index along the axis, and others do not.
+    parts = [plain_parts(as_view(algebra, part), axis) for part in value.parts]
     keep: Mapping[int, int] = {a: a for a in range(rank) if a != axis}
     joined = TensorType(value.shape, DType.F32)
     try:
