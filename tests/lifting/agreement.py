@@ -49,9 +49,9 @@ def sequential_differences(graph: Graph, inputs: Arrays) -> list[str]:
     return differences(lifter, lifted, Meaning(lifter.algebra.terms, inputs), values)
 
 
-def rank_differences(sequential: Graph, program: RankProgram, inputs: Arrays) -> list[str]:
+def rank_differences(sequential: Graph, program: RankProgram, inputs: Arrays, *, products: bool = False) -> list[str]:
     """Where the lifted programs of the ranks differ from their execution, on one set of global inputs."""
-    lifter = Lifter()
+    lifter = Lifter(products=products)
     known = input_values(lifter, sequential, program, program.inputs, ())
     lifter.sequential(sequential, known.sequential)
     lifted = lifter.ranks(program.graphs, known.ranks)

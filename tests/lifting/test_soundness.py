@@ -90,6 +90,14 @@ def test_random_programs_of_ranks(block: int) -> None:
         assert found == [], f"seed {seed}"
 
 
+@pytest.mark.parametrize("block", range(2))
+def test_random_programs_of_ranks_whose_sums_are_looked_up(block: int) -> None:
+    for seed in range(20 * block, 20 * (block + 1)):
+        whole, program = ranks_program(seed)
+        found = rank_differences(whole.build()[0], program.rank_program(), program.inputs, products=True)
+        assert found == [], f"seed {seed}"
+
+
 # --- one operator, two meanings ---------------------------------------------------------------------------------------
 def test_integers_divide_otherwise_than_reals() -> None:
     def program(build: Builder) -> None:

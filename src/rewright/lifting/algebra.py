@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -34,6 +34,9 @@ has of queries, keys and values whose halves are turned by themselves, and what 
 _MOST_PLACES = 2
 """Addends that are read at more single indices are not looked for among the sequential program's."""
 
+EFFORT = 10_000
+"""Factors of products that are looked at for sums that were made in other steps: a second or two."""
+
 _MOST_CHOICES = 256
 """Choices of one of these indices for each addend that are tried."""
 
@@ -57,6 +60,10 @@ class Algebra:
         self.facts = Facts(self.terms)
         self.filler = Filler(self.terms, self.facts.allowed)
         self.guards = Guards(self)
+        self.recognise: Callable[[Addend], Addend | None] | None = None
+        """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
+        self.effort = EFFORT
+        """How many factors may still be looked at for that, and for sums of products as a whole."""
         self.sequential = True
         self.horizon = 0
         """Terms with an identity below this one belong to the sequential program."""
@@ -287,7 +294,10 @@ class Algebra:
         if not addends:
             return Addend(Fraction(0), self.terms.one, ())
         assert len(addends) == 1
-        return addends[0]
+        if self.recognise is None or self.sequential or addends[0].term < self.horizon:
+            return addends[0]
+        with self.over(view.dims):
+            return self.recognise(addends[0]) or addends[0]
 
     def operand(self, view: View) -> Operand:
         """The view as one term with its coefficient inside; it becomes an anchor for longer sums."""

@@ -1,104 +1,255 @@
-"""Sums and products multiplied out, for two tensors that add up the same products in another order.
+"""Closed terms as sums of products, for tensors that add up the same products in another order.
 
-The gradient of a router goes through the gradient of a softmax on every rank, ``y (g - sum(g y))`` of the rank's own
-addend of ``g``. Those add up to the gradient of the sum, which no step on the way shows: only written as sums of
-products are the two alike. That form may be long, so it is the last that is tried, and given up beyond a limit.
+A *polynomial* is a sum of products of *factors* over ranges of bound variables: sums inside of products and of other
+sums are multiplied out, and ranges of one product add up. So a sum over rows of sums over columns, rows that are added
+one by one, and sums that were split before they were multiplied are one polynomial. What is no sum and no product is a
+factor. A polynomial may be long, so it is the last that is tried, and given up beyond a limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
+from itertools import product
 from typing import cast
 
+from rewright.ir.dims import Dim
 from rewright.lifting.algebra import Algebra
-from rewright.lifting.index import compose, identity
+from rewright.lifting.index import Access, Index, build, identity, magnitude, substitute
 from rewright.lifting.placed import at_place
-from rewright.lifting.regions import single
+from rewright.lifting.regions import Box, NotAView, Region, add, is_set, scale, whole
 from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend
 
-Sum = dict[Operand, Fraction]
-"""Coefficients by product."""
+Factors = tuple[Operand, ...]
+Sum = dict[Factors, Region]
+"""Over which values of its bound variables a product is added up, how often."""
 
-_MOST = 512
+BOUND = 1 << 20
+"""The first bound variable of a product; the others follow."""
+
+_MOST = 256
+_LONGEST = 12
+"""Products of more factors are not multiplied out."""
 _DEPTH = 60
 
 
 class TooLong(Exception):
-    """A sum of more products than are looked at."""
+    """A sum of more products than are looked at, or of what may be infinite."""
 
 
 def multiplied_out(algebra: Algebra, addends: Sequence[Addend]) -> Sum | None:
-    """The sum of the addends, all of them closed, as a sum of products of neither; None where that is too long."""
-    expansion = _Expansion(algebra)
+    """The sum of the addends, all of them closed, as a polynomial; None where that is too long."""
+    if any(a.parts for a in addends) or algebra.effort <= 0:
+        return None
+    expansion = Expansion(algebra)
     try:
-        terms = (((a.term, a.access), a.coefficient) for a in addends)
-        return _added((expansion.operand(o), c) for o, c in terms) if all(not a.parts for a in addends) else None
-    except TooLong:
+        return expansion.total(((a.term, a.access), a.coefficient) for a in addends)
+    except (TooLong, NotAView):
         return None
 
 
-class _Expansion:
+class Expansion:
+    """Polynomials of terms, each made once."""
+
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
         self._terms = algebra.terms
         self._known: dict[int, Sum] = {}
 
+    def total(self, operands: Iterable[tuple[Operand, Fraction]], depth: int = _DEPTH) -> Sum:
+        """The polynomial of a sum of operands; raises TooLong, or NotAView where ranges depend on symbols."""
+        parts: list[tuple[Factors, Region]] = []
+        for operand, coefficient in operands:
+            found = self.operand(operand, depth)
+            parts += [(factors, scale(region, coefficient)) for factors, region in found.items()]
+            if len(parts) > 2 * _MOST:
+                raise TooLong
+        return self._gathered(parts)
+
+    def read(self, several: Sum, access: Access | Mapping[int, Index]) -> Sum:
+        """A polynomial with its free variables replaced; raises TooLong and NotAView."""
+        return self._gathered((tuple(_read(f, access) for f in factors), region) for factors, region in several.items())
+
+    def _gathered(self, parts: Iterable[tuple[Factors, Region]]) -> Sum:
+        """The sum of all parts, each in its form."""
+        found: dict[Factors, list[Region]] = {}
+        for factors, region in parts:
+            for box, coefficient in region:
+                self._algebra.effort -= 1 + len(factors)
+                if len(factors) > _LONGEST:
+                    raise TooLong
+                form, own, often = _form(factors, box)
+                found.setdefault(form, []).append(((own, coefficient * often),))
+            if len(found) > _MOST or self._algebra.effort < 0:
+                raise TooLong
+        added = {factors: add(several) for factors, several in found.items()}
+        return {factors: region for factors, region in added.items() if region}
+
     def operand(self, operand: Operand, depth: int = _DEPTH) -> Sum:
-        """An operand as a sum of products."""
-        there = at_place(self._terms, operand)
-        if (there.term, there.access) != operand:
-            return _added([(self.operand((there.term, there.access), depth), there.coefficient)])
+        """The polynomial of an operand; raises TooLong and NotAView."""
+        if self._algebra.plain:
+            there = at_place(self._terms, operand)
+            if (there.term, there.access) != operand:
+                return self.total([((there.term, there.access), there.coefficient)], depth)
         term, access = operand
+        if term in self._terms.infinite:
+            raise TooLong
         if term not in self._known:
             if depth == 0:
                 raise TooLong
             self._known[term] = self._term(term, depth - 1)
-        return _added([({(t, compose(a, access)): c for (t, a), c in self._known[term].items()}, ONE)])
+        return self.read(self._known[term], access)
 
     def _term(self, term: int, depth: int) -> Sum:
         terms = self._terms
-        label, whole = terms.label(term), identity(terms.arity[term])
+        label, own = terms.see(term), identity(terms.arity[term])
+        if term == terms.one:
+            return {(): whole(())}
         if label[0] == "add":
-            return _added((self.operand(o, depth), c) for c, o in terms.expand(term, whole))
-        if label[:2] == ("apply", "multiply"):
+            return self.total([(o, c) for c, o in terms.expand(term, own)], depth)
+        if label[:2] == ("apply", "multiply") or label[:2] == ("apply", "identity"):
             return self._product(list(zip(terms.children(term), terms.accesses(term), strict=True)), depth)
-        if label[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "sum"):
-            return self._fold(term, depth)
-        return {(term, whole): ONE}
+        hole = terms.children(term)[0] if label[0] == "ranged" else term
+        if label[0] == "ranged" and terms.see(hole)[:2] == ("fold", "sum"):
+            return self._fold(term, hole, depth)
+        if label[0] == "ranged" and terms.see(hole)[0] == "guard" and is_set(terms.region(term)):
+            (value, body), (tested, read) = terms.children(hole), terms.accesses(hole)
+            if body != terms.one:
+                indicator = self._algebra.guards.indicator((value, tested), terms.region(term))
+                scaled = self._product([(indicator.term, indicator.access), (body, read)], depth)
+                return {factors: scale(region, indicator.coefficient) for factors, region in scaled.items()}
+        return {((term, own),): whole(())}
 
-    def _product(self, factors: Sequence[Operand], depth: int) -> Sum:
-        found: list[tuple[Fraction, list[Operand]]] = [(ONE, [])]
-        for factor in factors:
-            several = self.operand(factor, depth)
-            if len(found) * len(several) > _MOST:
-                raise TooLong
-            found = [(c * d, [*before, one]) for c, before in found for one, d in several.items()]
-        return _added(self._placed(self._terms.multiply(operands), c) for c, operands in found)
+    def _product(self, operands: Sequence[Operand], depth: int) -> Sum:
+        """A product of sums; where that is too long the factors stay as they are."""
+        found: Sum = {(): whole(())}
+        for operand in operands:
+            try:
+                several = self.operand(operand, depth)
+                if len(found) * len(several) > _MOST:
+                    raise TooLong
+            except TooLong:
+                if operand[0] in self._terms.infinite:
+                    raise
+                several = self._gathered([((operand,), whole(()))])
+            found = self._gathered(
+                _times(left, right) for left, right in product(list(found.items()), list(several.items()))
+            )
+        return found
 
-    def _placed(self, operand: Operand, coefficient: Fraction) -> tuple[Sum, Fraction]:
-        """A product with what it reads at known places written out."""
-        found = at_place(self._terms, operand)
-        return {(found.term, found.access): ONE}, coefficient * found.coefficient
-
-    def _fold(self, term: int, depth: int) -> Sum:
-        """A sum over a range of a sum, as the sum of sums over that range."""
+    def _fold(self, term: int, hole: int, depth: int) -> Sum:
+        """A sum over ranges of some axes of a sum of products."""
         terms = self._terms
-        hole, region = terms.children(term)[0], terms.region(term)
-        (body,), axes = terms.children(hole), cast("tuple[int, ...]", terms.label(hole)[2])
+        (body,), axes = terms.children(hole), cast("tuple[int, ...]", terms.see(hole)[2])
+        left = [axis for axis in range(terms.arity[body]) if axis not in axes]
+        moved = {axis: BOUND + k for k, axis in enumerate(axes)} | {axis: k for k, axis in enumerate(left)}
+        access: Access = tuple((0, ((moved[axis], 1),)) for axis in range(terms.arity[body]))
+        parts: list[tuple[Factors, Region]] = []
         several = self.operand((body, identity(terms.arity[body])), depth)
-        if several == {(body, identity(terms.arity[body])): ONE} or single(region) is None:
-            return {(term, identity(terms.arity[term])): ONE}
-        folded = [(self._algebra.filler.refold(body, axes, region, Addend(c, *o))) for o, c in several.items()]
-        return _added(({(a.term, a.access): ONE}, a.coefficient) for a in folded)
+        for factors, region in several.items():
+            inner = tuple(_shifted(f, len(axes)) for f in factors)
+            read = tuple((t, tuple(_placed(i, access) for i in a)) for t, a in inner)
+            boxes = [((*a, *b), c * d) for a, c in terms.region(term) for b, d in region]
+            parts.append((read, tuple(boxes)))
+        return self._gathered(parts)
 
 
-def _added(sums: Iterable[tuple[Sum, Fraction]]) -> Sum:
-    total: Sum = {}
-    for several, factor in sums:
-        for operand, coefficient in several.items():
-            total[operand] = total.get(operand, Fraction(0)) + coefficient * factor
-        if len(total) > _MOST:
-            raise TooLong
-    return {operand: c for operand, c in total.items() if c}
+def _placed(index: Index, access: Access | Mapping[int, Index]) -> Index:
+    """An index with its free variables replaced."""
+    constant, strides = index
+    free = substitute((constant, tuple((v, s) for v, s in strides if v < BOUND)), access)
+    return build(free[0], {**dict(free[1]), **{v: s for v, s in strides if v >= BOUND}})
+
+
+def _read(factor: Operand, access: Access | Mapping[int, Index]) -> Operand:
+    """A factor of what is read at an access of other variables than bound ones."""
+    return factor[0], tuple(_placed(index, access) for index in factor[1])
+
+
+def _shifted(factor: Operand, by: int) -> Operand:
+    """A factor with its bound variables later by some."""
+    moved = [(low, tuple((v + by if v >= BOUND else v, s) for v, s in strides)) for low, strides in factor[1]]
+    return factor[0], tuple(moved)
+
+
+def _times(left: tuple[Factors, Region], right: tuple[Factors, Region]) -> tuple[Factors, Region]:
+    """The product of two sums of products."""
+    by = len(left[1][0][0]) if left[1] else 0
+    factors = (*left[0], *(_shifted(f, by) for f in right[0]))
+    return factors, tuple([((*a, *b), c * d) for a, c in left[1] for b, d in right[1]])
+
+
+def _form(factors: Factors, box: Box) -> tuple[Factors, Box, Fraction]:
+    """One product with bound variables in the order of their first use, from where they are first read on.
+
+    An index that is a number is a bound variable of one value, so that elements that are added one by one are a range.
+    """
+    names = _Names(box)
+    ordered = sorted(factors, key=_blank)
+    read = tuple((term, names.access(access)) for term, access in ordered)
+    often = ONE
+    for var, (low, high) in enumerate(box):
+        if var not in names.places:
+            if not isinstance(low, int) or not isinstance(high, int):
+                raise TooLong
+            often *= high - low
+    return read, tuple(names.box), often
+
+
+@lru_cache(1 << 14)
+def _blank(factor: Operand) -> tuple[object, ...]:
+    """An order of factors that does not depend on the names of bound variables."""
+    term, access = factor
+    return term, repr(
+        [
+            (sorted((v if v < BOUND else BOUND, str(s)) for v, s in strides), "" if _is_bound(strides) else str(low))
+            for low, strides in access
+        ]
+    )
+
+
+def _is_bound(strides: tuple[tuple[int, Dim], ...]) -> bool:
+    return not strides or any(v >= BOUND for v, _ in strides)
+
+
+class _Names:
+    """New names for the bound variables of a product, and their ranges."""
+
+    def __init__(self, box: Box) -> None:
+        self._given = box
+        self.box: list[tuple[Dim | None, Dim | None]] = []
+        self.places: dict[int, int] = {}
+        self._shift: dict[int, Dim] = {}
+        self._numbers: dict[tuple[str, int], int] = {}
+
+    def access(self, access: Access) -> Access:
+        """What a factor reads, by new names."""
+        seen: dict[str, int] = {}
+        return tuple(self._index(index, seen) for index in access)
+
+    def _index(self, index: Index, seen: dict[str, int]) -> Index:
+        constant, strides = index
+        if not strides:
+            key = str(constant)
+            seen[key] = seen.get(key, 0) + 1
+            if (key, seen[key]) not in self._numbers:
+                self._numbers[key, seen[key]] = len(self.box)
+                self.box.append((constant, constant + 1))
+            return 0, ((BOUND + self._numbers[key, seen[key]], 1),)
+        bound = [(v - BOUND, s) for v, s in strides if v >= BOUND]
+        fresh = sorted((item for item in bound if item[0] not in self.places), key=lambda item: magnitude(item[1]))
+        for var, stride in bound:
+            if var in self.places:
+                constant = constant - stride * self._shift[var]
+        for var, stride in reversed(fresh):
+            shift: Dim = constant if len(fresh) == 1 and stride == 1 else 0
+            low, high = self._given[var]
+            if low is None or high is None:
+                raise TooLong
+            self.places[var], self._shift[var] = len(self.box), shift
+            self.box.append((low + shift, high + shift))
+            constant = constant - shift
+        moved = {(v if v < BOUND else BOUND + self.places[v - BOUND]): s for v, s in strides}
+        return build(constant, moved)

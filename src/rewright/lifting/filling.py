@@ -123,9 +123,10 @@ class Filler:
         )
         left = [axis for axis in range(terms.arity[old]) if axis not in axes]
         positions = {axis: k for k, axis in enumerate(left)}
+        hole, moved = terms.flat(folded.hole, add([moved])) if kind == "sum" else (folded.hole, add([moved]))
         return Addend(
             body.coefficient,
-            terms.ranged(folded.hole, add([moved])),
+            terms.ranged(hole, moved),
             tuple(rename(i, positions) for i in folded.access),
         )
 

@@ -118,7 +118,7 @@ def _solved(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Ac
     pairs = [pair for own, read in zip(wanted, reads, strict=True) for pair in zip(own, read, strict=True)]
     for (low, strides), (there, others) in sorted(pairs, key=lambda pair: len(pair[0][1])):
         fresh = [(v, s) for v, s in strides if v not in found]
-        if fresh and not _solve(found, (low, strides), (there, others), fresh):
+        if fresh and not solve(found, (low, strides), (there, others), fresh):
             return None
     if len(found) != arity:
         return None
@@ -127,7 +127,7 @@ def _solved(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Ac
     return tuple(found[v] for v in range(arity))
 
 
-def _solve(found: dict[int, Index], own: Index, read: Index, fresh: Sequence[tuple[int, Dim]]) -> bool:
+def solve(found: dict[int, Index], own: Index, read: Index, fresh: Sequence[tuple[int, Dim]]) -> bool:
     """Find variables of one index: what is a multiple of the largest stride is that variable's, as of a digit."""
     known = substitute((own[0], tuple((v, s) for v, s in own[1] if v in found)), found)
     constant, strides = read[0] - known[0], dict(read[1])

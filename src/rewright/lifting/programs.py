@@ -21,6 +21,7 @@ from rewright.lifting.indexing import opaque
 from rewright.lifting.integers import integer_part
 from rewright.lifting.journal import SEQUENTIAL, Journal
 from rewright.lifting.layout import concatenate, slice_axis, tidy
+from rewright.lifting.recognition import Recogniser
 from rewright.lifting.reuse import Reuse
 from rewright.lifting.stream import Integers, Repeat, Stream, lockstep, repeats, shared_first, stream
 from rewright.lifting.terms import ONE
@@ -64,8 +65,11 @@ class Lifter:
         contract: bool = False,
         quotients: bool = False,
         plain: bool = False,
+        products: bool = False,
     ) -> None:
         self.algebra = Algebra(quotients=quotients, plain=plain)
+        self._recogniser = Recogniser(self.algebra) if products else None
+        self.algebra.recognise = None if self._recogniser is None else self._recogniser.recognise
         self.deadline = deadline
         self.reuse = reuse
         self.contract = contract
@@ -260,7 +264,7 @@ class Lifter:
         """Do some lifting as if nothing had been lifted before, and note all that it reads and makes."""
         trace = self.algebra.terms.trace = Trace()
         before, self._memo = self._memo, {}
-        self.algebra.forget()
+        self._forget()
         try:
             work()
         finally:
@@ -268,11 +272,16 @@ class Lifter:
             self._memo = before | self._memo
         return trace
 
+    def _forget(self) -> None:
+        self.algebra.forget()
+        if self._recogniser is not None:
+            self._recogniser.forget()
+
     def apart(self, work: Callable[[], None]) -> tuple[int, ...]:
         """Do some lifting and tell which terms it looked into or made, within whatever is being traced."""
         outer, terms = self.algebra.terms.trace, self.algebra.terms
         inner = terms.trace = Trace()
-        self.algebra.forget()
+        self._forget()
         try:
             work()
         finally:
@@ -301,6 +310,10 @@ class Lifter:
             results, whole = self._exchange(nodes[0].op, operators, values, members)
         except NotAView:
             results, whole = self._unknown(operators, values, [node.type for node in nodes]), None
+        if self._recogniser is not None and isinstance(nodes[0].op, ops.AllReduce | ops.ReduceScatter):
+            known = {id(result): result for result in results}
+            found = {number: self._recogniser.met(result) for number, result in known.items()}
+            results = [found[id(result)] for result in results]
         # Where all members hold one value it is one object, which is long where they are many.
         numbers: dict[int, int] = {}
         for (rank, position), result in zip(step.nodes, results, strict=True):

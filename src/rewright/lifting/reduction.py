@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import cast
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr, divide
@@ -153,10 +154,21 @@ def _fold(
         other = masked(algebra.terms, Addend(coefficient, term, access), lengths)
         if other is not None:
             return _fold(algebra, kind, other, {v: n for v, n in folded.items() if v in occurring}, lengths, part)
-    fold, region = found, regions.whole(found.box)
+    hole, region = algebra.terms.flat(found.hole, regions.whole(found.box))
+    inner = _summed(algebra, addend) if kind == "sum" else None
+    if inner is not None and algebra.terms.children(hole) == inner[:1]:
+        axes = cast("tuple[int, ...]", algebra.terms.see(hole)[2])
+        return algebra.part(coefficient, *algebra.terms.nested(*inner, axes, region), found.access)
     if addend.parts or kind == "product":
-        return Addend(coefficient, algebra.terms.ranged(fold.hole, region), fold.access, addend.parts)
-    return algebra.part(coefficient, fold.hole, region, fold.access)
+        return Addend(coefficient, algebra.terms.ranged(hole, region), found.access, addend.parts)
+    return algebra.part(coefficient, hole, region, found.access)
+
+
+def _summed(algebra: Algebra, addend: Addend) -> tuple[int, regions.Region] | None:
+    """The sum that an addend is a part of, and over which region, where it is nothing else."""
+    if len(addend.parts) != 1 or addend.parts[0][0] != addend.term:
+        return None
+    return addend.parts[0] if algebra.terms.see(addend.term)[:2] == ("fold", "sum") else None
 
 
 def _family(
@@ -165,13 +177,13 @@ def _family(
     """The fold over variables, those of one value left alone.
 
     They take part where the sequential program folds over them: a rank may hold one head of a sum over heads. Where it
-    has several such folds, the first is the one over what the rank folds over.
+    has several such folds, the first is the one over what the rank folds over, be indices of one value read or not.
     """
     rest = {v: r for v, r in ranges.items() if v not in single}
     if not algebra.sequential and single:
         asked = tuple(v for v in single if v in ranges)
         several = (kept for count in range(len(single), 0, -1) for kept in combinations(single, count))
-        for kept in dict.fromkeys((asked, *several)):
+        for kept in dict.fromkeys((asked, (), *several)):
             fold = _fold_beside(algebra, kind, operand, {**dict.fromkeys(kept, (0, 1)), **rest}, single, kept)
             if isinstance(fold, Folded) and fold.hole < algebra.horizon:
                 return fold

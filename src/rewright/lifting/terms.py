@@ -17,6 +17,7 @@ from rewright.egraph import EGraph
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.index import Access, Index, compose, identity, magnitude, rename, split_constant
 from rewright.lifting.regions import Box, Region, is_set, single
+from rewright.lifting.regions import add as add_regions
 from rewright.lifting.trace import Trace
 from rewright.lifting.value import Addend, Parts
 
@@ -345,6 +346,29 @@ class Terms:
             order.append(var)
         rest = tuple(index for axis, index in enumerate(access) if axis not in axes)
         return Folded(self.fold(kind, term, tuple(axes)), tuple(box), rest, tuple(order))
+
+    def flat(self, fold: int, region: Region) -> tuple[int, Region]:
+        """A sum over a region of sums over another one as one sum over both; any other fold as it is."""
+        if self.label(fold)[:2] != ("fold", "sum"):
+            return fold, region
+        (body,) = self.children(fold)
+        if self.label(body)[0] != "ranged":
+            return fold, region
+        (hole,) = self.children(body)[:1]
+        if self.label(hole)[:2] != ("fold", "sum"):
+            return fold, region
+        return self.nested(hole, self.region(body), cast("tuple[int, ...]", self.see(fold)[2]), region)
+
+    def nested(self, hole: int, inner: Region, axes: tuple[int, ...], outer: Region) -> tuple[int, Region]:
+        """The sum over some axes of what a sum over a region leaves, as one sum over the axes of both."""
+        own = cast("tuple[int, ...]", self.see(hole)[2])
+        (body,) = self.children(hole)
+        left = [axis for axis in range(self.arity[body]) if axis not in own]
+        places = (*own, *(left[axis] for axis in axes))
+        order = sorted(range(len(places)), key=places.__getitem__)
+        boxes = [((*a, *b), c * d) for a, c in inner for b, d in outer]
+        region = add_regions([tuple((tuple(box[k] for k in order), c) for box, c in boxes)])
+        return self.fold("sum", body, tuple(places[k] for k in order)), region
 
     def ranged(self, fold: int, region: Region) -> int:
         """A fold or guard with its range."""

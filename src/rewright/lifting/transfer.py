@@ -28,7 +28,7 @@ from rewright.lifting.layout import (
 from rewright.lifting.padding import pad
 from rewright.lifting.placed import written_out
 from rewright.lifting.pointwise import pointwise
-from rewright.lifting.readings import opened, plain, plain_view, plainer, reads_ones, recognised, shut
+from rewright.lifting.readings import opened, plain, plain_parts, plain_view, plainer, reads_ones, recognised, shut
 from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce
@@ -145,7 +145,8 @@ def as_view(algebra: Algebra, value: Value) -> View:
         assert length is not None
         shape = (*value.shape[:axis], value.outer, length, *value.shape[axis + 1 :])
         return as_view(algebra, reshape(as_view(algebra, reshape(value, shape)), value.shape))
-    parts = [as_view(algebra, part) for part in value.parts]
+    # Of a part of one element some programs read the index along the axis, and others do not.
+    parts = [plain_parts(as_view(algebra, part), axis) for part in value.parts]
     keep: Mapping[int, int] = {a: a for a in range(rank) if a != axis}
     joined = TensorType(value.shape, DType.F32)
     try:
@@ -169,6 +170,12 @@ def _roles(op: Operator, views: Sequence[View]) -> list[Mapping[int, int]]:
         # Along an axis that the update covers its start is moved to zero, whatever it is.
         covered = {a: a for a in range(rank) if views[0].shape[a] == views[1].shape[a]}
         return [covered, covered, *({} for _ in views[2:])]
+    if isinstance(op, ops.Scatter):
+        batching = dict(zip(op.scatter_indices_batching_dims, op.input_batching_dims, strict=True))
+        numbers = [a for a in range(len(views[1].dims)) if a != op.index_vector_dim]
+        axes = [a for a in range(len(views[2].dims)) if a not in op.update_window_dims]
+        updates = {axes[k]: batching[a] for k, a in enumerate(numbers) if a in batching}
+        return [{a: a for a in op.input_batching_dims}, batching, updates]
     if isinstance(op, ops.Convolution):
         return [{0: 0}, {0: 1} if op.feature_groups == 1 else {}]
     return [{} for _ in views]

@@ -52,8 +52,12 @@ class Proof:
 Hopeless = Callable[[Collection[str]], bool]
 """Whether it is known that some outputs differ, so that nothing that takes long is worth a try."""
 
-Law = Literal["quotients", "plain"]
-"""Normal forms beside the usual one: of exponentials, and of indices of one value."""
+Law = Literal["products", "quotients", "plain"]
+"""Normal forms beside the usual one: of sums of products, of exponentials, and of indices of one value."""
+
+
+_OFTEN = 50
+"""How many times as much may be looked at for a proof that is written down."""
 
 
 def attempt(
@@ -99,6 +103,8 @@ def attempt(
 
 def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
     """Other normal forms to try, where a program has what they are about."""
+    if any(isinstance(node.op, ops.AllReduce | ops.ReduceScatter) for g in program.graphs for node in g.nodes):
+        yield "products"
     if any(isinstance(node.op, ops.Exponential) for node in sequential.nodes):
         yield "quotients"
     if any(isinstance(node.op, ops.Concatenate) for graph in program.graphs for node in graph.nodes):
@@ -134,9 +140,11 @@ def _lift(
     """Raises NotContracted where layers were to be left out that what is left does not speak for."""
     started = time.perf_counter()
     numbered = are_numbered(sequential, program.graphs)
-    laws = {"quotients": law == "quotients", "plain": law == "plain"}
+    laws = {"quotients": law == "quotients", "plain": law == "plain", "products": law is not None}
     lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered, **laws)
     lifter.journal = journal
+    if journal is not None:  # nothing is remembered from one step to the next
+        lifter.algebra.effort *= _OFTEN
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
     proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)

@@ -43,7 +43,7 @@ def same(lifter: Lifter, left: Value, right: Value, *, expand: bool = False) -> 
 
 def _same_products(lifter: Lifter, first: View, second: View) -> bool:
     """Whether two sums are of the same products; looked at where rows stand alone, which is where sums are of few."""
-    if not lifter.algebra.plain or first.dims != second.dims:
+    if first.dims != second.dims:
         return False
     left = multiplied_out(lifter.algebra, first.addends)
     return left is not None and left == multiplied_out(lifter.algebra, second.addends)
@@ -142,6 +142,8 @@ def _strided(value: Value, locals_: Sequence[Value], mesh: Mesh) -> Iterator[Pla
     """
     first, parts = locals_[0], mesh.size
     if len(mesh.axes) != 1 or not isinstance(first, View) or any(v.shape != first.shape for v in locals_):
+        return
+    if len(first.shape) != len(value.shape):
         return
     for axis, (size, own) in enumerate(zip(value.shape, first.shape, strict=True)):
         if not isinstance(size, int) or not isinstance(own, int) or size != own * parts or parts == 1:

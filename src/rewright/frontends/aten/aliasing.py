@@ -45,12 +45,15 @@ def _to_shape(x: Value, shape: Shape) -> Steps:
     "aten.view_copy.default",
     "aten.squeeze_copy.dim",
     "aten.squeeze_copy.dims",
+    "aten.squeeze_.default",
+    "aten.squeeze_.dim",
+    "aten.squeeze_.dims",
 )
 def reshape(c: Context, x: Value, *_: object, **__: object) -> Steps:
     return _to_shape(x, c.result().shape)
 
 
-@TABLE.register("aten.unsqueeze.default", "aten.unsqueeze_copy.default")
+@TABLE.register("aten.unsqueeze.default", "aten.unsqueeze_copy.default", "aten.unsqueeze_.default")
 def unsqueeze(c: Context, x: Value, dim: int) -> Steps:
     shape = c.result().shape
     return (UnsqueezeStep(shape, dim % len(shape)),)

@@ -1,0 +1,192 @@
+"""A rank's sum as the one of the sequential program that adds up the same products in another order.
+
+What a rank applies a function to must be a term of the sequential program, or nothing behind the function is related.
+Where the sum that it applies one to was made in other steps (rows added one by one before they are summed, or summed
+before they are multiplied), the polynomials of both are equal. Those of sequential sums of the same terms are made and
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, cast
+
+from rewright.lifting.algebra import Algebra
+from rewright.lifting.expansion import BOUND, Expansion, Factors, Sum, TooLong
+from rewright.lifting.index import Access, Index, identity, used
+from rewright.lifting.instances import solve
+from rewright.lifting.regions import NotAView, Region, scale
+from rewright.lifting.value import Addend, Pieces, Value, View
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms import Label
+
+_MOST_ALIKE, _HIGHEST = 64, 8
+"""Sequential terms above one that are looked at, and how far above."""
+
+_MOST_PRODUCTS = 64
+"""A sum of more products is not looked for."""
+
+Signature = tuple[tuple[int, ...], ...]
+
+
+class Recogniser:
+    """Sums of the sequential program by the products that they are made of."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self._algebra = algebra
+        self._expansion = Expansion(algebra)
+        self._sequential = Expansion(algebra)
+        self._known: dict[int, Sum | None] = {}
+        self._users: dict[int, list[int]] | None = None
+
+    def forget(self) -> None:
+        """Expand every term anew from here on."""
+        self._expansion = Expansion(self._algebra)
+
+    def recognise(self, addend: Addend) -> Addend | None:
+        """The same tensor as a term of the sequential program; None where it is none or cannot be told."""
+        ones = {v for v, n in enumerate(self._algebra.terms.window or ()) if n == 1}
+        at_zero = tuple((low, tuple((v, s) for v, s in strides if v not in ones)) for low, strides in addend.access)
+        for access in dict.fromkeys((addend.access, at_zero)):
+            found = self._found(addend.term, access)
+            if found is not None:
+                self._algebra.used("products")
+                return Addend(found.coefficient * addend.coefficient, found.term, found.access)
+        return None
+
+    def met(self, value: Value) -> Value:
+        """What members of a group added up, with every closed part that the sequential program has as that."""
+        if isinstance(value, Pieces):
+            return Pieces(value.axis, value.outer, tuple(self.met(part) for part in value.parts))
+        closed = [a for a in value.addends if not a.parts and a.term != self._algebra.terms.one]
+        if len(closed) != 1 or closed[0].term < self._algebra.horizon:
+            return value
+        with self._algebra.over(value.dims):
+            found = self.recognise(closed[0])
+        if found is None:
+            return value
+        return View(value.dims, tuple(found if a is closed[0] else a for a in value.addends))
+
+    def _found(self, term: int, access: Access) -> Addend | None:
+        if self._algebra.effort <= 0:
+            return None
+        try:
+            own = identity(self._algebra.terms.arity[term])
+            wanted = self._expansion.read(self._expansion.operand((term, own)), access)
+            if not wanted or len(wanted) > _MOST_PRODUCTS:
+                return None
+            for other in self._candidates(wanted):
+                products = self._products(other)
+                if not products or _signature(products) != _signature(wanted):
+                    continue
+                found = self._instance(products, self._algebra.terms.arity[other], wanted)
+                if found is not None:
+                    # What it is made of counts: whoever traces this has to see it.
+                    Expansion(self._algebra).operand((other, identity(self._algebra.terms.arity[other])))
+                    return Addend(found[0], other, found[1])
+        except (TooLong, NotAView):
+            return None
+        return None
+
+    def _instance(self, own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
+        """How many times a polynomial, read where, another one is."""
+        found = _solved(own, arity, wanted)
+        if found is None:
+            return None
+        there = self._expansion.read(own, found[1])
+        return found if {f: scale(r, found[0]) for f, r in there.items()} == wanted else None
+
+    def _candidates(self, wanted: Sum) -> Iterator[int]:
+        """Sequential sums of products of one of the terms that a polynomial is made of, those next to it first."""
+        factors = {term for product in wanted for term, _ in product}
+        layer, seen = [max(factors)] if factors else [], set[int]()
+        for _ in range(_HIGHEST):
+            layer = [user for term in layer for user in self._above().get(term, ()) if user not in seen]
+            seen.update(layer)
+            if len(seen) > _MOST_ALIKE:
+                return
+            terms = self._algebra.terms
+            yield from (term for term in dict.fromkeys(layer) if not terms.open[term] and _is_sum(terms.label(term)))
+
+    def _above(self) -> dict[int, list[int]]:
+        """The sequential sums, products and guards that read a term."""
+        if self._users is None:
+            self._users = {}
+            for term in range(self._algebra.horizon):
+                label, children = self._algebra.terms.graph.node(term)
+                if _is_linear(cast("Label", label).content):
+                    for child in dict.fromkeys(children):
+                        self._users.setdefault(child, []).append(term)
+        return self._users
+
+    def _products(self, term: int) -> Sum | None:
+        """The polynomial of a sequential term."""
+        if term not in self._known:
+            terms = self._algebra.terms
+            trace, terms.trace = terms.trace, None
+            try:
+                self._known[term] = self._sequential.operand((term, identity(terms.arity[term])))
+            except (TooLong, NotAView):
+                self._known[term] = None
+            finally:
+                terms.trace = trace
+        return self._known[term]
+
+
+def _is_sum(label: tuple[object, ...]) -> bool:
+    return label[0] in ("add", "ranged") or label[:2] == ("apply", "multiply")
+
+
+def _is_linear(label: tuple[object, ...]) -> bool:
+    return _is_sum(label) or label[:2] in (("fold", "sum"), ("apply", "identity")) or label[0] == "guard"
+
+
+def _signature(several: Sum) -> Signature:
+    """The terms that every product is made of."""
+    return tuple(sorted(tuple(term for term, _ in factors) for factors in several))
+
+
+def _ordered(several: Sum) -> list[tuple[Factors, Region]]:
+    """Products in an order that does not depend on where they are read."""
+    return sorted(several.items(), key=lambda item: (tuple(term for term, _ in item[0]), repr(item[1])))
+
+
+def _solved(own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
+    """How many times a polynomial, read where, another one may be."""
+    mine, others = _ordered(own), _ordered(wanted)
+    often = others[0][1][0][1] / mine[0][1][0][1]
+    if any(scale(a, often) != b for (_, a), (_, b) in zip(mine, others, strict=True)):
+        mine, others = _by_terms(own), _by_terms(wanted)
+        often = others[0][1][0][1] / mine[0][1][0][1]
+    found: dict[int, Index] = {}
+    pairs = [
+        (index, _plain(there, region))
+        for (left, _), (right, region) in zip(mine, others, strict=True)
+        for (_, a), (_, b) in zip(left, right, strict=True)
+        for index, there in zip(a, b, strict=True)
+    ]
+    for index, there in sorted(pairs, key=lambda pair: len(pair[0][1])):
+        fresh = [(v, s) for v, s in index[1] if v not in found]
+        if fresh and all(v >= BOUND for v, _ in index[1]):
+            found.update({v: (0, ((v, 1),)) for v, _ in fresh} if len(fresh) > 1 else {fresh[0][0]: there})
+        elif fresh and not solve(found, index, there, fresh):
+            return None
+    free = [found.get(v) for v in range(arity)]
+    access = tuple(index for index in free if index is not None)
+    return None if len(access) < arity or any(v >= BOUND for v in used(access)) else (often, access)
+
+
+def _plain(index: Index, region: Region) -> Index:
+    """An index that has one value over a region as that number."""
+    if len(index[1]) != 1 or index[1][0][0] < BOUND or index[1][0][1] != 1:
+        return index
+    values = {box[index[1][0][0] - BOUND] for box, _ in region}
+    low, high = values.pop()
+    single = not values and low is not None and high is not None and high - low == 1
+    return (index[0] + low, ()) if single and low is not None else index
+
+
+def _by_terms(several: Sum) -> Sequence[tuple[Factors, Region]]:
+    return sorted(several.items(), key=lambda item: tuple(term for term, _ in item[0]))
