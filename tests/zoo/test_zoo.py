@@ -70,8 +70,10 @@ def test_other_degrees_split_the_vocabulary_unevenly_or_further(name: str, plan:
     agrees(name, plan, degree, backward=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "degree"), [("gemma2", 4), ("phi3", 8), ("llama", 16)])
+@pytest.mark.parametrize(
+    ("name", "degree"),
+    [("gemma2", 4), pytest.param("phi3", 8, marks=pytest.mark.slow), pytest.param("llama", 16, marks=pytest.mark.slow)],
+)
 def test_one_head_for_each_rank(name: str, degree: int) -> None:
     agrees(name, "dtensor", degree, backward=True)
 

@@ -42,8 +42,8 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
     if algebra.sequential or algebra.is_familiar(result):
         return result
     return (
-        _instance(algebra, left.dims, result)
-        or _identified(algebra, left.dims, sources, factor)
+        _identified(algebra, left.dims, sources, factor)
+        or _instance(algebra, left.dims, result)
         or _distributed(algebra, left.dims, sources, factor)
         or _generalised(algebra, left.dims, sources, factor)
         or _widened(algebra, left.dims, sources, factor)
