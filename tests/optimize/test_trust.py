@@ -26,7 +26,7 @@ def test_the_certificate_is_about_the_program_and_the_plan() -> None:
     program, args = PROGRAMS["residual_norm"]()
     found = rw.optimize(program, args, target="torch")
 
-    assert found.certificate is not None and found.graph is not None and found.trust.graph is not None
+    assert found.certificate is not None and found.trust.program is not None and found.trust.graph is not None
     audit(found.certificate, found.graph, rw.ranks([found.trust.graph], {"rank": 1}))
 
 
@@ -131,12 +131,12 @@ def test_every_plan_has_a_certificate_that_the_checker_confirms(name: str) -> No
 
     found = rw.optimize(program, args, target="torch", verify=False)
 
-    assert found.certificate is not None and found.graph is not None and found.trust.graph is not None
+    assert found.certificate is not None and found.trust.program is not None and found.trust.graph is not None
     plan = rw.ranks([found.trust.graph], {"rank": 1})
     if isinstance(found.certificate, EquivalenceCertificate):
-        audit_equivalence(found.certificate, found.graph, plan)
+        audit_equivalence(found.certificate, found.trust.program, plan)
     else:
-        audit(found.certificate, found.graph, plan)
+        audit(found.certificate, found.trust.program, plan)
 
 
 @pytest.mark.parametrize("name", ["causal", "loss"])
