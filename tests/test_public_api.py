@@ -52,3 +52,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_public_names_are_listed() -> None:
     assert set(rewright.__all__) <= set(dir(rewright))
+
+
+@pytest.mark.parametrize("name", ["equiv", "refine"])
+def test_a_package_that_is_called_takes_what_the_function_takes(name: str) -> None:
+    """``rewright.equiv`` is a function until the package of that name is imported."""
+    package = importlib.import_module(f"rewright.{name}")
+    own = inspect.signature(getattr(package, name)).parameters
+
+    assert list(inspect.signature(package).parameters) == list(own)

@@ -23,9 +23,13 @@ class _CallablePackage(ModuleType):
         inputs: Inputs | None = None,
         relations: Given | None = None,
         budget: float | None = None,
+        *,
+        audit: bool = True,
+        explain: bool = True,
+        prover: Prover | None = None,
     ) -> Equivalence:
         """See :func:`rewright.equiv.engine.equiv`."""
-        return equiv(left, right, inputs, relations, budget)
+        return equiv(left, right, inputs, relations, budget, audit=audit, explain=explain, prover=prover)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

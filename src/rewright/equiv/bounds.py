@@ -39,7 +39,6 @@ _COMBINED: Mapping[type[Operator], Callable[[float, float], float]] = {
     ops.Multiply: lambda a, b: a * b,
     ops.Maximum: max,
     ops.Minimum: min,
-    ops.Power: math.pow,
 }
 
 
@@ -85,9 +84,10 @@ def _elementwise(op: Operator, given: Sequence[Bound]) -> Bound | None:
     if type(op) in _GROWING:
         low, high = map(_GROWING[type(op)], given[0])
         return low, high
-    if type(op) in _COMBINED and (not isinstance(op, ops.Power) or given[0][0] > 0 or given[1][0] == given[1][1]):
-        found = _corners(_COMBINED[type(op)], given)
-        return (min(found[0], 0.0), found[1]) if isinstance(op, ops.Power) else found
+    if isinstance(op, ops.Power):
+        return _powers(given[0], given[1])
+    if type(op) in _COMBINED:
+        return _corners(_COMBINED[type(op)], given)
     if isinstance(op, ops.Divide) and given[1][0] * given[1][1] > 0:
         return _corners(lambda a, b: a / b, given)
     if isinstance(op, ops.Negate):
@@ -97,6 +97,14 @@ def _elementwise(op: Operator, given: Sequence[Bound]) -> Bound | None:
     if isinstance(op, ops.Abs):
         return 0.0, max(map(abs, given[0]))
     return None
+
+
+def _powers(base: Bound, exponent: Bound) -> Bound | None:
+    """Of a base that may be negative only one power is known, and not a negative one, which has no bound at nought."""
+    if base[0] <= 0 and (exponent[0] != exponent[1] or exponent[0] < 0):
+        return None
+    low, high = _corners(math.pow, (base, exponent))
+    return min(low, 0.0), high
 
 
 def _reduced(graph: Graph, node: Node, op: ops.Reduce, given: Bound) -> Bound | None:

@@ -59,7 +59,7 @@ class Counting:
     constants: list[int] = field(default_factory=list[int])
     """Positions of the nodes."""
     compared: set[int] = field(default_factory=set[int])
-    """Constant values that are tested for equality."""
+    """Constant values that are tested for equality, or divided by."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,10 @@ def _record(
             counting[representative[position]].iotas.append(position)
         if isinstance(node.op, ops.Constant):
             counting[representative[position]].constants.append(position)
+    if isinstance(node.op, ops.Divide | ops.Remainder) and node.operands[0] in representative:
+        divisor = constant_value(graph, node.operands[1])
+        if divisor:  # what is divided is no flag
+            counting[representative[node.operands[0]]].compared.add(abs(divisor))
     if isinstance(node.op, ops.Compare) and node.op.direction in ("EQ", "NE"):
         for operand in node.operands:
             source = constant_value(graph, operand)
