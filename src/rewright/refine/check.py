@@ -269,7 +269,7 @@ def _relate(proof: Proof, name: str, program: RankProgram, expected: Placement |
 
 
 def _relate_at_last(proof: Proof, name: str, program: RankProgram, expected: Placement | None) -> None:
-    """As ``_relate``, multiplied out only where nothing else helps: what is found without is what a proof was found by."""
+    """As ``_relate``, multiplied out only where nothing else helps, which is how a proof was found."""
     _relate(proof, name, program, expected, expand=False)
     if name in proof.failed:
         proof.failed.remove(name)
