@@ -26,8 +26,12 @@ SHOWN = (
 )
 
 
+UNSEEN = "a number that masks are filled with may not do what -infinity does: programs cannot be run with both ({0})"
+
+
 def shown(twin: Twin) -> str:
-    """Why what stands for minus infinity in two programs, as they are written, is another number; empty otherwise."""
+    """Why what stands for minus infinity in two programs, as they are written, may be another number; else empty."""
+    compared = 0
     endless = with_endless([twin.sequential, *twin.program.graphs])
     try:
         schedule = match_collectives(endless[1:])
@@ -35,6 +39,7 @@ def shown(twin: Twin) -> str:
             trial = twin.run_trial(0, draw)
             if not isinstance(trial, Trial):
                 continue
+            compared += 1
             ideal = run(endless[0], trial.inputs).outputs
             ranks = run_ranks(endless[1:], trial.held, schedule=schedule)
             name = _differing(trial.sequential.outputs, ideal)
@@ -44,9 +49,9 @@ def shown(twin: Twin) -> str:
             name = next((found for a, b in pairs if (found := _differing(a.outputs, b.outputs))), "")
             if name:
                 return SHOWN.format(name, "right")
-    except RewrightError:
-        return ""
-    return ""
+    except RewrightError as error:
+        return UNSEEN.format(error)
+    return "" if compared else UNSEEN.format("no inputs were found")
 
 
 def _differing(written: Mapping[str, Array], ideal: Mapping[str, Array]) -> str:

@@ -19,10 +19,10 @@ from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.merging import merged
+from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.reading import NotScalar, Places, Reader, TooDeep
 from rewright.optimize.roles import Cut, Job, arrange, reductions
 
-LAYOUT = (ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Slice)
 CHEAP = (*LAYOUT, ops.Elementwise, ops.Concatenate, ops.Pad, ops.Reverse)
 
 

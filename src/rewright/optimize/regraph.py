@@ -20,7 +20,8 @@ from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.folding import digit_of, folded_axes, parted_axis
 from rewright.optimize.kernel import Kernel, Running, Store
-from rewright.optimize.planning import LAYOUT, KernelStep, LibraryStep, Plan
+from rewright.optimize.planning import KernelStep, LibraryStep, Plan
+from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.ranges import span
 from rewright.optimize.simplify import as_index
 from rewright.optimize.windows import window_of

@@ -21,6 +21,7 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context
+from rewright.terms.normal.guards import at_least_zero
 from rewright.terms.normal.maxima import largest, mapped_largest, split_item
 from rewright.terms.normal.monotone import Growing, outermost
 from rewright.terms.normal.powers import exponential, power
@@ -103,7 +104,8 @@ def _divided(size: Polynomial, parts: int) -> Polynomial:
 
 def _sum_dealt_out(context: Context, atom: PrefixSum, sizes: set[bytes]) -> Polynomial:
     position, parts = next(((n, k) for n, b in enumerate(atom.bounds) if (k := _parts(b, sizes)) > 1), (0, 1))
-    if parts == 1:
+    # Terms are simplified as those of a range that is not reversed, which a sum is over only then.
+    if parts == 1 or not all(context.holds(at_least_zero(bound)) for bound in atom.bounds):
         return polynomial(atom)
     binders, body = open_sum(context, atom)
     name, low, high = binders[position]
