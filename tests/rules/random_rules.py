@@ -133,7 +133,7 @@ def _dot(p: Programs, x: Tensor) -> Tensor:
 
 def _sum(p: Programs, x: Tensor) -> Tensor:
     axis = p.random.randint(0, 1)
-    kind = p.random.choice(("sum", "sum", "maximum"))
+    kind = p.random.choice(("sum", "sum", "maximum", "product"))
     return x.reduce(kind, axis).broadcast((x.shape[1 - axis], p.random.choice(SIZES)), (0,))
 
 

@@ -178,6 +178,14 @@ class Tensor:
         """The maximum along axes, which disappear; without arguments along all."""
         return self.reduce("maximum", *axes)
 
+    def min(self, *axes: int) -> Tensor:
+        """The minimum along axes, which disappear; without arguments along all."""
+        return self.reduce("minimum", *axes)
+
+    def product(self, *axes: int) -> Tensor:
+        """The product along axes, which disappear; without arguments along all."""
+        return self.reduce("product", *axes)
+
     def convert(self, dtype: DType) -> Tensor:
         """The same value in another dtype."""
         return Tensor(ops.Convert(dtype), self)

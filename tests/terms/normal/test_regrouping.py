@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rewright.rules import Tensor, floats, maximum, rsqrt, rule, size
+from rewright.rules import Tensor, floats, maximum, natural, rsqrt, rule, size
 from rewright.rules.verdict import judge
 
+INFINITY = float("inf")
 m, n = size("m"), size("n")
 X, Y = floats("X", 2 * n), floats("Y", 2 * n)
+V, s, t = floats("V", n), natural("s"), natural("t")
 Z, M = floats("Z", 3 * n), floats("M", m, 2 * n)
 
 
@@ -31,6 +33,8 @@ SAME: dict[str, tuple[Tensor, Tensor]] = {
         rsqrt((every(X, 2, 0) * every(X, 2, 0)).sum(0) + (every(X, 2, 1) * every(X, 2, 1)).sum(0) + 1.0),
         rsqrt((X * X).sum(0) + 1.0),
     ),
+    "a maximum of what stands between": (V.pad(-INFINITY, s, t, 1).max(0), V.max(0)),
+    "of what stands apart": (V.pad(-INFINITY, s, 0, t).max(0), V.max(0)),
     "a maximum": (maximum(every(X, 2, 0).max(0), every(X, 2, 1).max(0)), X.max(0)),
 }
 DIFFERENT: dict[str, tuple[Tensor, Tensor]] = {
@@ -40,6 +44,8 @@ DIFFERENT: dict[str, tuple[Tensor, Tensor]] = {
         (every(X, 2, 0) * every(Y, 2, 1)).sum(0) + (every(X, 2, 1) * every(Y, 2, 0)).sum(0),
         (X * Y).sum(0),
     ),
+    "a maximum with noughts between": (V.pad(0.0, 0, 0, 1).max(0), V.max(0)),
+    "a maximum without its last": (V.pad(-INFINITY, 0, -1, 1).max(0), V.max(0)),
     "the larger of two of three": (maximum(every(Z, 3, 0).max(0), every(Z, 3, 1).max(0)), Z.max(0)),
 }
 

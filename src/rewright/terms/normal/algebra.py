@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from rewright.terms.normal.atoms import Polynomial, polynomial, symbol
+from rewright.terms.normal.atoms import Function, Polynomial, Product, polynomial, symbol
 from rewright.terms.normal.binders import named
 from rewright.terms.normal.context import Context, Rebuilders, Values
 from rewright.terms.normal.maxima import rebuild_largest
+from rewright.terms.normal.products import rebuild_function
 from rewright.terms.normal.ranged import Fold, Largest, PrefixSum
 from rewright.terms.normal.substitution import PLAIN, substitute
 from rewright.terms.normal.sums import rebuild_sum
@@ -22,7 +23,14 @@ def _rebuild_fold(context: Context, atom: Fold, values: Values) -> Polynomial:
     return polynomial(Fold(atom.kind, size, named(context, [(name, polynomial(0), size)], (0,), body)))
 
 
-REBUILD: Rebuilders = {**PLAIN, PrefixSum: rebuild_sum, Largest: rebuild_largest, Fold: _rebuild_fold}
+REBUILD: Rebuilders = {
+    **PLAIN,
+    Function: rebuild_function,
+    Product: rebuild_function,
+    PrefixSum: rebuild_sum,
+    Largest: rebuild_largest,
+    Fold: _rebuild_fold,
+}
 
 
 def new_context(seconds: float) -> Context:

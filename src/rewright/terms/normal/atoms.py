@@ -327,6 +327,15 @@ class Function(Atom):
         return f"{self.name}({', '.join(str(a) for a in self.arguments)})"
 
 
+class Product(Function):
+    """The product of what a sum of factors counts, see :mod:`rewright.terms.normal.products`."""
+
+    __slots__ = ()
+
+    def __init__(self, factors: Polynomial, integer: bool) -> None:
+        super().__init__("product of", (factors,), integer)
+
+
 class Exponential(Atom):
     """e to a monomial with coefficient one; ``exp(sum of c*m)`` is the product of the ``exp(m)^c``."""
 
@@ -416,16 +425,21 @@ def _multiply(left: Monomial, right: Monomial) -> tuple[Monomial, Polynomial | N
         left, right = right, left
     factors = dict(left)
     whole_powers: list[tuple[Polynomial, int]] = []
+    products = False
     for atom, exponent in right:
         total = whole(factors.get(atom, 0) + exponent)
         if isinstance(atom, Indicator):
             total = 1
+        elif isinstance(atom, Product):
+            products = True
         elif isinstance(atom, Base):
             total = _expand(atom, total, whole_powers)
         if total:
             factors[atom] = total
         else:
             factors.pop(atom, None)
+    if products:
+        _join(factors)
     product = sorted_monomial(factors.items())
     if not whole_powers:
         return product, None
@@ -433,6 +447,16 @@ def _multiply(left: Monomial, right: Monomial) -> tuple[Monomial, Polynomial | N
     for value, power in whole_powers:
         result = result * integer_power(value, power)
     return product, result
+
+
+def _join(factors: dict[Atom, Number]) -> None:
+    """Make one product of all that are multiplied; what is divided by stays, as it may be zero."""
+    found = [a for a, e in factors.items() if isinstance(a, Product) and isinstance(e, int) and e > 0]
+    total = ZERO
+    for atom in found:
+        total = total + atom.arguments[0] * factors.pop(atom)
+    if found:
+        factors[Product(total, all(atom.integer for atom in found))] = 1
 
 
 def _expand(atom: Base, exponent: Number, whole_powers: list[tuple[Polynomial, int]]) -> Number:
@@ -450,7 +474,8 @@ def integer_power(value: Polynomial, exponent: int) -> Polynomial:
     Raises ZeroDivisionError for a negative power of zero, and TooHard for powers that are too large to write out.
     """
     atom = value.atom()
-    if atom is not None and not isinstance(atom, (Indicator, Base)) and exponent:
+    multiplied = isinstance(atom, Product) and exponent > 0
+    if atom is not None and not isinstance(atom, (Indicator, Base)) and exponent and not multiplied:
         return value if exponent == 1 else Polynomial({((atom, exponent),): 1})
     if abs(exponent) > _LARGEST_POWER:
         raise TooHard(f"a power of {exponent}")

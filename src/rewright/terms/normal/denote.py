@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 from rewright.ir.dims import Dim
@@ -36,6 +37,7 @@ from rewright.terms.normal.guards import (
 from rewright.terms.normal.maxima import max_over, negative
 from rewright.terms.normal.needs import Kind, Need, Variables
 from rewright.terms.normal.presence import may_be_infinite
+from rewright.terms.normal.products import product_over
 from rewright.terms.normal.ranged import Fold
 from rewright.terms.normal.sums import sum_over
 from rewright.terms.scalar import Scalar
@@ -145,7 +147,7 @@ class Denoter:
             self._variables.append((name, ZERO, size))
             try:
                 value = body(symbol(name))
-                if kind == "sum":
+                if kind in ("sum", "product"):
                     value = each(self.context, self._functions.settled, value)
             finally:
                 self._variables.pop()
@@ -154,6 +156,9 @@ class Denoter:
         if kind in ("maximum", "minimum") or is_boolean:
             empty = fixed(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
             return self.extreme(kind, empty, name, size, value)
+        if kind == "product" and self._grade != "move":
+            with suppress(TooHard):
+                return product_over(self.context, name, size, value, not is_float)
         return self._as_written(kind, name, size, value)
 
     def extreme(self, kind: str, empty: Value, name: str, size: Polynomial, value: Value) -> Value:

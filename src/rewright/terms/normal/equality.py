@@ -23,8 +23,9 @@ from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, is_zero
 from rewright.terms.normal.maxima import mapped_largest, members
-from rewright.terms.normal.powers import exponential, logarithm, power
+from rewright.terms.normal.powers import exponential, power
 from rewright.terms.normal.presence import counts_contradict
+from rewright.terms.normal.products import rebuilt
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum
 from rewright.terms.normal.regrouping import regroupings, with_atom
 from rewright.terms.normal.signs import is_positive
@@ -200,12 +201,7 @@ class _Unifier:
         if isinstance(atom, Base):
             return self.polynomial(atom.value)
         if isinstance(atom, Function):
-            arguments = tuple(self.polynomial(a) for a in atom.arguments)
-            return (
-                logarithm(arguments[0])
-                if atom.name == "log"
-                else polynomial(Function(atom.name, arguments, atom.integer))
-            )
+            return rebuilt(self.context, atom, tuple(self.polynomial(a) for a in atom.arguments))
         if isinstance(atom, Symbol):
             bounds = self.context.bounds(atom.name)
             if bounds is not None and self.context.equal(polynomial(atom), bounds[0]):

@@ -34,7 +34,7 @@ from rewright.terms.normal.monotone import same_sign
 from rewright.terms.normal.presence import is_present, may_be_infinite
 from rewright.terms.normal.ranged import Item, Largest, Range
 from rewright.terms.normal.substitution import collapsed, substitute
-from rewright.terms.normal.sums import Guards, range_of_guard
+from rewright.terms.normal.sums import Guards, range_of_guard, strided
 
 
 def larger(context: Context, left: Value, right: Value) -> Value:
@@ -225,12 +225,32 @@ def _under_guards(
         if kind == "<":
             return branch(context, at_least(high, limit), lambda: go(low, limit), lambda: go(low, high))
         raise TooHard(f"a maximum under the condition {guards[0][0]}")
+    every = _every(context, (name, low, high), value, present)
+    if every is not None:
+        (name, low, high), value, present = every
     return branch(
         context,
         at_least(high - low, 1),
         lambda: _of_range(context, (name, low, high), value, present),
         lambda: MINUS_INFINITY,
     )
+
+
+def _every(
+    context: Context, binder: Binder, value: Value, present: Polynomial
+) -> tuple[Binder, Polynomial, Polynomial] | None:
+    """What is present at every k-th index only, over these indices; None where it is not."""
+    single = present.single()
+    if single is None or single[1] != 1 or not isinstance(value, Polynomial):
+        return None
+    for atom, _ in single[0]:
+        found = strided(context, *binder, atom.guard) if isinstance(atom, Indicator) else None
+        if found is not None:
+            values = {binder[0]: found[1]}
+            rest = Polynomial({tuple(factor for factor in single[0] if factor[0] != atom): 1})
+            with context.ranges([found[0]]):
+                return found[0], substitute(context, value, values), substitute(context, rest, values)
+    return None
 
 
 def _of_range(context: Context, binder: Binder, value: Value, present: Polynomial) -> Value:

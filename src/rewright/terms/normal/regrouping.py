@@ -16,6 +16,7 @@ from rewright.terms.normal.atoms import (
     Monomial,
     Number,
     Polynomial,
+    Product,
     polynomial,
     symbol,
 )
@@ -23,8 +24,9 @@ from rewright.terms.normal.binders import inner_atoms
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.guards import at_least_zero
 from rewright.terms.normal.maxima import largest, mapped_largest, split_item
-from rewright.terms.normal.monotone import Growing, outermost
+from rewright.terms.normal.monotone import Growing, outermost, same_sign
 from rewright.terms.normal.powers import exponential, power
+from rewright.terms.normal.products import FACTOR
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum, bound_name
 from rewright.terms.normal.signs import is_positive
 from rewright.terms.normal.substitution import substitute
@@ -164,6 +166,8 @@ def _functions_outside(context: Context, value: Polynomial) -> Polynomial:
         found = [outermost(item.body) for item in atom.items]
         if all(found) and len({kind for kind, _ in filter(None, found)}) == 1:
             value = with_atom(value, atom, _function_outside(context, atom))
+        else:
+            value = with_atom(value, atom, _monotone_outside(context, atom))
     return value
 
 
@@ -178,6 +182,47 @@ def _function_outside(context: Context, atom: Largest) -> Polynomial:
 
     inner = mapped_largest(context, atom, argument)
     return kinds[0].of(inner)
+
+
+_ARGUMENT, _OTHER = (Function(name, ()) for name in ("?argument", "?other"))
+
+
+def _monotone_outside(context: Context, atom: Largest) -> Polynomial:
+    """The largest value of an expression in one term that grows with it, or falls: that of its largest, or smallest."""
+    first = atom.items[0].body
+    for inner in inner_atoms(first):
+        expression = with_atom(first, inner, polynomial(_ARGUMENT))
+        ways = [_terms_of(item.body, expression) for item in atom.items]
+        if not _is_bound(inner) or _depends(expression) or expression.atom() == _ARGUMENT or not all(ways):
+            continue
+        direction = _direction(expression)
+        if direction:
+
+            def argument(body: Polynomial, direction: int = direction, form: Polynomial = expression) -> Polynomial:
+                return polynomial(_terms_of(body, form)[0]) * direction
+
+            best = mapped_largest(context, atom, argument) * direction
+            return with_atom(expression, _ARGUMENT, best)
+    return polynomial(atom)
+
+
+def _depends(value: Polynomial) -> bool:
+    return any(name.startswith("%") for name in value.free)
+
+
+def _terms_of(body: Polynomial, expression: Polynomial) -> list[Atom]:
+    """The terms that a body is an expression of."""
+    return [a for a in inner_atoms(body) if with_atom(body, a, polynomial(_ARGUMENT)) == expression]
+
+
+def _direction(expression: Polynomial) -> int:
+    """1 for an expression that grows with its argument, -1 for one that falls, 0 where neither is known."""
+    argument, other = polynomial(_ARGUMENT), polynomial(_OTHER)
+    difference = same_sign(expression - with_atom(expression, _ARGUMENT, other))
+    slope = difference.terms.get(((_ARGUMENT, 1),), 0)
+    if not slope or difference != (argument - other) * slope:
+        return 0
+    return 1 if slope > 0 else -1
 
 
 # --- atoms replaced
@@ -201,6 +246,6 @@ def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
         return exponential(with_atom(atom.exponent, old, new))
     if isinstance(atom, Base):
         return with_atom(atom.value, old, new)
-    if isinstance(atom, Function) and atom.name != "log":
+    if isinstance(atom, Function) and atom.name not in ("log", FACTOR) and not isinstance(atom, Product):
         return polynomial(Function(atom.name, tuple(with_atom(a, old, new) for a in atom.arguments), atom.integer))
     return polynomial(atom)

@@ -9,7 +9,6 @@ from rewright.terms.normal.atoms import (
     Element,
     Exponential,
     Floor,
-    Function,
     Guard,
     Indicator,
     Monomial,
@@ -22,7 +21,7 @@ from rewright.terms.normal.cases import each
 from rewright.terms.normal.context import Context, Rebuilders, Values
 from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.guards import Choice, Leaf, Value, choice, with_value
-from rewright.terms.normal.powers import exponential, logarithm, power
+from rewright.terms.normal.powers import exponential, power
 
 
 def substitute(context: Context, value: Polynomial, values: Values) -> Polynomial:
@@ -112,11 +111,6 @@ def _floor(context: Context, atom: Floor, values: Values) -> Polynomial:
     return floor_quotient(context, numerator, substitute(context, atom.divisor, values))
 
 
-def _function(context: Context, atom: Function, values: Values) -> Polynomial:
-    arguments = tuple(substitute(context, a, values) for a in atom.arguments)
-    return logarithm(arguments[0]) if atom.name == "log" else polynomial(Function(atom.name, arguments, atom.integer))
-
-
 def _exponential(context: Context, atom: Exponential, values: Values) -> Polynomial:
     return exponential(substitute(context, atom.exponent, values))
 
@@ -128,7 +122,6 @@ def _indicator(context: Context, atom: Indicator, values: Values) -> Polynomial:
 PLAIN: Rebuilders = {
     Element: _element,
     Floor: _floor,
-    Function: _function,
     Exponential: _exponential,
     Indicator: _indicator,
 }

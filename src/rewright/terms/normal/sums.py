@@ -129,9 +129,9 @@ def _under_guards(
 
         if name not in guard.free:
             return only_where(context, guard, polarity, lambda: go(low, high))
-        strided = _strided(context, name, low, high, guard)
-        if strided is not None:
-            return _every(context, name, (low, high), strided, value, guards, position)
+        every = strided(context, name, low, high, guard)
+        if every is not None:
+            return _every(context, name, (low, high), every, value, guards, position)
         found = range_of_guard(context, name, guard, polarity)
         if found is None:
             continue
@@ -171,7 +171,7 @@ def _irredundant(context: Context, binder: Binder, guards: Guards) -> Guards:
     return tuple(kept)
 
 
-def _strided(
+def strided(
     context: Context, name: str, low: Polynomial, high: Polynomial, guard: Guard
 ) -> tuple[Binder, Polynomial] | None:
     """A guard that ``c*name + r`` is a multiple of q, with c one or minus one: (the multiple's range, the value)."""
@@ -198,13 +198,13 @@ def _every(
     context: Context,
     name: str,
     limits: tuple[Polynomial, Polynomial],
-    strided: tuple[Binder, Polynomial],
+    every: tuple[Binder, Polynomial],
     value: Polynomial,
     guards: Guards,
     position: int,
 ) -> Value:
     """The sum over the multiples that a guard selects, or over all but those."""
-    (multiple, low, high), place = strided
+    (multiple, low, high), place = every
     rest = guards[:position] + guards[position + 1 :]
     values = {name: place}
     with context.ranges([(multiple, low, high)]):
