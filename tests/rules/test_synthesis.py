@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rewright.ir.errors import RewrightError
-from rewright.rules import floats, rule, size
+from rewright.rules import AtMost, concat, floats, integers, maximum, rule, size, take
 from rewright.rules.concrete import concrete
 from rewright.rules.library import library
+from rewright.rules.matcher import match_at
 from rewright.rules.pattern import dot
 from rewright.rules.rule import Rule
 from rewright.rules.synthesis import Pair, matches_pair, synthesise
@@ -83,6 +86,53 @@ def test_a_constant_that_varies_is_a_parameter() -> None:
     found = synthesise(pairs)
     assert found.rule is not None, found.reason
     assert set(found.rule.left.inputs) == {"x", "c0"}
+
+
+def test_what_must_be_defined_is_found() -> None:
+    """Dividing by a quotient is multiplying by its inverse where neither of the two divisors is nought."""
+    sizes = [
+        {name: k + i for i, name in enumerate(sorted(BY_NAME["divide-by-quotient"].parameters))} for k in (2, 3, 5)
+    ]
+    found = synthesise([pair_of(BY_NAME["divide-by-quotient"], one) for one in sizes])
+    assert found.rule is not None, found.reason
+    assert found.rule.facts is not None
+    assert prove(found.rule.claim()).status == "proved"
+    assert prove(replace(found.rule, facts=None).claim()).status != "proved"
+
+
+def test_the_order_of_sizes_without_which_a_rule_is_wrong_is_found() -> None:
+    p, q, e = size("p"), size("q"), size("e")
+    x, y = floats("x", p), floats("y", q)
+    first = rule("", "", concat(0, x, y).slice(0, e), x.slice(0, e), where=[AtMost(e, p)])
+    found = synthesise(
+        [pair_of(first, {"p": p_, "q": q_, "e": e_}) for p_, q_, e_ in ((5, 2, 3), (7, 9, 4), (6, 4, 6))]
+    )
+    assert found.rule is not None, found.reason
+    assert len(found.rule.conditions) == 1
+    assert prove(found.rule.claim()).status == "proved"
+    assert matches_pair(found.rule, pair_of(first, {"p": 4, "q": 8, "e": 2}))
+    beyond = concrete(first.left, {"p": 2, "q": 8, "e": 4})
+    assert match_at(found.rule, beyond, next(iter(beyond.outputs.values()))) is None
+
+
+def test_infinities_stay_what_they_are() -> None:
+    n = size("n")
+    x = floats("x", n)
+    pairs = [pair_of(rule("", "", maximum(x, float("-inf")) * 2.0, x + x), {"n": k}) for k in (2, 3, 5)]
+    found = synthesise(pairs)
+    assert found.rule is not None, found.reason
+    assert set(found.rule.left.inputs) == {"x"}
+
+
+def test_programs_that_do_not_run_give_no_rule() -> None:
+    v, s = size("v"), size("s")
+    rows, table = integers("rows", s), floats("table", v, 3)
+    pairs = [
+        pair_of(rule("", "", take(table, rows) * 2.0, take(table * 2.0, rows)), {"v": 1, "s": k}) for k in (2, 3, 5)
+    ]
+    found = synthesise(pairs)
+    assert found.rule is None
+    assert "pair 0 do not run" in found.reason
 
 
 def test_fewer_than_three_examples_are_refused() -> None:

@@ -3,8 +3,9 @@
 1. The pairs agree on random elements, or there is nothing to find.
 2. Their structure is one: operators, wiring, axes; what differs are sizes, attributes and constants.
 3. Sizes that vary together are one expression: a new parameter, or a simple expression in smaller ones.
-4. The rule is proved; then every expression and every number that could be a parameter of its own is made one, and
-   stays one where the rule is still proved.
+4. The rule is proved. Where it is not, conditions are proposed (that the left side is defined, and the orders of sizes
+   that all examples have), and each is dropped without which the rule is still proved. Then every expression and every
+   number that could be a parameter of its own is made one, and stays one where the rule is still proved.
 5. The rule is tested on instances that were not among the examples.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,13 +31,12 @@ from rewright.ir.types import TensorType
 from rewright.ops.base import Array
 from rewright.rules.counterexample import find
 from rewright.rules.matcher import match_at, rewritten
+from rewright.rules.preconditions import Order, Vector, conditions, definedness, orders, partial_nodes
 from rewright.rules.rule import Rule
 from rewright.terms.normal.prove import prove
 from rewright.terms.parameters import integer, natural, size
 
 Pair = tuple[Graph, Graph]
-Vector = tuple[int, ...]
-"""The values of one number in all examples."""
 _SIZE_FIELDS = frozenset(
     {
         "shape", "tensor", "start", "limit", "stride", "low", "high", "interior", "sizes", "slice_sizes", "window",
@@ -68,6 +69,9 @@ class _Search:
     derived: list[Vector] = field(default_factory=list[Vector])
     constants: dict[tuple[float, ...], str] = field(default_factory=dict[tuple[float, ...], str])
     names: Iterator[int] = field(default_factory=itertools.count)
+    orders: list[Order] = field(default_factory=list[Order])
+    defined: list[int] = field(default_factory=list[int])
+    """Which of the partial nodes of the left side have to be defined."""
 
 
 def synthesise(pairs: Sequence[Pair], name: str = "synthesised", budget: float = 5.0) -> Synthesis:
@@ -119,7 +123,11 @@ class _NoRule(Exception):
 
 def _check_pairs(pairs: Sequence[Pair]) -> None:
     for number, (left, right) in enumerate(pairs):
-        if not all(_agree(left, right, seed) for seed in (1, 2)):
+        try:
+            agree = all(_agree(left, right, seed) for seed in (1, 2))
+        except RewrightError as error:
+            raise _NoRule(f"the programs of pair {number} do not run on random elements: {error}") from None
+        if not agree:
             raise _NoRule(f"the programs of pair {number} do not agree on random elements")
     skeletons = {tuple(_skeleton(graph) for graph in pair) for pair in pairs}
     if len(skeletons) != 1:
@@ -145,7 +153,9 @@ def _without_numbers(op: Operator) -> str:
 def _found(search: _Search) -> Rule:
     _assign(search)
     rule = _build(search)
-    if rule is None or not _proved(search, rule):
+    if rule is not None and not _proved(search, rule):
+        rule = _under_conditions(search, rule)
+    if rule is None:
         raise _NoRule("the pairs agree, but no rule with these sizes could be proved")
     rule = _generalised(search, rule)
     refuted = find(rule, tries=10, seconds=1.0)
@@ -242,7 +252,8 @@ def _build(search: _Search) -> Rule | None:
         left, right = _abstract(search, lefts), _abstract(search, rights)
     except (RewrightError, TypeError):
         return None
-    return Rule(search.name, "found from examples", left, right, provenance="synthesis")
+    sizes, facts = conditions(search.orders, search.expressions), definedness(left, search.defined)
+    return Rule(search.name, "found from examples", left, right, sizes, facts, provenance="synthesis")
 
 
 def _abstract(search: _Search, graphs: Sequence[Graph]) -> Graph:
@@ -282,7 +293,10 @@ def _abstract_constant(
     search: _Search, builder: GraphBuilder, op: ops.Constant, values: Sequence[tuple[float | int | bool, ...]]
 ) -> int:
     """A number that varies is a size, where it is one in every example, else a scalar that is given."""
-    if len(set(values)) == 1 and (not op.tensor.dtype.is_float or values[0][0] in _PLAIN_CONSTANTS):
+    infinite = any(isinstance(v, float) and not math.isfinite(v) for value in values for v in value)
+    if infinite and len(set(values)) > 1:
+        raise RewrightError("constants that are infinite in some examples are not generalised")
+    if len(set(values)) == 1 and (infinite or not op.tensor.dtype.is_float or values[0][0] in _PLAIN_CONSTANTS):
         return builder.add(dataclasses.replace(op, values=values[0]))
     if len(values[0]) != 1:
         raise RewrightError("tables of constants that vary are not generalised")
@@ -317,6 +331,25 @@ def _proved(search: _Search, rule: Rule) -> bool:
         return False
     search.proofs += 1
     return prove(rule.claim(), min(left, 2.0)).status == "proved"
+
+
+def _under_conditions(search: _Search, rule: Rule) -> Rule | None:
+    """The rule under conditions that are all needed; None where it is not proved under all that could be one."""
+    seen = dict.fromkeys(vector for vector, _ in _vectors([pair[0] for pair in search.pairs]))
+    search.orders = list(orders([vector for vector in seen if len(set(vector)) > 1 or vector[0] == 0]))
+    search.defined = list(range(len(partial_nodes(rule.left))))
+    found = _build(search)
+    if found is None or not _proved(search, found):
+        return None
+    for proposed in (search.defined, search.orders):
+        for position in reversed(range(len(proposed))):
+            dropped = proposed.pop(position)  # type: ignore[arg-type]
+            fewer = _build(search)
+            if fewer is not None and _proved(search, fewer):
+                found = fewer
+            else:
+                proposed.insert(position, dropped)  # type: ignore[arg-type]
+    return found
 
 
 def _generalised(search: _Search, rule: Rule) -> Rule:
