@@ -29,7 +29,12 @@ def random_program(source: random.Random) -> Graph:
         made.append(builder.add(ops.Constant(ROW, values)))
     made.append(builder.add(ops.Constant(ROW, (source.choice((-2.0, -1.0, 2.0, 3.0)),))))
     for _ in range(4):
-        if source.random() < 0.4:
+        kind = source.random()
+        if kind < 0.1:
+            whole = builder.add(ops.Convert(DType.I64), source.choice(made))
+            by = builder.add(ops.Constant(TensorType((N,), DType.I64), (source.choice((-3, 2, 4)),)))
+            made.append(builder.add(ops.Convert(DType.F64), builder.add(ops.Divide(), whole, by)))
+        elif kind < 0.45:
             made.append(builder.add(source.choice(ONE), source.choice(made)))
         else:
             made.append(builder.add(source.choice(TWO), source.choice(made), source.choice(made)))

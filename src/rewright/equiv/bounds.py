@@ -51,6 +51,9 @@ def bounds(graph: Graph) -> list[Bound | None]:
             continue
         try:
             own = _bound(graph, node, [found[p] for p in node.operands])
+            if own is not None and node.type.dtype.is_integer:
+                # What is divided or converted loses its fraction.
+                own = float(math.floor(own[0])), float(math.ceil(own[1]))
         except (ValueError, OverflowError, ZeroDivisionError):
             own = None
         found.append(own if own is not None and all(map(math.isfinite, own)) else None)
