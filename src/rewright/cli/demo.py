@@ -113,12 +113,13 @@ def _answer(act: Act) -> tuple[Verdict, str | None]:
 
 def _audited(verdict: Verdict, left: Graph, right: RankProgram, proving: float) -> str | None:
     """What the checker says of the proof; None for a verdict without one."""
+    started = time.perf_counter()
     try:
         certificate = verdict.certificate
         if certificate is None:
             return None
-        started = time.perf_counter()
+        written = time.perf_counter()
         found = audit(certificate, left, right)
-        return audit_line(found, time.perf_counter() - started, proving)
+        return audit_line(found, time.perf_counter() - written, (proving, written - started))
     except RewrightError as error:
         return f"{REFUSED}: {error}"
