@@ -107,6 +107,24 @@ def test_only_earlier_equations_are_repeated_for_nodes_that_exist(change: dict[s
         audit(replace(certificate, equations=tuple(equations)), *pair)
 
 
+def test_a_layer_is_not_repeated_beyond_the_end() -> None:
+    """The first node of what is repeated exists, and the last one does not."""
+    pair = deep()
+    certificate = certified(pair)
+    number = max(n for n, e in enumerate(certificate.equations) if isinstance(e, Repetition))
+    again = certificate.equations[number]
+    assert isinstance(again, Repetition)
+    block = certificate.equations[again.first : again.last]
+    inside = [step.position for step in block if isinstance(step, Step) and step.program == 0]
+    count = len(pair[1].graphs[0].nodes)
+    beyond = count - max(inside)
+    assert min(inside) + beyond < count
+    moved = replace(again, shifts=(again.shifts[0], beyond, *again.shifts[2:]))
+    equations = (*certificate.equations[:number], moved, *certificate.equations[number + 1 :])
+    with pytest.raises(Refused, match="a node that does not exist"):
+        audit(replace(certificate, equations=equations), *pair)
+
+
 def test_the_images_of_terms_are_defined_like_them() -> None:
     """The last layer has another function in the sequential program, and its term is said to be the ranks' too."""
     sequential, program = deep()
