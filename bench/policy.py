@@ -129,7 +129,7 @@ def train(
 def environment(session: Session, modules: Sequence[HloModule], passes: Sequence[str]) -> HloRewrite:
     """The environment that the policy is for; sizes do not depend on the modules."""
     sizes: dict[str, Any] = {"most_alternatives": 64, "most_nodes": 2 * MOST + 128, "most_steps": 60}
-    return HloRewrite(list(modules), passes, session=session, tested=False, **sizes)
+    return HloRewrite(list(modules), passes, session=session, **sizes)
 
 
 def play(session: Session, model: Any, module: HloModule, passes: Sequence[str], seconds: float = math.inf) -> Episode:
@@ -260,9 +260,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Session() as session:
         learning, held = entries(session, given.folder)
         print(f"{len(learning)} modules to learn from; {len(held)} held out, of {len(FUNCTIONS)} functions and files")
-        task = Task("", b"", passes, names, 1, given.rounds, False, 0.0, given.after_xla, given.budget, given.then_xla)
+        # Sites are run: some that XLA's passes are split into are none of their own, and would change the outputs.
+        task = Task("", b"", passes, names, 1, given.rounds, True, 0.0, given.after_xla, given.budget, given.then_xla)
         prints = [session.fingerprint(entry.module) for entry in learning]
-        training = (passes, given.after_xla, given.seed, prints)
+        training = (passes, given.after_xla, given.seed, prints, task.tested)
         kept = Kept(given.keep, training, (given.steps, given.rounds, given.budget, given.then_xla))
         starts = [start(session, entry.module, task).original for entry in learning] if given.steps else []
         model = train(session, starts, passes, given.steps, given.seed, kept, given.training) if given.steps else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,7 @@ def test_xlas_own_result_is_kept_where_a_choice_is_not_cheaper(gain: float, kept
     assert (own.kept, own.gain_kept) == (kept, worth)
     # What is not taken is as fast as itself.
     assert own.speedup_kept == (0.5 if kept else 1.0)
+    assert not replace(own, equal=False).kept
 
 
 def test_the_mean_of_ratios() -> None:

@@ -71,8 +71,8 @@ class Rollout:
 
     @property
     def kept(self) -> bool:
-        """Whether the choice is taken by who keeps XLA's own result unless something is cheaper."""
-        return self.gain > 1 + _NO_GAIN
+        """Whether the choice is taken by who keeps XLA's own result unless something is cheaper, and gives the same."""
+        return self.equal is not False and self.gain > 1 + _NO_GAIN
 
     @property
     def same(self) -> bool:
