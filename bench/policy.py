@@ -11,7 +11,9 @@ XLA's passes made, fusing what they left apart. The estimated cost of the two mo
 ``--rounds`` their run times.
 
 An agent may end dearer than XLA: nothing in a game of free choices keeps it from that. Both are shown: the choice as it
-is, and what is left of it where XLA's own result is kept unless the choice has the lower estimated cost.
+is, and what is left of it where XLA's own result is kept unless the choice has the lower estimated cost and gives the
+same outputs. Some sites of XLA's passes are no equations when taken one by one, and change the outputs; ``--tested``
+finds them before they are offered.
 
 It ends in time: an agent has ``--budget`` seconds for a module, and training ``--training`` seconds. All of it takes
 long still: with ``--keep FOLDER`` the policy is saved while it is trained, and what an agent made of a module is not
@@ -97,7 +99,7 @@ def policy_network(torch: Any) -> type:
 def train(
     session: Session,
     modules: Sequence[HloModule],
-    passes: Sequence[str],
+    task: Task,
     steps: int,
     seed: int,
     kept: Kept,
@@ -112,7 +114,7 @@ def train(
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     learner: Any = import_module("sb3_contrib").MaskablePPO
-    env = environment(session, modules, passes)
+    env = environment(session, modules, task)
     keywords = {"features_extractor_class": policy_network(torch), "net_arch": [64]}
     model = learner.load(kept.policy, env=env) if kept.policy is not None and kept.policy.exists() else None
     if model is None or model.num_timesteps > steps:
@@ -126,16 +128,16 @@ def train(
     return model
 
 
-def environment(session: Session, modules: Sequence[HloModule], passes: Sequence[str]) -> HloRewrite:
+def environment(session: Session, modules: Sequence[HloModule], task: Task) -> HloRewrite:
     """The environment that the policy is for; sizes do not depend on the modules."""
     sizes: dict[str, Any] = {"most_alternatives": 64, "most_nodes": 2 * MOST + 128, "most_steps": 60}
-    return HloRewrite(list(modules), passes, session=session, **sizes)
+    return HloRewrite(list(modules), task.passes, session=session, tested=task.tested, **sizes)
 
 
-def play(session: Session, model: Any, module: HloModule, passes: Sequence[str], seconds: float = math.inf) -> Episode:
-    """What the policy chooses for a module: the cheapest state on its way, for so many seconds."""
-    until = time.monotonic() + seconds
-    env = environment(session, [module], passes)
+def play(session: Session, model: Any, module: HloModule, task: Task) -> Episode:
+    """What the policy chooses for a module in the time that an agent has: the cheapest state on its way."""
+    until = time.monotonic() + task.budget
+    env = environment(session, [module], task)
     seen, _ = env.reset(seed=0)
     ended = cut = False
     best = env.episode.fork()
@@ -191,7 +193,7 @@ def _played(session: Session, module: HloModule, task: Task, name: str, seed: in
         return played(session, task, name, seed, start(session, module, task))
     if name == LEARNED:
         first = start(session, module, task).original
-        return played(session, task, name, seed, play(session, model, first, task.passes, task.budget))
+        return played(session, task, name, seed, play(session, model, first, task))
     return roll_out(session, module, task, name, seed)
 
 
@@ -250,6 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=0, help="measured runs of each module")
     parser.add_argument("--agents", default=",".join(AGENTS), help="search agents to compare with")
+    parser.add_argument("--tested", action="store_true", help="run sites before they are offered; much slower")
     parser.add_argument("--then-xla", action="store_true", help="all of XLA's passes run on what is chosen")
     parser.add_argument("--after-xla", action="store_true", help="go on from XLA's own result, by fusion and rules")
     parser.add_argument("--out", type=Path, help="charts go there")
@@ -260,13 +263,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Session() as session:
         learning, held = entries(session, given.folder)
         print(f"{len(learning)} modules to learn from; {len(held)} held out, of {len(FUNCTIONS)} functions and files")
-        # Sites are run: some that XLA's passes are split into are none of their own, and would change the outputs.
-        task = Task("", b"", passes, names, 1, given.rounds, True, 0.0, given.after_xla, given.budget, given.then_xla)
+        each = (given.rounds, given.tested, 0.0, given.after_xla, given.budget, given.then_xla)
+        task = Task("", b"", passes, names, 1, *each)
         prints = [session.fingerprint(entry.module) for entry in learning]
         training = (passes, given.after_xla, given.seed, prints, task.tested)
         kept = Kept(given.keep, training, (given.steps, given.rounds, given.budget, given.then_xla))
         starts = [start(session, entry.module, task).original for entry in learning] if given.steps else []
-        model = train(session, starts, passes, given.steps, given.seed, kept, given.training) if given.steps else None
+        model = train(session, starts, task, given.steps, given.seed, kept, given.training) if given.steps else None
         if model is not None:
             print(f"the policy was trained for {model.num_timesteps} steps on {len(starts)} modules")
         found = compare(session, held, task, model, given.seed, kept)
