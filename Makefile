@@ -207,6 +207,7 @@ KEEP := $(if $(KEPT),--keep $(KEPT))
 
 bench-agents: $(VENV)/.agents
 	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --out $(FIGURES) $(KEEP)
+	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --then-xla --out $(FIGURES) $(KEEP)
 	@$(BIN)/python -m bench.policy $(HLO) --rounds 60 --after-xla --out $(FIGURES) $(KEEP)
 
 clean:

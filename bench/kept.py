@@ -35,6 +35,20 @@ class Kept:
         """Where the policy is saved while it is trained."""
         return None if self.folder is None else self.folder / f"policy-{_digest(self.training)}.zip"
 
+    def _trained(self, *bounds: object) -> Path | None:
+        return None if self.policy is None else self.policy.with_suffix(f".{_digest(bounds)}.trained")
+
+    def is_trained(self, *bounds: object) -> bool:
+        """Whether training within some bounds came to its end in an earlier run."""
+        path = self._trained(*bounds)
+        return path is not None and path.exists()
+
+    def end_training(self, *bounds: object) -> None:
+        """Keep that training within some bounds came to its end."""
+        path = self._trained(*bounds)
+        if path is not None:
+            path.touch()
+
     def _path(self, title: str, agent: str) -> Path | None:
         if self.folder is None:
             return None

@@ -4,18 +4,28 @@ The policy is a small graph network trained by masked PPO (Huang and Ontañón, 
 in Policy Gradient Algorithms", FLAIRS 2022) of sb3-contrib, which is needed here only: ``pip install sb3-contrib``;
 ``--steps 0`` leaves it out.
 
-Two games. In the first an agent decides for some passes of XLA and for the rules, and all other passes run on what it
-chose. In the second (``--after-xla``) it goes on from what all of XLA's passes made, fusing what they left apart. The
-estimated cost of the two modules at the end is compared, and with ``--rounds`` their run times.
+Three games. In the first an agent decides for some passes of XLA and for the rules, and all other passes run on what it
+chose: what it decides for does not run late in XLA's pipeline either. In the second (``--then-xla``) all passes
+run on it, so that who chooses nothing ends where XLA does. In the third (``--after-xla``) it goes on from what all of
+XLA's passes made, fusing what they left apart. The estimated cost of the two modules at the end is compared, and with
+``--rounds`` their run times.
 
-All of it takes long: with ``--keep FOLDER`` the policy is saved while it is trained, and what an agent made of a module
-is not made again, so that a run that was ended goes on from there.
+An agent may end dearer than XLA: nothing in a game of free choices keeps it from that. Both are shown: the choice as it
+is, and what is left of it where XLA's own result is kept unless the choice has the lower estimated cost and gives the
+same outputs. Some sites of XLA's passes are no equations when taken one by one, and change the outputs; ``--tested``
+finds them before they are offered.
+
+It ends in time: an agent has ``--budget`` seconds for a module, and training ``--training`` seconds. All of it takes
+long still: with ``--keep FOLDER`` the policy is saved while it is trained, and what an agent made of a module is not
+made again, so that a run that was ended goes on from there.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -87,39 +97,51 @@ def policy_network(torch: Any) -> type:
 
 
 def train(
-    session: Session, modules: Sequence[HloModule], passes: Sequence[str], steps: int, seed: int, kept: Kept
+    session: Session,
+    modules: Sequence[HloModule],
+    task: Task,
+    steps: int,
+    seed: int,
+    kept: Kept,
+    seconds: float = math.inf,
 ) -> Any:
-    """A policy that was trained on some modules; what is kept of an earlier run is trained on, in a new episode."""
+    """A policy that was trained on some modules, for some steps or seconds.
+
+    What is kept of an earlier run that was ended is trained on, in a new episode.
+    """
+    until = time.monotonic() + seconds
     torch: Any = import_module("torch")
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     learner: Any = import_module("sb3_contrib").MaskablePPO
-    env = environment(session, modules, passes)
+    env = environment(session, modules, task)
     keywords = {"features_extractor_class": policy_network(torch), "net_arch": [64]}
     model = learner.load(kept.policy, env=env) if kept.policy is not None and kept.policy.exists() else None
     if model is None or model.num_timesteps > steps:
         model = learner("MultiInputPolicy", env, n_steps=_BATCH, batch_size=64, policy_kwargs=keywords, seed=seed)
-    while model.num_timesteps < steps:
+    while model.num_timesteps < steps and time.monotonic() < until and not kept.is_trained(steps, seconds):
         model.learn(min(_BATCH, steps - model.num_timesteps), reset_num_timesteps=False)
         print(f"{model.num_timesteps} of {steps} steps of training", file=sys.stderr, flush=True)
         if kept.policy is not None:
             model.save(kept.policy)
+    kept.end_training(steps, seconds)
     return model
 
 
-def environment(session: Session, modules: Sequence[HloModule], passes: Sequence[str]) -> HloRewrite:
+def environment(session: Session, modules: Sequence[HloModule], task: Task) -> HloRewrite:
     """The environment that the policy is for; sizes do not depend on the modules."""
     sizes: dict[str, Any] = {"most_alternatives": 64, "most_nodes": 2 * MOST + 128, "most_steps": 60}
-    return HloRewrite(list(modules), passes, session=session, tested=False, **sizes)
+    return HloRewrite(list(modules), task.passes, session=session, tested=task.tested, **sizes)
 
 
-def play(session: Session, model: Any, module: HloModule, passes: Sequence[str]) -> Episode:
-    """What the policy chooses for a module: the cheapest state on its way."""
-    env = environment(session, [module], passes)
+def play(session: Session, model: Any, module: HloModule, task: Task) -> Episode:
+    """What the policy chooses for a module in the time that an agent has: the cheapest state on its way."""
+    until = time.monotonic() + task.budget
+    env = environment(session, [module], task)
     seen, _ = env.reset(seed=0)
     ended = cut = False
     best = env.episode.fork()
-    while not (ended or cut):
+    while not (ended or cut or time.monotonic() >= until):
         action, _ = model.predict(seen, action_masks=env.action_masks(), deterministic=True)
         seen, _, ended, cut, _ = env.step(int(action))
         best = min(best, env.episode.fork(), key=lambda episode: episode.cost.seconds)
@@ -171,7 +193,7 @@ def _played(session: Session, module: HloModule, task: Task, name: str, seed: in
         return played(session, task, name, seed, start(session, module, task))
     if name == LEARNED:
         first = start(session, module, task).original
-        return played(session, task, name, seed, play(session, model, first, task.passes))
+        return played(session, task, name, seed, play(session, model, first, task))
     return roll_out(session, module, task, name, seed)
 
 
@@ -181,18 +203,25 @@ def interval(ratios: Sequence[float]) -> str:
     return f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
+COLUMNS = ("agent", "cost", "cheaper", "dearer", "cost, XLA's kept", "outputs differ")
+TIMED = ("run time", "faster", "slower", "run time, XLA's kept", "noise floor")
+
+
 def summary(found: Results) -> list[list[object]]:
     """A row for each agent: means over modules, and how many were faster or slower beyond the noise of their runs."""
     rows: list[list[object]] = []
     for agent in found.agents:
         own = found.of(agent)
         times = [one.measured for one in own if one.measured is not None]
-        wrong = sum(one.equal is False for one in own)
-        row: list[object] = [agent, interval([one.gain for one in own]), sum(one.gain > 1.0001 for one in own), wrong]
+        cheaper, dearer = sum(one.kept for one in own), sum(one.gain < 1 and not one.same for one in own)
+        row: list[object] = [agent, interval([one.gain for one in own]), cheaper, dearer]
+        row += [interval([one.gain_kept for one in own]), sum(one.equal is False for one in own)]
         if times:
             faster = sum(t.low > 1 + t.noise for t in times)
             slower = sum(t.high < 1 - t.noise for t in times)
-            row += [interval([t.speedup for t in times]), faster, slower, f"{median(t.noise for t in times):.1%}"]
+            kept = [one.speedup_kept for one in own if one.speedup_kept is not None]
+            row += [interval([t.speedup for t in times]), faster, slower, interval(kept)]
+            row.append(f"{median(t.noise for t in times):.1%}")
         rows.append(row)
     return rows
 
@@ -218,9 +247,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="HLO texts beside the JAX functions")
     parser.add_argument("--steps", type=int, default=20_000, help="of training; 0: no learned policy")
+    parser.add_argument("--training", type=float, default=1800.0, metavar="SECONDS", help="for training at most")
+    parser.add_argument("--budget", type=float, default=30.0, metavar="SECONDS", help="of an agent for one module")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=0, help="measured runs of each module")
     parser.add_argument("--agents", default=",".join(AGENTS), help="search agents to compare with")
+    parser.add_argument("--tested", action="store_true", help="run sites before they are offered; much slower")
+    parser.add_argument("--then-xla", action="store_true", help="all of XLA's passes run on what is chosen")
     parser.add_argument("--after-xla", action="store_true", help="go on from XLA's own result, by fusion and rules")
     parser.add_argument("--out", type=Path, help="charts go there")
     parser.add_argument("--keep", type=Path, help="what is done is kept there, and a later run goes on from it")
@@ -230,24 +263,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Session() as session:
         learning, held = entries(session, given.folder)
         print(f"{len(learning)} modules to learn from; {len(held)} held out, of {len(FUNCTIONS)} functions and files")
-        task = Task("", b"", passes, names, rounds=given.rounds, tested=False, after_xla=given.after_xla)
+        each = (given.rounds, given.tested, 0.0, given.after_xla, given.budget, given.then_xla)
+        task = Task("", b"", passes, names, 1, *each)
         prints = [session.fingerprint(entry.module) for entry in learning]
-        training = (passes, given.after_xla, given.seed, prints)
-        kept = Kept(given.keep, training, (given.steps, given.rounds))
+        training = (passes, given.after_xla, given.seed, prints, task.tested)
+        kept = Kept(given.keep, training, (given.steps, given.rounds, given.budget, given.then_xla))
         starts = [start(session, entry.module, task).original for entry in learning] if given.steps else []
-        model = train(session, starts, passes, given.steps, given.seed, kept) if given.steps else None
+        model = train(session, starts, task, given.steps, given.seed, kept, given.training) if given.steps else None
+        if model is not None:
+            print(f"the policy was trained for {model.num_timesteps} steps on {len(starts)} modules")
         found = compare(session, held, task, model, given.seed, kept)
     agents = found.agents
     print_table(
         ["held out", *agents], [[t, *(f"{own[a].gain:.3f}" for a in agents)] for t, own in found.rollouts.items()]
     )
     print()
-    measured = ["run time", "faster", "slower", "noise floor"] if given.rounds else []
-    print_table(["agent", "cost", "modules cheaper", "outputs differ", *measured], summary(found))
+    print_table([*COLUMNS, *(TIMED if given.rounds else ())], summary(found))
     for line in found.errors:
         print(f"not played: {line}")
     if given.out is not None:
-        draw(found, given.out, "after-xla" if given.after_xla else "decisions")
+        draw(found, given.out, "after-xla" if given.after_xla else "then-xla" if given.then_xla else "decisions")
     return int(any(one.equal is False for own in found.rollouts.values() for one in own.values()))
 
 

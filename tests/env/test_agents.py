@@ -48,6 +48,19 @@ def test_congruence_merges_what_no_pass_was_asked_for(xla: Session) -> None:
     assert [i.opcode for i in found.module.program.main.instructions.values()].count("exponential") == 1
 
 
+@pytest.mark.parametrize("made", ["rng(a, b), distribution=rng_uniform", "call(a, b), to_apply=drawn"])
+def test_random_numbers_are_not_merged(xla: Session, made: str) -> None:
+    source = f"""HloModule m
+    drawn {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT r = f32[64] rng(p, q), distribution=rng_uniform }}
+    ENTRY main {{ a = f32[] parameter(0) b = f32[] parameter(1) x = f32[64] {made} y = f32[64] {made}
+      ROOT r = f32[64] subtract(x, y) }}"""
+    module = xla.parse(source)
+    from rewright.env.alternatives import AlternativeGraph
+
+    found = combine(DryRun(module, AlternativeGraph(module.program)))
+    assert [i.opcode for i in found.module.program.main.instructions.values()].count(made.split("(")[0]) == 2
+
+
 def test_cost_counts_work_traffic_and_kernels(xla: Session) -> None:
     source = """HloModule m
     ENTRY main { a = f32[8,16] parameter(0) b = f32[16,4] parameter(1)

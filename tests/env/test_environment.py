@@ -39,11 +39,17 @@ def test_it_is_made_by_name(tmp_path: Path) -> None:
     path = tmp_path / "rates.hlo"
     path.write_text(RATES)
     register()
-    register()
-    env = gymnasium.make(ID, hlo=path, passes=["algsimp"], actions="sequential", reward="cost")
+    env = gymnasium.make(f"rewright.env:{ID}", hlo=path, passes=["algsimp"], actions="sequential", reward="cost")
     _, info = env.reset(seed=0)
     assert info["alternatives"] == 3
     env.close()
+
+
+def test_an_episode_starts_from_a_text(env: HloRewrite) -> None:
+    env.reset(options={"hlo": LOOP})
+    assert env.episode.original.name == "loop"
+    with pytest.raises(RewrightError, match="5 is no module"):
+        env.reset(options={"hlo": 5})
 
 
 def test_all_choices_then_a_round_then_nothing_is_left(env: HloRewrite) -> None:
@@ -165,8 +171,14 @@ def test_a_measured_reward_comes_with_its_interval(xla: Session) -> None:
     ("arguments", "message"),
     [
         ({"passes": ["nothing"]}, "no pass"),
-        ({"reward": "luck"}, "no reward"),
-        ({"actions": "none"}, "no actions"),
+        ({"reward": "luck"}, "reward is 'luck'"),
+        ({"actions": "none"}, "actions is 'none'"),
+        ({"observation": "text"}, "observation is 'text'"),
+        ({"granularity": "graph"}, "granularity is 'graph'"),
+        ({"most_alternatives": -1}, "most_alternatives is -1"),
+        ({"most_steps": 0}, "most_steps is 0"),
+        ({"patterns": [1]}, "1 is no pattern"),
+        ({"hlo": 5}, "5 is no module"),
         ({"hlo": []}, "no module"),
         ({"hlo": "/nowhere.hlo"}, "cannot read"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import gymnasium
@@ -12,7 +13,8 @@ from rewright.env.custom import Rewrite
 from rewright.env.dryrun import dry_run
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import evidence_for
-from rewright.env.hlo.program import Program
+from rewright.env.hlo.program import Instruction, Program
+from rewright.env.hlo.wire import BYTES
 from rewright.env.module import HloModule
 from rewright.env.registration import register
 from rewright.env.session import Session
@@ -105,6 +107,85 @@ def test_a_function_is_split_and_what_it_breaks_is_not_offered(xla: Session) -> 
     assert run.offered == [False]
     with pytest.raises(RewrightError, match="fails"):
         dry_run(xla, xla.parse(LOOP), [], patterns=[Rewrite("broken", lambda program: program.nothing)])
+
+
+def _rooted_at(name: str) -> Rewrite:
+    return Rewrite("root", lambda program: program.with_computation(replace(program.main, root=name)))
+
+
+def _reads(name: str) -> Rewrite:
+    """Every cosine reads another value, or itself."""
+
+    def changed(program: Program) -> Program:
+        own = program.main.instructions
+        new = {n: replace(i, operands=(name or n,)) if i.opcode == "cosine" else i for n, i in own.items()}
+        return program.with_computation(replace(program.main, instructions=new))
+
+    return Rewrite("reads", changed)
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "said"),
+    [
+        (Rewrite("none", lambda program: None), "gives no program but None"),  # pyright: ignore
+        (_rooted_at("nothing"), "gives what is no module"),
+        (_reads("nothing"), "gives what is no module .*nothing"),
+        (_reads(""), "gives what is no module .*its own result"),
+        # A scalar in the place of an array.
+        (_reads("five.1"), "gives what is no module"),
+    ],
+    ids=["no program", "no such root", "no such operand", "a circle", "another shape"],
+)
+def test_a_function_that_makes_no_module_is_one_line(xla: Session, rewrite: Rewrite, said: str) -> None:
+    with pytest.raises(RewrightError, match=said) as caught:
+        dry_run(xla, xla.parse(RATES), [], patterns=[rewrite])
+    assert "\n" not in str(caught.value)
+
+
+def _every(opcode: str, change: Callable[[Instruction], Instruction]) -> Rewrite:
+    """A change of every instruction of an operator, in every computation."""
+
+    def changed(program: Program) -> Program:
+        for own in program.computations.values():
+            new = {n: change(i) if i.opcode == opcode else i for n, i in own.instructions.items()}
+            program = program.with_computation(replace(own, instructions=new))
+        return program
+
+    return Rewrite(opcode, changed)
+
+
+CALLS = """HloModule calls
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+by { a = f32[] parameter(0) b = f32[] parameter(1) ROOT l = pred[] compare(a, b), direction=LT }
+no { a = f32[4] parameter(0) ROOT r = f32[4] negate(a) }
+yes { a = f32[4] parameter(0) ROOT r = f32[4] abs(a) }
+ENTRY main { x = f32[4] parameter(0) y = f32[4] parameter(1) m = f32[4,4] parameter(2) k = s32[] parameter(3)
+  n = s32[4] parameter(4) z = f32[] constant(0) p = f32[4] reduce(m, z), dimensions={1}, to_apply=add
+  q = f32[4] sort(y), dimensions={0}, to_apply=by c = s32[] constant(2) d = pred[] compare(k, c), direction=GE
+  e = f32[4] conditional(d, x, x), true_computation=no, false_computation=yes f = f32[4] subtract(x, y)
+  g = f32[4] dot(m, x), lhs_contracting_dims={1}, rhs_contracting_dims={0} t = s32[] constant(2)
+  u = s32[4] broadcast(t), dimensions={} v = s32[4] divide(n, u) w = f32[4,4] transpose(m), dimensions={1,0}
+  i = f32[4] call(f), to_apply=no
+  ROOT r = (f32[4], f32[4], f32[4], f32[4], f32[4], s32[4], f32[4,4]) tuple(p, q, e, i, g, v, w) }"""
+SWAPPED = {
+    "subtract": lambda i: replace(i, operands=i.operands[::-1]),
+    "divide": lambda i: replace(i, opcode="shift-right-arithmetic"),
+    "negate": lambda i: replace(i, opcode="abs"),
+    "compare": lambda i: i.with_field(63, BYTES, b"NE"),
+    "conditional": lambda i: replace(i, called=i.called[::-1]),
+    "transpose": lambda i: replace(i, opcode="copy", fields=tuple(f for f in i.fields if f[0] != 14)),
+    "add": lambda i: replace(i, opcode="maximum"),
+}
+
+
+@pytest.mark.parametrize("opcode", SWAPPED)
+def test_what_breaks_a_module_is_refuted_at_its_site(xla: Session, opcode: str) -> None:
+    run = dry_run(xla, xla.parse(CALLS), [], patterns=[_every(opcode, SWAPPED[opcode])])
+    found = [evidence_for(run.graph, n, run.tests[n], 5).status for n in range(len(run))]
+    assert found
+    assert "proved" not in found
+    assert "refuted" in found
+    assert not any(offered for offered, status in zip(run.offered, found, strict=True) if status == "refuted")
 
 
 def test_a_trajectory_with_a_pattern_is_run_again_with_it(xla: Session) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from rewright.cli.main import run
 from rewright.env.chart import Bar, chart
 from rewright.env.datasets import dataset
 from rewright.env.proposers import hand_decided
-from rewright.env.rollouts import Task, checked, geometric_mean, run_rollouts
+from rewright.env.rewards import Measurement
+from rewright.env.rollouts import Rollout, Task, checked, geometric_mean, run_rollouts
 from rewright.env.session import Session
 from rewright.env.trajectory import replay
 from rewright.ir.errors import RewrightError
@@ -71,6 +73,23 @@ def test_agents_go_on_from_what_xla_made(xla: Session) -> None:
 
 def test_only_passes_of_xla_are_not_to_run_again() -> None:
     assert hand_decided(("algsimp", "rules", "rule:distribute", "general-fusion", "h100:algsimp")) == ("algsimp",)
+
+
+def test_an_agent_without_time_ends_where_it_starts(xla: Session) -> None:
+    proto = xla.parse(RATES).proto
+    agents = ("always-first", "uniform", "greedy", "beam", "tree-search", "e-graph")
+    outcome = run_rollouts(Task("rates", proto, ("algsimp",), agents, budget=0.0))
+    assert outcome.error == ""
+    assert [(one.steps, one.cost) for one in outcome.rollouts] == [(0, 1.0)] * len(agents)
+
+
+@pytest.mark.parametrize(("gain", "kept", "worth"), [(1.2, True, 1.2), (1.0, False, 1.0), (0.8, False, 1.0)])
+def test_xlas_own_result_is_kept_where_a_choice_is_not_cheaper(gain: float, kept: bool, worth: float) -> None:
+    own = Rollout("greedy", 0, 3, 3, 0.9, gain, True, Measurement(1.0, 2.0, 0.5, 0.4, 0.6, 0.01), None)
+    assert (own.kept, own.gain_kept) == (kept, worth)
+    # What is not taken is as fast as itself.
+    assert own.speedup_kept == (0.5 if kept else 1.0)
+    assert not replace(own, equal=False).kept
 
 
 def test_the_mean_of_ratios() -> None:

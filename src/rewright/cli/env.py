@@ -25,6 +25,7 @@ from rewright.env.page import trajectory_page
 from rewright.env.repairs import runnable
 from rewright.env.rollouts import Task, roll_out
 from rewright.env.session import Session
+from rewright.env.xla.targets import TARGETS
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
@@ -52,9 +53,7 @@ def passes(
     path: File,
     target: Annotated[
         str,
-        typer.Option(
-            metavar="GPU", help="XLA:GPU instead, for a100, h100, h200, b200 or a .txtpb file; no GPU needed."
-        ),
+        typer.Option(metavar="GPU", help=f"XLA:GPU instead, for {', '.join(TARGETS)} or a .txtpb file; no GPU needed."),
     ] = "",
 ) -> int:
     """List what each pass of XLA:CPU's pipeline does to a module, or of XLA:GPU's for a named device."""
@@ -144,11 +143,11 @@ def _turn(states: list[Episode], word: str) -> None:
         other.next_round()
         states.append(other)
     elif word.startswith("w "):
-        Path(word[2:].strip()).write_text(episode.session.text(episode.current), encoding="utf-8")
+        _write(word[2:].strip(), episode.session.text(episode.current))
     elif word.startswith("c "):
         _certify(episode, word[2:].strip())
     elif word.startswith("h "):
-        Path(word[2:].strip()).write_text(trajectory_page(episode), encoding="utf-8")
+        _write(word[2:].strip(), trajectory_page(episode))
     elif word.isascii() and word.isdigit() and len(word) < 10:
         if not other.choose(int(word)):
             raise RewrightError(f"alternative {word} overlaps with a choice, closes a cycle, or was refuted")
@@ -158,11 +157,18 @@ def _turn(states: list[Episode], word: str) -> None:
         raise RewrightError(_HELP)
 
 
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text, encoding="utf-8")
+    print(f"wrote {path}")
+
+
 def _certify(episode: Episode, path: str) -> None:
     own = certify(episode)
     save(own, path)
     if own.proved:
         print(f"proved ({own.grade}); rewright env audit {path} checks it again")
+    else:
+        print(f"wrote {path}: proved in part")
     for line in own.open:
         print(f"only tested: {line}")
 
@@ -185,7 +191,8 @@ def audit(
         print(f"refused: {error}")
         return 1
     modules = [hashlib.sha256(proto).hexdigest()[:16] for proto in (found.original, found.final)]
-    print(f"module {modules[0]} -> {modules[1]}: {found.steps} steps, {found.lemmas} lemmas, {found.grade}")
+    known = f"proved ({found.grade})" if not found.open else "proved in part"
+    print(f"module {modules[0]} -> {modules[1]}: {found.steps} steps, {found.lemmas} lemmas, {known}")
     for line in found.open:
         print(f"only tested: {line}")
     return 2 if found.open else 0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,7 @@ def bench(
     after_xla: Annotated[
         bool, typer.Option("--after-xla", help="Go on from XLA's own result, with general-fusion say; nothing follows.")
     ] = False,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Of an agent for a module; 0: any.")] = 0,
     untested: Annotated[bool, typer.Option(help="Offer what is neither proved nor run, too.")] = False,
     executor: Annotated[str, typer.Option(metavar="local|ray", help="Processes, or a Ray cluster.")] = "local",
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Modules at a time.")] = 1,
@@ -50,10 +52,9 @@ def bench(
         _made(out)
     with Session() as session:
         entries = _entries(session, source, most)
-    tested = not untested
-    tasks = [
-        Task(e.title, e.module.proto, passes, players, seeds, rounds, tested, after_xla=after_xla) for e in entries
-    ]
+    tested, until = not untested, budget or math.inf
+    each = Task("", b"", passes, players, seeds, rounds, tested, after_xla=after_xla, budget=until)
+    tasks = [replace(each, name=entry.title, proto=entry.module.proto) for entry in entries]
     found: list[Outcome] = []
     for outcome in _outcomes(tasks, executor, jobs):
         found.append(outcome)
@@ -103,6 +104,7 @@ def _told(outcome: Outcome) -> str:
 class _Row:
     agent: str
     gains: tuple[float, ...]
+    kept: tuple[float, ...]
     speedups: tuple[float, ...]
 
 
@@ -112,15 +114,23 @@ def _rows(found: Sequence[Outcome]) -> list[_Row]:
         for one in outcome.rollouts:
             by_agent.setdefault(one.agent, []).append(one)
     return [
-        _Row(agent, tuple(o.gain for o in own), tuple(o.measured.speedup for o in own if o.measured is not None))
+        _Row(
+            agent,
+            tuple(o.gain for o in own),
+            tuple(o.gain_kept for o in own),
+            tuple(o.measured.speedup for o in own if o.measured is not None),
+        )
         for agent, own in by_agent.items()
     ]
 
 
 def _summary(found: Sequence[Outcome]) -> list[str]:
-    lines = [f"{len(found)} modules; geometric means (95%), above 1 is better than XLA's own decisions"]
+    lines = [
+        f"{len(found)} modules; geometric means (95%), above 1 is better than XLA's own decisions; "
+        "kept: XLA's own result where a choice is not cheaper"
+    ]
     for row in _rows(found):
-        for what, values in (("gain", row.gains), ("speed-up", row.speedups)):
+        for what, values in (("gain", row.gains), ("kept", row.kept), ("speed-up", row.speedups)):
             if values:
                 mean, low, high = geometric_mean(values)
                 lines.append(f"{row.agent:13} {what:8} {mean:.3f} ({low:.3f} to {high:.3f})")

@@ -1,7 +1,11 @@
-"""Every rewrite of an HLO module as an alternative to choose, on stock jaxlib; names are looked up at first use."""
+"""Every rewrite of an HLO module as an alternative to choose, on stock jaxlib; names are looked up at first use.
+
+Importing it makes ``rewright/HloRewrite-v0`` known to Gymnasium, where that is installed.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -41,6 +45,10 @@ __all__ = [
     "replay",
     "runnable",
 ]
+
+
+with suppress(ModuleNotFoundError):
+    import_module("rewright.env.registration").register()
 
 
 def __getattr__(name: str) -> object:

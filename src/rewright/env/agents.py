@@ -1,71 +1,86 @@
-"""Agents: always the first, at random, greedy by cost, a beam, a tree search, and extraction from an e-graph."""
+"""Agents: always the first, at random, greedy by cost, a beam, a tree search, and extraction from an e-graph.
+
+All of them end in time: what one has when the clock (``time.monotonic``) shows ``until`` is its end. An agent looks at
+the clock between two dry runs and two choices, so that it is late by one of them at most.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from rewright.env.combine import combine
 from rewright.env.episode import Episode
 
-Agent = Callable[[Episode, np.random.Generator], Episode]
-"""Plays an episode to its end and returns it."""
 MOST_ROUNDS = 6
 
 
-def always_first(episode: Episode, random: np.random.Generator) -> Episode:
+class Agent(Protocol):
+    """Plays an episode to its end, or until a time, and returns it."""
+
+    def __call__(self, episode: Episode, random: np.random.Generator, until: float = math.inf) -> Episode: ...
+
+
+def _is_over(until: float) -> bool:
+    return time.monotonic() >= until
+
+
+def always_first(episode: Episode, random: np.random.Generator, until: float = math.inf) -> Episode:
     """Every alternative that can be chosen, in order, round by round: what XLA's passes do."""
     for _ in range(MOST_ROUNDS):
         for number in range(len(episode.run)):
-            episode.choose(number)
-        if not episode.chosen or not episode.next_round():
+            if not _is_over(until):
+                episode.choose(number)
+        if not episode.chosen or _is_over(until) or not episode.next_round():
             break
     return episode
 
 
-def uniform(episode: Episode, random: np.random.Generator) -> Episode:
+def uniform(episode: Episode, random: np.random.Generator, until: float = math.inf) -> Episode:
     """Each alternative with probability one half."""
     for _ in range(MOST_ROUNDS):
         for number in range(len(episode.run)):
-            if random.random() < 0.5:
+            if random.random() < 0.5 and not _is_over(until):
                 episode.choose(number)
-        if not episode.chosen or not episode.next_round():
+        if not episode.chosen or _is_over(until) or not episode.next_round():
             break
     return episode
 
 
-def greedy(episode: Episode, random: np.random.Generator) -> Episode:
+def greedy(episode: Episode, random: np.random.Generator, until: float = math.inf) -> Episode:
     """The alternative that lowers the estimated cost most, as long as one does."""
     for _ in range(MOST_ROUNDS):
-        while (best := _best(episode)) is not None:
+        while (best := _best(episode, until)) is not None:
             episode = best
-        if not episode.chosen or not episode.next_round():
+        if not episode.chosen or _is_over(until) or not episode.next_round():
             break
     return episode
 
 
-def _best(episode: Episode) -> Episode | None:
+def _best(episode: Episode, until: float) -> Episode | None:
     """The cheapest state one choice away; None where none is cheaper."""
     best, lowest = None, episode.cost.seconds
     for number, free in enumerate(episode.mask()):
-        if free:
+        if free and not _is_over(until):
             other = episode.fork()
             if other.choose(number) and other.cost.seconds < lowest * (1 - 1e-9):
                 best, lowest = other, other.cost.seconds
     return best
 
 
-def beam(episode: Episode, random: np.random.Generator, width: int = 3) -> Episode:
+def beam(episode: Episode, random: np.random.Generator, until: float = math.inf, width: int = 3) -> Episode:
     """The cheapest few states, each carried on; a state may get dearer before it gets cheaper."""
     states = [episode]
     best = episode.fork()
     for _ in range(4 * MOST_ROUNDS):
         grown: list[Episode] = []
         for state in states:
-            grown += _next_states(state)
+            grown += _next_states(state, until)
         distinct = {other.current.digest: other for other in grown}
         states = sorted(distinct.values(), key=lambda s: s.cost.seconds)[:width]
         if not states:
@@ -75,13 +90,13 @@ def beam(episode: Episode, random: np.random.Generator, width: int = 3) -> Episo
     return best
 
 
-def _next_states(state: Episode) -> list[Episode]:
+def _next_states(state: Episode, until: float) -> list[Episode]:
     found: list[Episode] = []
     for number, free in enumerate(state.mask()):
         other = state.fork()
-        if free and other.choose(number):
+        if free and not _is_over(until) and other.choose(number):
             found.append(other)
-    if not found and state.chosen:
+    if not found and state.chosen and not _is_over(until):
         other = state.fork()
         if other.next_round():
             found.append(other)
@@ -99,18 +114,20 @@ class _Branch:
     expanded: bool = False
 
 
-def tree_search(episode: Episode, random: np.random.Generator, visits: int = 60) -> Episode:
+def tree_search(episode: Episode, random: np.random.Generator, until: float = math.inf, visits: int = 60) -> Episode:
     """Monte Carlo tree search with the UCT rule (Kocsis and Szepesvari, ECML 2006); the best state seen is returned."""
     start = max(episode.cost.seconds, 1e-12)
     root, best = _Branch(episode), episode.fork()
     for _ in range(visits):
+        if _is_over(until):
+            break
         path = [root]
         while path[-1].expanded and path[-1].children:
             path.append(max(path[-1].children, key=lambda child: _bound(child, path[-1].visits)))
         leaf = path[-1]
         if not leaf.expanded:
-            leaf.children, leaf.expanded = [_Branch(state) for state in _next_states(leaf.state)], True
-        end = _rollout(leaf.state.fork(), random)
+            leaf.children, leaf.expanded = [_Branch(state) for state in _next_states(leaf.state, until)], True
+        end = _rollout(leaf.state.fork(), random, until)
         if end.cost.seconds < best.cost.seconds:
             best = end
         for branch in path:
@@ -125,24 +142,26 @@ def _bound(branch: _Branch, parent: int) -> float:
     return branch.total / branch.visits + 0.3 * math.sqrt(math.log(parent + 1) / branch.visits)
 
 
-def _rollout(state: Episode, random: np.random.Generator) -> Episode:
+def _rollout(state: Episode, random: np.random.Generator, until: float) -> Episode:
     """Choices at random to the end of the round; the cheapest state on the way."""
     best = state.fork()
     for number in random.permutation(len(state.run)).tolist():
-        if state.choose(number) and state.cost.seconds < best.cost.seconds:
+        if not _is_over(until) and state.choose(number) and state.cost.seconds < best.cost.seconds:
             best = state.fork()
     return best
 
 
-def extraction(episode: Episode, random: np.random.Generator) -> Episode:
+def extraction(episode: Episode, random: np.random.Generator, until: float = math.inf) -> Episode:
     """The cheapest program of an e-graph with the alternatives of all passes, round by round."""
     for _ in range(MOST_ROUNDS):
+        if _is_over(until):
+            break
         found = combine(episode.run)
         if found.way == "as it was":
             break
         episode = episode.fork()
         episode.current = found.module.replaced(found.module.program)
-        if not episode.next_round():
+        if _is_over(until) or not episode.next_round():
             break
     return episode
 

@@ -20,6 +20,7 @@ from rewright.env.hlo.shapes import array, read_shape
 from rewright.env.hlo.wire import BYTES, VARINT, Field
 from rewright.env.inlining import Inlined
 from rewright.env.loops import check_notes
+from rewright.env.machine import as_on_machines
 from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
 from rewright.ir.errors import RewrightError
@@ -35,6 +36,8 @@ _SPREAD = words("broadcast reshape transpose convert negate")
 _PRECISION = 51
 _PROMISES = (67, 69)
 """Fields of HloInstructionProto: that indices are sorted, that none is twice."""
+_COMPARISON, _TOTAL = 72, b"TOTALORDER"
+"""How numbers are compared: in a total order zeros of two signs differ, and what is no number has a place."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ def _prove_pair(
         if outcome.status == "proved" and not why:
             moves = (
                 claim.rounds_alike(left, right)
+                and not claim.adds_zero(left, right, depth)
                 and holds_in_floats(sides)
                 and prove(Claim(*sides), min(0.2, budget), "move").status == "proved"
             )
@@ -162,9 +166,10 @@ class Neighbourhood:
         if len(inside) > _MOST_TERMS:
             raise RewrightError(f"its neighbourhood has {len(inside)} terms, and at most {_MOST_TERMS} are read")
         check_notes(self.inlined, inside)
+        self._check_orders(inside)
         cut = _retyped(self._cut(inside, (left, right)))
         sides = [assembled(self.computations, cut, _name(root), "claim") for root in (left, right)]
-        return sides[0].graph(), sides[1].graph()
+        return as_on_machines(sides[0].graph()), as_on_machines(sides[1].graph())
 
     def says_otherwise(self, left: int, right: int) -> str:
         """Why two values promise different things of what they read; empty where they promise the same.
@@ -172,13 +177,34 @@ class Neighbourhood:
         What is promised and does not hold lets the compiler do anything, and the IR has no word for a promise.
         """
         promised = [set(self._settings(side, _PROMISES)) for side in (left, right)]
-        return "" if promised[0] == promised[1] else "one side promises that indices are sorted, or that none is twice"
+        if promised[0] != promised[1]:
+            return "one side promises that indices are sorted, or that none is twice"
+        total = [any(entry[2] == _TOTAL for _, entry in self._settings(s, (_COMPARISON,))) for s in (left, right)]
+        return "" if total[0] == total[1] else "one side tells zeros of two signs apart, and the other does not"
+
+    def _check_orders(self, inside: set[int]) -> None:
+        """Raise RewrightError for a comparison in a total order, for which the IR has no word; a sort by one has."""
+        for number in inside:
+            term = self.inlined.terms[number]
+            if term.opcode == "compare" and any(e[0] == _COMPARISON and e[2] == _TOTAL for e in term.fields):
+                raise RewrightError("it compares in a total order, where zeros of two signs differ")
 
     def rounds_alike(self, left: int, right: int) -> bool:
         """Whether two values are computed at one precision, and none is rounded to fewer digits by name."""
         found = [set(self._settings(side, (_PRECISION,))) for side in (left, right)]
         opcodes = {self.inlined.terms[number].opcode for number in self._all(left) | self._all(right)}
         return found[0] == found[1] and "reduce-precision" not in opcodes
+
+    def adds_zero(self, left: int, right: int, depth: int) -> bool:
+        """Whether a constant float that may be zero is added on the way: a zero of the other sign is then another."""
+        inside = self._inside(left, right, depth)
+        bodies = [self.inlined.body(name) for number in inside for name in self.inlined.terms[number].called]
+        for number in inside.union(*map(self._all, bodies)):
+            term = self.inlined.terms[number]
+            is_float = read_shape(term.shape).element.startswith(("f", "bf"))
+            if term.opcode == "add" and is_float and any(map(self._is_constant, term.operands)):
+                return True
+        return False
 
     def _settings(self, number: int, fields: Sequence[int]) -> Iterator[tuple[str, Field]]:
         """Some fields of all operators that a value needs, inside of what they call too."""

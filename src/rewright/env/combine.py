@@ -15,6 +15,7 @@ from rewright.egraph.egraph import EGraph, Justification
 from rewright.env.cost import computation_cost, instruction_cost
 from rewright.env.dryrun import DryRun
 from rewright.env.hlo.program import METADATA, Cycle, Instruction, ordered, prune
+from rewright.env.inlining import Inlined
 from rewright.env.module import HloModule
 
 _SMALLEST = 1e-13
@@ -59,6 +60,7 @@ class _Merged:
         self.main = program.main
         self.instructions: dict[str, Instruction] = {**self.main.instructions, **run.graph.pool.get(self.main.name, {})}
         self.order = ordered(self.instructions, list(self.instructions))
+        self.inlined = Inlined({**program.computations, **run.graph.computations})
         self.egraph = EGraph()
         self.places: dict[str, int] = {}
         for name in self.order:
@@ -70,7 +72,7 @@ class _Merged:
 
     def _label(self, instruction: Instruction) -> tuple[object, ...]:
         fields = tuple(entry for entry in instruction.fields if entry[0] != METADATA)
-        apart = instruction.name if instruction.has_effect or instruction.controls else ""
+        apart = instruction.name if instruction.controls or self.inlined.is_apart(instruction) else ""
         return instruction.opcode, instruction.called, fields, apart
 
     def _union(self, number: int) -> bool:

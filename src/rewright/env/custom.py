@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewright.env.alternatives import AlternativeGraph, Provenance
-from rewright.env.hlo.program import Program
+from rewright.env.hlo.program import Program, pruned
 from rewright.env.module import HloModule
 from rewright.env.rules import rule_alternatives
 from rewright.env.session import Session
@@ -40,11 +40,28 @@ def pattern_alternatives(
     if isinstance(pattern, Rule):
         return rule_alternatives(session, base, (pattern,), "pattern")
     try:
-        program = pattern.function(base.program)
+        program: object = pattern.function(base.program)
     except RewrightError:
         raise
     except Exception as error:
         what = f"{type(error).__name__}: {error!s:.80}"
         raise RewrightError(f"the rewrite {pattern.name!r:.60} fails ({what})") from None
-    session.fingerprint(base.replaced(program))
-    return split(base.program, program, Provenance("pattern", pattern.name), granularity)
+    after = _checked(session, base, pattern.name, program)
+    return split(base.program, after, Provenance("pattern", pattern.name), granularity)
+
+
+def _checked(session: Session, base: HloModule, name: str, program: object) -> Program:
+    """What a function made, where it is a module to XLA; raises RewrightError where it is none."""
+    if not isinstance(program, Program):
+        raise RewrightError(f"the rewrite {name!r:.60} gives no program but {program!r:.40}; return a Program")
+    try:
+        module = base.replaced(pruned(program))
+        # An import checks every instruction against its operands.
+        if module.late:
+            session.fingerprint(module)
+        else:
+            session.canonical(module)
+    except (RewrightError, KeyError) as error:
+        what = " ".join(str(error).split())
+        raise RewrightError(f"the rewrite {name!r:.60} gives what is no module ({what:.160})") from None
+    return program

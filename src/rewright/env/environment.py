@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rewright.env.certificate import Certified, certify
-from rewright.env.custom import Pattern
+from rewright.env.custom import Pattern, Rewrite
 from rewright.env.datasets import dataset, is_dataset
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import describe
@@ -29,6 +29,7 @@ from rewright.env.trajectory import replay
 from rewright.env.values import Test
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
+from rewright.rules.rule import Rule
 
 Actions = Literal["sequential", "vector", "passes"]
 Array = np.ndarray[Any, Any]
@@ -53,7 +54,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
     def __init__(
         self,
         hlo: str | os.PathLike[str] | HloModule | Sequence[str | os.PathLike[str] | HloModule],
-        passes: Sequence[str] = DEFAULT_PASSES,
+        passes: str | Sequence[str] = DEFAULT_PASSES,
         reward: Reward = "cost",
         actions: Actions = "sequential",
         observation: Literal["arrays", "graph"] = "arrays",
@@ -67,17 +68,25 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         render_mode: str | None = None,
         session: Session | None = None,
     ) -> None:
+        _check("reward", reward, REWARDS)
+        _check("actions", actions, ("sequential", "vector", "passes"))
+        _check("observation", observation, ("arrays", "graph"))
+        _check("granularity", granularity, ("value", "use"))
+        sizes = {"most_alternatives": most_alternatives, "most_choices": most_choices, "most_steps": most_steps}
+        for name, size in sizes.items():
+            if size < 1:
+                raise RewrightError(f"{name} is {size}; give at least 1")
+        for pattern in cast("Sequence[object]", patterns):
+            if not isinstance(pattern, (Rule, Rewrite)):
+                raise RewrightError(f"{pattern!r:.40} is no pattern; give a Rule or a Rewrite")
+        entries: list[Any] = list(hlo) if isinstance(hlo, (list, tuple)) else [hlo]
         self.session = session or Session()
         self._own_session = session is None
-        entries = [hlo] if isinstance(hlo, (str, os.PathLike, HloModule)) else list(hlo)
         self.modules = [module for entry in entries for module in self._modules(entry)]
         if not self.modules:
             raise RewrightError("there is no module to rewrite; name at least one")
-        if reward not in REWARDS:
-            raise RewrightError(f"there is no reward {reward!r:.40}; choose one of {', '.join(REWARDS)}")
-        if actions not in ("sequential", "vector", "passes"):
-            raise RewrightError(f"there are no actions {actions!r:.40}; choose sequential, vector or passes")
-        self.passes = tuple(map(checked_name, passes))
+        names = passes.split(",") if isinstance(passes, str) else passes
+        self.passes = tuple(checked_name(name.strip()) for name in names)
         self.reward: Reward = reward
         self.actions, self.observation, self.render_mode = actions, observation, render_mode
         self.most_alternatives, self.most_choices, self.most_steps = most_alternatives, most_choices, most_steps
@@ -96,8 +105,16 @@ class HloRewrite(gymnasium.Env[Any, Any]):
             return [own.module for own in dataset(self.session, entry)]
         return [self._module(entry)]
 
-    def _module(self, entry: str | os.PathLike[str] | HloModule) -> HloModule:
-        module = entry if isinstance(entry, HloModule) else self.session.load(entry)
+    def _module(self, entry: object) -> HloModule:
+        """A module, or the one of a text or a path."""
+        if isinstance(entry, str) and "\n" in entry:
+            module = self.session.parse(entry)
+        elif isinstance(entry, (str, os.PathLike)):
+            module = self.session.load(cast("str | os.PathLike[str]", entry))
+        elif isinstance(entry, HloModule):
+            module = entry
+        else:
+            raise RewrightError(f"{entry!r:.40} is no module; give a path, a text or an HloModule")
         return module if module.late else runnable(self.session, module)
 
     # --- spaces
@@ -410,6 +427,12 @@ class HloRewrite(gymnasium.Env[Any, Any]):
 
 class _Masked(RewrightError):
     """An action that does nothing now."""
+
+
+def _check(what: str, given: str, known: Sequence[str]) -> None:
+    """Raise RewrightError for an option that does not exist."""
+    if given not in known:
+        raise RewrightError(f"{what} is {given!r:.40}; choose one of {', '.join(known)}")
 
 
 def _numbers(action: Any) -> list[int]:

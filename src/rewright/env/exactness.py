@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import copysign, inf, isnan
 
+from rewright.env.machine import why_rounding_shows
 from rewright.env.words import words
 from rewright.frontends.hlo.context import IN_RANGE
 from rewright.ir.graph import Graph, Node
@@ -55,10 +56,7 @@ def why_not_exact(sides: Sequence[Graph]) -> str:
         taken = [own for own in side.metadata.get("assumptions", "").split("; ") if own and _is_needed(own, side)]
         if taken:
             return f"it is proved only where {taken[0]:.200}"
-    kinds = {node.type.dtype for node, operands in _nodes(sides) if _truncates(node, operands)}
-    if len(kinds) > 1:
-        return "floats become integers of several types, which end at different limits"
-    return next((why for side in sides if (why := _overflow(side))), "")
+    return next((why for side in sides if (why := _overflow(side))), "") or why_rounding_shows(sides)
 
 
 def _is_needed(taken: str, side: Graph) -> bool:
@@ -95,10 +93,6 @@ def _nodes(sides: Sequence[Graph]) -> Iterator[tuple[Node, list[DType]]]:
     for side in sides:
         for node in side.nodes:
             yield node, [side.nodes[operand].type.dtype for operand in node.operands]
-
-
-def _truncates(node: Node, operands: Sequence[DType]) -> bool:
-    return node.op.name == "convert" and node.type.dtype.is_integer and operands[0].is_float
 
 
 def _folds(op: object) -> str:

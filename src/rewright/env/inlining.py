@@ -189,7 +189,7 @@ class Inlined:
         if i.opcode == "while" and note_holds(self, i, operands[0]):
             said = tuple(entry for entry in said if entry[0] != _BACKEND_CONFIG)
         term = Term(i.opcode, _plain(i.shape), said, i.called, operands)
-        if self._is_apart(i):
+        if self.is_apart(i):
             return self._number(term, place, i.name)
         # What a bitcast to another dtype reads is decided by the layouts.
         layouts = (around[i.operands[0]].shape, i.shape) if i.opcode == "bitcast" else ()
@@ -258,14 +258,15 @@ class Inlined:
 
     # --- what is a value of its own each time
 
-    def _is_apart(self, i: Instruction) -> bool:
+    def is_apart(self, i: Instruction) -> bool:
+        """Whether two of an instruction are two values, whatever they read: random numbers, what has effects."""
         if i.has_effect or i.opcode.startswith(_APART):
             return True
         return any(self._has_apart(name) for name in i.called)
 
     def _has_apart(self, name: str) -> bool:
         if name not in self._apart:
-            self._apart[name] = any(self._is_apart(i) for i in self._computations[name].instructions.values())
+            self._apart[name] = any(self.is_apart(i) for i in self._computations[name].instructions.values())
         return self._apart[name]
 
 

@@ -66,7 +66,9 @@ def _block(random: np.random.Generator, dtype: np.dtype[Any], count: int, draw: 
         found = random.integers(0, 8, count)
         if draw == "edge":
             limits = np.iinfo(dtype)
-            special = [e for e in _EDGE_INTEGERS if limits.min <= e <= limits.max] + [limits.max, limits.min]
+            special = [e for e in _EDGE_INTEGERS if limits.min <= e <= limits.max]
+            # What wraps around wraps near the limits; twice a half of them does, too.
+            special += [limits.max, limits.min, limits.max - 1, limits.max // 2 + 1]
             edges = np.array(special, dtype=dtype)[random.integers(0, len(special), count)]
             return np.where(random.random(count) < 0.5, edges, found.astype(dtype)).astype(dtype)
         return found.astype(dtype)

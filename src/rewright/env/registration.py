@@ -1,4 +1,4 @@
-"""Makes the environment known to Gymnasium; its plug-in mechanism calls this."""
+"""Makes the environment known to Gymnasium, which since its version 1 finds none by itself: importing it does."""
 
 from __future__ import annotations
 

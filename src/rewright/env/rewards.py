@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from rewright.ir.errors import RewrightError
 
 Reward = Literal["cost", "analysis", "instructions", "time", "both"]
 REWARDS: tuple[Reward, ...] = ("cost", "analysis", "instructions", "time", "both")
+_FEWEST = 5
+"""Rounds of which the medians tell something."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,19 @@ def measure(
     low, high = _interval(first + again, second)
     noise = abs(statistics.median(first) / statistics.median(again) - 1)
     return Measurement(old, new, old / new, low, high, noise)
+
+
+def rounds_within(session: Session, module: HloModule, rounds: int, seconds: float, mode: str) -> int:
+    """How many rounds of a measurement fit into some seconds; 0 where it is fewer than tell anything.
+
+    Raises RewrightError where the module does not run.
+    """
+    if seconds == math.inf:
+        return rounds
+    ((once,),) = session.measure([(module, mode)], draw_inputs(module), 1, 1)
+    # Three runs in a round, and a few rounds before those that count.
+    fitting = min(rounds, int(seconds / (3 * max(once, 1e-9))) - _FEWEST)
+    return fitting if fitting >= min(rounds, _FEWEST) else 0
 
 
 def _interval(old: Sequence[float], new: Sequence[float]) -> tuple[float, float]:

@@ -6,6 +6,8 @@ processes of this machine, or a Ray cluster.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,10 +18,13 @@ from rewright.env.agents import AGENTS
 from rewright.env.episode import Episode, Settings
 from rewright.env.module import HloModule
 from rewright.env.proposers import checked_name, hand_decided
-from rewright.env.rewards import Measurement, measure
+from rewright.env.rewards import Measurement, measure, rounds_within
 from rewright.env.session import REST, Session
 from rewright.env.trajectory import replay
 from rewright.ir.errors import RewrightError
+
+_NO_GAIN = 1e-4
+"""A cost that is lower by less is the same."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,11 @@ class Task:
     """For the proof of one step."""
     after_xla: bool = False
     """Whether agents go on from what XLA's own passes make of the module, and nothing runs after them."""
+    budget: float = math.inf
+    """Seconds that an agent has for the module: what it has by then is its end. What runs too long for as many
+    seconds of measurement is not measured."""
+    then_all: bool = False
+    """Whether all of XLA's passes run on what is chosen, those decided by hand too: no choice is XLA's own then."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,28 @@ class Rollout:
     measured: Measurement | None
     trajectory: dict[str, Any] | None
     """To be run again by :func:`rewright.env.trajectory.replay`; None for an agent whose end is no list of choices."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the choice is taken by who keeps XLA's own result unless something is cheaper, and gives the same."""
+        return self.equal is not False and self.gain > 1 + _NO_GAIN
+
+    @property
+    def same(self) -> bool:
+        """Whether the choice costs what XLA's own result costs."""
+        return abs(self.gain - 1) <= _NO_GAIN
+
+    @property
+    def gain_kept(self) -> float:
+        """The gain with XLA's own result wherever the choice is not cheaper."""
+        return self.gain if self.kept else 1.0
+
+    @property
+    def speedup_kept(self) -> float | None:
+        """The same of the run time: XLA's own result is as fast as itself; None where nothing was measured."""
+        if self.measured is None:
+            return None
+        return self.measured.speedup if self.kept else 1.0
 
 
 @dataclass(frozen=True)
@@ -105,7 +137,9 @@ def run_rollouts(task: Task) -> Outcome:
 
 def roll_out(session: Session, module: HloModule, task: Task, agent: str, seed: int) -> Rollout:
     """One agent plays on one module; raises RewrightError where XLA refuses the module."""
-    return played(session, task, agent, seed, AGENTS[agent](start(session, module, task), np.random.default_rng(seed)))
+    first = start(session, module, task)
+    end = AGENTS[agent](first, np.random.default_rng(seed), time.monotonic() + task.budget)
+    return played(session, task, agent, seed, end)
 
 
 def start(session: Session, module: HloModule, task: Task) -> Episode:
@@ -119,28 +153,30 @@ def played(session: Session, task: Task, agent: str, seed: int, end: Episode) ->
     first = end.rounds[0].run.module
     evidence = [own for _, own in end.evidence(task.seconds)]
     # What XLA's passes have made is compiled as it is; before them, all that was not decided by hand still runs.
-    modes = ("exact", "exact") if first.late else (REST + ",".join(hand_decided(task.passes)), "default")
-    measured = measure(session, first, end.current, task.rounds, *modes) if task.rounds else None
+    decided = () if task.then_all else hand_decided(task.passes)
+    after = REST + ",".join(decided) if decided else "default"
+    modes = ("exact", "exact") if first.late else (after, "default")
+    rounds = rounds_within(session, first, task.rounds, task.budget, modes[1]) if task.rounds else 0
+    measured = measure(session, first, end.current, rounds, *modes) if rounds else None
     return Rollout(
         agent,
         seed,
         len(evidence),
         sum(own.status == "proved" for own in evidence),
         end.cost.seconds / max(first.cost.seconds, 1e-12),
-        gain(session, end),
+        gain(session, end, decided),
         end.validate(seed).agrees,
         measured,
         _replayable(session, end, task.seconds),
     )
 
 
-def gain(session: Session, episode: Episode) -> float:
-    """XLA's own cost over that of a choice, both after all other passes; more than one is better than XLA."""
+def gain(session: Session, episode: Episode, decided: Sequence[str]) -> float:
+    """XLA's own cost over that of a choice, on which all passes but some run; more than one is better than XLA."""
     if episode.original.late:
         return episode.original.cost.seconds / max(episode.cost.seconds, 1e-12)
     default = session.optimised(episode.original).cost.seconds
-    names = hand_decided(episode.settings.passes)
-    chosen = session.optimised(HloModule(episode.current.program), *names).cost.seconds
+    chosen = session.optimised(HloModule(episode.current.program), *decided).cost.seconds
     return default / max(chosen, 1e-12)
 
 
