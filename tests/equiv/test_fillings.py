@@ -57,6 +57,13 @@ def test_one_number_on_both_sides_is_that_number() -> None:
     assert not any("infinity" in text for text in found.assumptions)
 
 
+def test_one_number_that_is_chosen_here_and_added_there_is_minus_infinity() -> None:
+    """As it is, the one leaves nothing of a masked score, and the other all of it."""
+    found = verdict(attention(filled(-1e9)), attention(added(-1e9)))
+    assert found.status == "proved", found.reason
+    assert MASKS in found.assumptions
+
+
 def test_what_may_be_a_score_is_no_filling() -> None:
     assert verdict(attention(filled(-math.inf)), attention(filled(-100.0))).status != "proved"
     assert verdict(attention(filled(-math.inf)), attention(filled(-5.0))).status == "refuted"

@@ -28,12 +28,17 @@ MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Concaten
 
 
 def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[int, float], ...]:
-    """By program the constants that masks are filled with, and their values; none where all fill in the same numbers.
+    """By program the constants that masks are filled with, and their values.
 
-    ``lowest`` are numbers that stand for minus infinity in any case, and are left out.
+    None where all fill in the same numbers in the same ways: a number that is added to a score is not the one that is
+    chosen instead of it. ``lowest`` are numbers that stand for minus infinity in any case, and are left out.
     """
     found = [_fillings(graph) for graph in graphs]
-    plain = {frozenset(-math.inf if v in lowest else v for v in values.values()) for values in found if values}
+    plain = {
+        frozenset((-math.inf if v in lowest else v, _is_added(graph, p)) for p, v in values.items())
+        for graph, values in zip(graphs, found, strict=True)
+        if values
+    }
     if len(plain) < 2:
         return tuple({} for _ in graphs)
     kept = {v for values in found for v in values.values() if math.isfinite(v) and v not in lowest}
@@ -45,6 +50,20 @@ def filling_assumption(value: float) -> str:
     return (
         f"{value:g}, which masks are filled with before a softmax, stands for -infinity: no score is as far from nought"
     )
+
+
+def _is_added(graph: Graph, constant: int) -> bool:
+    """Whether a filling is added to scores, and not chosen instead of them."""
+    users, seen, stack = graph.users(), {constant}, [constant]
+    while stack:
+        for user in users[stack.pop()]:
+            op = graph.nodes[user].op
+            if isinstance(op, ops.Add):
+                return True
+            if user not in seen and isinstance(op, (*MOVED, ops.Select, ops.Multiply, ops.Minimum, ops.Maximum)):
+                seen.add(user)
+                stack.append(user)
+    return False
 
 
 @dataclass(frozen=True)
