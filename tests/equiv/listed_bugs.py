@@ -171,7 +171,7 @@ BUGS: dict[str, Bug | RankBug] = {
         "layers.1",
     ),
     "halves rotated for neighbours": Bug(
-        "vllm#747", {"rotary": "pairs"}, {"rotary": "half"}, "rotary_style", "x.unflatten(-1, (-1, 2))"
+        "vllm#747", {"rotary": "pairs"}, {"rotary": "half"}, "rotary", "x.unflatten(-1, (-1, 2))"
     ),
     "no factor of logits": Bug(
         "vllm#52158", {"logits_scale": 0.25}, {"logits_scale": None}, "missing_scale", "logits_scale", ""

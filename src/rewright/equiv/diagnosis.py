@@ -58,7 +58,7 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
     ):
         found = rule(mine, theirs)
         if found is not None:
-            is_style = rule is _operators and _is_turned(left, exchange.left) and _is_turned(right, exchange.right)
+            is_style = rule is _operators and is_turned(left, exchange.left) and is_turned(right, exchange.right)
             return _STYLE if is_style else found
     if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != theirs.leaves():
         return Diagnosis("other_operand", "the same operators read another tensor here")
@@ -81,12 +81,12 @@ def _turns(graph: Graph, position: int) -> bool:
     return False
 
 
-def _is_turned(graph: Graph, position: int) -> bool:
-    """Whether a tensor is moved, and then multiplied by sines or cosines."""
+def is_turned(graph: Graph, position: int) -> bool:
+    """Whether a tensor is a product by sines or cosines, or is moved and then multiplied by them."""
     reached = {position}
-    for reader in range(position + 1, min(position + 24, len(graph.nodes))):
+    for reader in range(position, min(position + 24, len(graph.nodes))):
         node = graph.nodes[reader]
-        if reached.isdisjoint(node.operands):
+        if reader != position and reached.isdisjoint(node.operands):
             continue
         if isinstance(node.op, ops.Multiply) and any(_is_made_of_turns(graph, p) for p in node.operands):
             return True
