@@ -12,6 +12,7 @@ import torch
 
 import rewright as rw
 from rewright.equiv.engine import Equivalence, equiv
+from rewright.ir.placement import Mesh, RankProgram
 
 Layer = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -60,3 +61,12 @@ def test_values_of_weights_say_that_they_fit() -> None:
 )
 def test_what_does_not_fit_is_another_number(other: Layer) -> None:
     assert verdict(lambda x, w: x @ w.float().T, other, torch.int8).status != "proved"
+
+
+def test_ranks_may_compute_alike_with_their_parts() -> None:
+    whole, part = ((torch.zeros(3, 8), torch.zeros(rows, 8, dtype=torch.int8)) for rows in (6, 3))
+    for other, status in ((cast_last, "proved"), (cast_first, "unknown")):
+        graph = rw.capture(other, part)
+        ranks = RankProgram((graph, graph), Mesh.of({"tp": 2}), {}, {})
+        given = {"x": "Replicate()", "w": "Shard(0)"}
+        assert equiv(rw.capture(cast_last, whole), ranks, relations=given, explain=False).status == status

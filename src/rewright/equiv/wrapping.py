@@ -41,7 +41,8 @@ def wrapping(graphs: Sequence[Graph], values: Mapping[str, Array]) -> str:
     if not any(short):
         return ""
     given: dict[str, Bound] = {n: (float(v.min()), float(v.max())) for n, v in values.items() if v.size}
-    found = [_found(graph, given) for graph in graphs]
+    # What ranks compute of their parts is not what the other program computes, node for node.
+    found = [_found(graph, given, alone=len(graphs) == 2) for graph in graphs]
     for graph, own in zip(graphs, found, strict=True):
         for name, position in own.items():
             if any(name not in other for other in found):
@@ -50,11 +51,11 @@ def wrapping(graphs: Sequence[Graph], values: Mapping[str, Array]) -> str:
     return ""
 
 
-def _found(graph: Graph, given: Mapping[str, Bound]) -> dict[bytes, int]:
-    """Nodes of short types whose results may not fit, by what they compute."""
+def _found(graph: Graph, given: Mapping[str, Bound], *, alone: bool) -> dict[object, int]:
+    """Nodes of short types whose results may not fit, by what they compute; for ranks, by their operators."""
     known, names = bounds(graph, given=given), node_digests(graph)
     return {
-        names[position]: position
+        names[position] if alone else (graph.nodes[position].op.name, graph.nodes[position].type.dtype): position
         for position in sorted(graph.live())
         if graph.nodes[position].type.dtype in SHORT and known[position] is None and _counts(graph, position)
     }
