@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust bench-agents ray gpu-passes enzyme browser figures
+.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs bugs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -39,6 +39,7 @@ help:
 	@echo "make pairs         models of vLLM, torchtitan and timm against those of Transformers, and with fields changed"
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
+	@echo "make bugs          public bug reports on implementations of models: the right pair, the wrong one, where it is wrong"
 	@echo "make hunt          random pairs of programs that differ by an edit, none of which may be proved wrongly"
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
@@ -162,6 +163,9 @@ pairs: $(PAIRS)/.run
 	@$(PAIRS)/bin/python -m bench.pairs
 	@$(PAIRS)/bin/python -m bench.pairs --mutants
 	@$(PAIRS)/bin/python -m bench.depth --peer vllm
+
+bugs: $(VENV)/.dev
+	@$(BIN)/python -m bench.bugs
 
 mutants: $(VENV)/.dev
 	@$(BIN)/python -m bench.mutants

@@ -30,6 +30,9 @@ class Style:
     eps: float = 1e-6
     theta: float = 10000.0
     scaling: float = 1.0
+    """By how much the frequencies of a rotary embedding are divided; with ``context`` only those that turn slowly."""
+    context: int | None = None
+    """The original context length of a llama3 scaling."""
     rotary: Literal["half", "pairs", "interleaved", "split", "none"] = "half"
     rotary_width: int | None = None
     rotary_factor: float = 1.0
@@ -52,6 +55,10 @@ class Style:
     capped: Literal["divide", "multiply"] = "divide"
     query_norm: Literal["none", "head", "all", "plain", "plain_all"] = "none"
     """Over each head or over all heads; plain ones have no weight."""
+    latent: int | None = None
+    """The width of a normed vector that keys and values are made of."""
+    latent_eps: float | None = None
+    """The eps of its norm; that of all others, where nothing is said."""
     post_norm: bool = False
     bias: bool = False
     logits_scale: float | None = None
@@ -107,6 +114,9 @@ def normed(x: torch.Tensor, s: Style) -> torch.Tensor:
 def angles(style: Style, positions: torch.Tensor) -> torch.Tensor:
     width = style.rotary_width or style.head
     frequencies = 1.0 / (style.theta ** (torch.arange(0, width, 2).float() / width))
+    if style.context is not None:  # llama3: what turns once to four times within the context is in between
+        smooth = ((style.context * frequencies / (2 * math.pi) - 1.0) / 3.0).clamp(0.0, 1.0)
+        return positions.float()[:, None] * (frequencies * (smooth + (1 - smooth) / style.scaling))[None, :]
     return positions.float()[:, None] * frequencies[None, :] / style.scaling
 
 
@@ -143,10 +153,13 @@ class Attention(nn.Module):
         s = self.style = style
         kwargs: dict[str, Any] = {"bias": s.bias, "dtype": s.dtype}
         total = s.heads * s.head
+        if s.latent is not None:
+            self.down = nn.Linear(s.width, s.latent, **kwargs)
+            self.latent_norm = Norm(s.latent, s if s.latent_eps is None else s.but(eps=s.latent_eps))
         if s.qkv == "apart":
             self.q = nn.Linear(s.width, total, **kwargs)
-            self.k = nn.Linear(s.width, s.kv_heads * s.head, **kwargs)
-            self.v = nn.Linear(s.width, s.kv_heads * s.head, **kwargs)
+            self.k = nn.Linear(s.latent or s.width, s.kv_heads * s.head, **kwargs)
+            self.v = nn.Linear(s.latent or s.width, s.kv_heads * s.head, **kwargs)
         else:
             self.qkv = nn.Linear(s.width, total + 2 * s.kv_heads * s.head, **kwargs)
         self.o = nn.Linear(total, s.width, bias=False, dtype=s.dtype)
@@ -157,7 +170,8 @@ class Attention(nn.Module):
     def _projected(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         s = self.style
         if s.qkv == "apart":
-            return self.q(x), self.k(x), self.v(x)
+            inner = x if s.latent is None else self.latent_norm(self.down(x))
+            return self.q(x), self.k(inner), self.v(inner)
         if s.qkv == "fused":
             sizes = [s.heads * s.head, s.kv_heads * s.head, s.kv_heads * s.head]
             q, k, v = self.qkv(x).split(sizes, -1)

@@ -12,9 +12,10 @@ pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
 import torch
 
 import rewright as rw
+from rewright import ops
 from rewright.equiv.engine import Equivalence, equiv
 from rewright.equiv.ideal import MASKS
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, GraphBuilder
 
 S, D = 6, 4
 LOWEST = torch.finfo(torch.float32).min
@@ -54,6 +55,13 @@ def test_one_number_on_both_sides_is_that_number() -> None:
     found = verdict(attention(filled(-1e9)), attention(filled(-1e9)))
     assert found.status == "proved"
     assert not any("infinity" in text for text in found.assumptions)
+
+
+def test_one_number_that_is_chosen_here_and_added_there_is_minus_infinity() -> None:
+    """As it is, the one leaves nothing of a masked score, and the other all of it."""
+    found = verdict(attention(filled(-1e9)), attention(added(-1e9)))
+    assert found.status == "proved", found.reason
+    assert MASKS in found.assumptions
 
 
 def test_what_may_be_a_score_is_no_filling() -> None:
@@ -132,16 +140,25 @@ BACK: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "a running sum": lambda m: large(m, 1.0) * torch.full((101,), 99.0).cumsum(0)[-1],
     "places": lambda m: large(m, 1.0) * torch.arange(142).float().sum(),
     "a contraction": lambda m: large(m, 50.0)[..., None].expand(3, 4, 200) @ torch.ones(200),
-    "what is seldom": lambda m: large(m - 9.0, 90.0)[..., None].expand(3, 4, 112).sum(-1),
+    "a seldom running sum": lambda m: large(m, 90.0)[..., None].expand(3, 4, 112).cumsum(-1)[..., -1],
+    "a seldom product": lambda m: large(m, 50.0, 1.0)[..., None].expand(3, 4, 3).prod(-1) - 1,
+    "a seldom quotient": lambda m: large(m, 1.0) / large(m, 1e-5, -1.0),
+    "a seldom scatter": lambda m: (
+        large(m, 1.0)
+        * torch.zeros(1, 4).index_add(0, torch.zeros(300, dtype=torch.long), large(m, 90.0).repeat(100, 1))
+    ),
+    "a seldom exponential": lambda m: torch.expm1(large(m, 10.0)),
+    "a seldom sum": lambda m: large(m, 90.0)[..., None].expand(3, 4, 112).sum(-1),
 }
 SCORES = (torch.zeros(3, 4), torch.zeros(3, 4))
 
 
 @pytest.mark.parametrize("name", BACK)
 def test_small_numbers_add_up_to_what_brings_masked_scores_back(name: str) -> None:
-    ahead = 9.0 if name == "what is seldom" else 0.0
+    """What is seldom is seen on no random input."""
+    ahead = 9.0 if "seldom" in name else 0.0
     masked = rw.capture(lambda x, m: x.masked_fill(m > ahead, -math.inf).softmax(-1), SCORES)
-    other = rw.capture(lambda x, m: (x + large(m - ahead, -1e4) + BACK[name](m)).softmax(-1), SCORES)
+    other = rw.capture(lambda x, m: (x + large(m - ahead, -1e4) + BACK[name](m - ahead)).softmax(-1), SCORES)
     assert verdict(masked, other).status != "proved"
 
 
@@ -157,10 +174,52 @@ def test_what_is_scaled_before_the_exponential_is_no_filling(low: float) -> None
     assert verdict(program(-math.inf), program(low)).status != "proved"
 
 
-def test_halves_of_the_lowest_number_bring_masked_scores_back() -> None:
-    masked = rw.capture(lambda x, m: x.masked_fill(m > 0, -math.inf).softmax(-1), SCORES)
-    half = rw.capture(lambda x, m: (x + large(m, LOWEST) - 2 * large(m, LOWEST / 2)).softmax(-1), SCORES)
-    assert verdict(masked, half).status != "proved"
+@pytest.mark.parametrize(
+    "back",
+    [
+        lambda x, m: x + large(m, LOWEST) - 2 * large(m, LOWEST / 2),
+        lambda x, m: x + large(m, LOWEST) + large(m, -LOWEST),
+        lambda x, m: large(m, LOWEST) * 1e-38 + x,
+    ],
+)
+def test_what_is_as_large_as_the_lowest_number_brings_masked_scores_back(back: Masked) -> None:
+    """Seldom, so that no random input shows it."""
+    masked = rw.capture(lambda x, m: x.masked_fill(m > 9.0, -math.inf).softmax(-1), SCORES)
+    assert verdict(masked, rw.capture(lambda x, m: back(x, m - 9.0).softmax(-1), SCORES)).status != "proved"
+
+
+@pytest.mark.parametrize("name", ["score", "exponential"])
+def test_numbers_beside_a_score_bring_masked_scores_back(name: str) -> None:
+    """They are as large where every score is nought."""
+    masked = rw.capture(lambda x, m: x.masked_fill(m > 9.0, -math.inf).softmax(-1), SCORES)
+
+    def brought_back(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        many = (0 * x + large(m, 90.0))[..., None].expand(3, 4, 112).sum(-1)
+        return x + large(m, -1e4) + (many if name == "score" else torch.exp(x + large(m, 9.3, -1e9)))
+
+    other = rw.capture(lambda x, m: brought_back(x, m - 9.0).softmax(-1), SCORES)
+    assert verdict(masked, other).status != "proved"
+
+
+def test_programs_that_cannot_be_run_show_nothing_of_their_masks() -> None:
+    def opaque(graph: Graph) -> Graph:
+        builder, places = GraphBuilder(graph.name), list[int]()
+        for node in graph.nodes:
+            if isinstance(node.op, ops.Input):
+                places.append(builder.input(node.op.label, node.op))
+            else:
+                places.append(builder.add(node.op, *(places[p] for p in node.operands)))
+        (last,) = graph.outputs.values()
+        kernel = ops.CustomCall("kernel", (), (graph.nodes[last].type,), 0)
+        builder.output("output", builder.add(kernel, places[last]))
+        return builder.build()
+
+    sides = [attention(filled(value)) for value in (-math.inf, -1e9)]
+    assert verdict(*sides).status == "proved"
+    found = verdict(*(opaque(side) for side in sides))
+    assert found.status == "unknown"
+    assert "cannot be run" in found.reason
+    assert verdict(opaque(sides[1]), opaque(sides[1])).status == "proved"
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,21 @@ def test_positions_counted_in_floats_are_positions() -> None:
 
 def _one(b: GraphBuilder, kind: TensorType) -> int:
     return b.add(ops.Constant(kind, (1.0,)))
+
+
+def test_a_quotient_by_a_table_is_a_product() -> None:
+    """As of positions by powers of a base, which others are multiplied by."""
+
+    def with_table(op: Operator, *values: float) -> Graph:
+        b = GraphBuilder()
+        x = b.input("x", ops.Input("x", KIND))
+        b.output("y", b.add(op, x, b.add(ops.Constant(KIND, values))))
+        return b.build()
+
+    divided, multiplied = with_table(ops.Divide(), 7.0, 3.0), with_table(ops.Multiply(), 1 / 7, 1 / 3)
+    ideal = idealised([divided, multiplied])
+    assert ideal.graphs[0].nodes == ideal.graphs[1].nodes
+    assert INVERSES in ideal.assumptions
+    assert any(
+        isinstance(node.op, ops.Divide) for node in idealised([with_table(ops.Divide(), 7.0, 0.0)]).graphs[0].nodes
+    )

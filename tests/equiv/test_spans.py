@@ -22,6 +22,14 @@ PROGRAMS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], Span]] = {
     "an input": (lambda x: x + 0.0, REAL),
     "softmax": (lambda x: x.softmax(-1), ABOVE),
     "masked softmax": (lambda x: x.masked_fill(LATER, -math.inf).softmax(-1), FRACTION),
+    "exponentials of a masked row": (
+        lambda x: (lambda y: (y - y.amax(-1, keepdim=True)).exp().sum(-1))(x.masked_fill(LATER, -math.inf)),
+        ABOVE,
+    ),
+    "exponentials of another row": (
+        lambda x: (lambda y: (y - y.amax(-1, keepdim=True)).exp().sum(0))(x.masked_fill(LATER, -math.inf)),
+        FRACTION,
+    ),
     "masked scores": (lambda x: x.masked_fill(LATER, -math.inf), Span.BELOW),
     "attention": (lambda x: (x @ x.T).masked_fill(LATER, -math.inf).softmax(-1) @ x, REAL),
     "a norm": (lambda x: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6), REAL),

@@ -106,6 +106,11 @@ def share(x: Tensor) -> Tensor:
     return x / x.sum(-1, keepdim=True)
 
 
+def kept(s: Tensor, mask: Tensor) -> Tensor:
+    """Causal weights, and nought where a mask says so."""
+    return s.masked_fill(~causal(), -math.inf).softmax(-1) * mask.float()
+
+
 def slopes() -> Tensor:
     return torch.tensor([2 ** (-8 * (h + 1) / H) for h in range(H)])[:, None, None]
 
@@ -273,6 +278,7 @@ SAME: dict[str, Pair] = {
         triangles=masked(lambda: causal() & ~torch.ones(S, S, dtype=torch.bool).tril(-3)),
         strict=masked(lambda: (distance() >= 0) & (distance() - 3 < 0)),
         denied=masked(lambda: ~((distance() < 0) | (distance() > 2))),
+        shared_again=over(lambda s: share(kept(s, distance() < 3))),
     ),
     **_pairs(
         QKV,
@@ -326,6 +332,8 @@ OTHER: dict[str, Pair] = {
         QKV,
         masked(lambda: window(3)),
         one_more=masked(lambda: window(4)),
+        not_shared_again=over(lambda s: kept(s, distance() < 3)),
+        shared_with_more=over(lambda s: kept(s, distance() < 3) / kept(s, distance() < 4).sum(-1, keepdim=True)),
         chunks=masked(lambda: causal() & (torch.arange(S)[:, None] // 3 == torch.arange(S) // 3)),
     ),
     **_pairs(

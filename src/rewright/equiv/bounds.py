@@ -1,12 +1,14 @@
 """Between which numbers the elements of a tensor lie that is made of numbers, places and truth values alone.
 
-Nothing is said of what depends on a float that a program is given, or on an integer that may be any.
+Of what depends on a float that a program is given, or on an integer that may be any, little is said: a cosine is at
+most one, a place no more than the size of its axis, and an integer of 8 bits no more than 127.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from rewright import ops
 from rewright.ir.graph import Graph, Node
@@ -14,7 +16,9 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 
 Bound = tuple[float, float]
-"""The least and the largest number that an element may be."""
+"""The least and the largest number that an element may be, infinities among them."""
+SHORT = frozenset({DType.I8, DType.U8, DType.I16, DType.U16})
+"""Integer types of which any number may be met."""
 _MOVES = (
     ops.BroadcastInDim,
     ops.Reshape,
@@ -26,13 +30,29 @@ _MOVES = (
     ops.Pad,
     ops.DynamicSlice,
     ops.DynamicUpdateSlice,
+    ops.Sort,
+    ops.TopK,
 )
 _GROWING: Mapping[type[Operator], Callable[[float], float]] = {
     ops.Exponential: math.exp,
+    ops.ExponentialMinusOne: math.expm1,
     ops.Log: math.log,
+    ops.LogPlusOne: math.log1p,
+    ops.Floor: lambda x: x if math.isinf(x) else math.floor(x),
+    ops.Ceil: lambda x: x if math.isinf(x) else math.ceil(x),
+    ops.RoundNearestEven: lambda x: x if math.isinf(x) else round(x),
     ops.Sqrt: math.sqrt,
     ops.Tanh: math.tanh,
 }
+_ALWAYS: Mapping[type[Operator], Bound] = {
+    ops.Sine: (-1.0, 1.0),
+    ops.Cosine: (-1.0, 1.0),
+    ops.Tanh: (-1.0, 1.0),
+    ops.Erf: (-1.0, 1.0),
+    ops.Sign: (-1.0, 1.0),
+    ops.Logistic: (0.0, 1.0),
+}
+"""Functions whose values are bounded, whatever they are taken of."""
 _COMBINED: Mapping[type[Operator], Callable[[float, float], float]] = {
     ops.Add: lambda a, b: a + b,
     ops.Subtract: lambda a, b: a - b,
@@ -42,12 +62,23 @@ _COMBINED: Mapping[type[Operator], Callable[[float, float], float]] = {
 }
 
 
-def bounds(graph: Graph) -> list[Bound | None]:
-    """The bounds of every node; None where none are known."""
+def bounds(
+    graph: Graph, *, at_nought: bool = False, given: Mapping[str, Bound] = MappingProxyType({})
+) -> list[Bound | None]:
+    """The bounds of every node; None where none are known.
+
+    With ``at_nought`` all floats that the program is given are nought; ``given`` are bounds of inputs by name.
+    """
     found: list[Bound | None] = []
     for node in graph.nodes:
         if node.type.dtype is DType.BOOL:
             found.append((0.0, 1.0))
+            continue
+        if at_nought and isinstance(node.op, ops.Input) and node.type.dtype.is_float:
+            found.append((0.0, 0.0))
+            continue
+        if isinstance(node.op, ops.Input):
+            found.append(given.get(node.op.label) or _range(node.type.dtype))
             continue
         try:
             own = _bound(graph, node, [found[p] for p in node.operands])
@@ -56,8 +87,35 @@ def bounds(graph: Graph) -> list[Bound | None]:
                 own = float(math.floor(own[0])), float(math.ceil(own[1]))
         except (ValueError, OverflowError, ZeroDivisionError):
             own = None
-        found.append(own if own is not None and all(map(math.isfinite, own)) else None)
+        own = own or _ALWAYS.get(type(node.op))
+        if own is not None and isinstance(node.op, ops.Divide) and node.type.dtype.is_integer:
+            own = math.trunc(own[0]), math.trunc(own[1])
+        found.append(own if own is not None and _is_held(own, node.type.dtype) else None)
     return found
+
+
+def _is_held(bound: Bound, dtype: DType) -> bool:
+    """Whether these are numbers, and whole ones go into their type, which would count them from the other end."""
+    if any(map(math.isnan, bound)):
+        return False
+    if dtype.is_float:
+        return True
+    low, high = _whole(dtype)
+    return low <= bound[0] and bound[1] <= high
+
+
+def _whole(dtype: DType) -> tuple[int, int]:
+    """The least and the largest number of an integer type."""
+    bits = int(dtype.value.lstrip("iu"))
+    return (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _range(dtype: DType) -> Bound | None:
+    """What an input may be: any number of a short integer type; None where that says nothing."""
+    if dtype not in SHORT:
+        return None
+    low, high = _whole(dtype)
+    return float(low), float(high)
 
 
 def _bound(graph: Graph, node: Node, known: Sequence[Bound | None]) -> Bound | None:
@@ -68,6 +126,12 @@ def _bound(graph: Graph, node: Node, known: Sequence[Bound | None]) -> Bound | N
     if isinstance(op, ops.Iota):
         size = node.type.shape[op.dimension]
         return (0.0, float(size - 1)) if isinstance(size, int) else None
+    if isinstance(op, ops.TopK | ops.Sort) and op.result == "indices":
+        axis = op.dimension if isinstance(op, ops.Sort) else -1
+        size = graph.nodes[node.operands[0]].type.shape[axis]
+        return (0.0, float(size - 1)) if isinstance(size, int) else None
+    if isinstance(op, ops.Gather):
+        return None if known[0] is None else _hull([known[0], (0.0, 0.0)])  # nought beyond the end
     given = [bound for bound in known if bound is not None]
     if not given or len(given) < len(known):
         return None
@@ -80,6 +144,8 @@ def _bound(graph: Graph, node: Node, known: Sequence[Bound | None]) -> Bound | N
     if isinstance(op, ops.DotGeneral):
         count = _count(graph.nodes[node.operands[0]], op.lhs_contracting)
         return None if count is None else _times(_corners(_COMBINED[ops.Multiply], given), count)
+    if isinstance(op, ops.ReduceWindow) and op.kind == "sum" and all(isinstance(n, int) for n in op.window):
+        return _times(_hull([given[0], (0.0, 0.0)]), math.prod(int(str(n)) for n in op.window))
     return _elementwise(op, given)
 
 
@@ -93,10 +159,14 @@ def _elementwise(op: Operator, given: Sequence[Bound]) -> Bound | None:
         return _corners(_COMBINED[type(op)], given)
     if isinstance(op, ops.Divide) and given[1][0] * given[1][1] > 0:
         return _corners(lambda a, b: a / b, given)
+    if isinstance(op, ops.Remainder) and given[1][0] > 0:
+        return (0.0 if given[0][0] >= 0 else -given[1][1]), given[1][1]
     if isinstance(op, ops.Negate):
         return -given[0][1], -given[0][0]
-    if isinstance(op, ops.Sine | ops.Cosine | ops.Logistic | ops.Erf):
-        return -1.0, 1.0
+    if isinstance(op, ops.Rsqrt) and given[0][0] > 0:
+        return 1 / math.sqrt(given[0][1]), 1 / math.sqrt(given[0][0])
+    if isinstance(op, ops.Clamp):
+        return given[0][0], given[2][1]
     if isinstance(op, ops.Abs):
         return 0.0, max(map(abs, given[0]))
     return None
@@ -138,4 +208,6 @@ def _times(bound: Bound, count: int) -> Bound:
 def _corners(combine: Callable[[float, float], float], given: Sequence[Bound]) -> Bound:
     first, second = given
     found = [combine(a, b) for a in first for b in second]
+    if any(map(math.isnan, found)):
+        raise ValueError("no bounds of what is no number")
     return min(found), max(found)

@@ -26,6 +26,9 @@ class Diagnosis:
     text: str
 
 
+_STYLE = Diagnosis("rotary_style", "pairs or halves are rotated in another order, or over another width")
+
+
 def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str] = ()) -> Diagnosis:
     """What differs between the two parts that an exchange puts one in the place of the other."""
     if exchange.cones is None:
@@ -55,7 +58,8 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
     ):
         found = rule(mine, theirs)
         if found is not None:
-            return found
+            is_style = rule is _operators and is_turned(left, exchange.left) and is_turned(right, exchange.right)
+            return _STYLE if is_style else found
     if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != theirs.leaves():
         return Diagnosis("other_operand", "the same operators read another tensor here")
     return Diagnosis("other_operator", "the two compute something else")
@@ -77,6 +81,30 @@ def _turns(graph: Graph, position: int) -> bool:
     return False
 
 
+def is_turned(graph: Graph, position: int) -> bool:
+    """Whether a tensor is a product by sines or cosines, or is moved and then multiplied by them."""
+    reached = {position}
+    for reader in range(position, min(position + 24, len(graph.nodes))):
+        node = graph.nodes[reader]
+        if reader != position and reached.isdisjoint(node.operands):
+            continue
+        if isinstance(node.op, ops.Multiply) and any(_is_made_of_turns(graph, p) for p in node.operands):
+            return True
+        if isinstance(node.op, (*_MOVING, ops.Negate)):
+            reached.add(reader)
+    return False
+
+
+def _is_made_of_turns(graph: Graph, position: int) -> bool:
+    """Whether a tensor is sines or cosines that are laid out."""
+    node = graph.nodes[position]
+    for _ in range(16):
+        if not isinstance(node.op, _MOVING):
+            break
+        node = graph.nodes[node.operands[0]]
+    return isinstance(node.op, ops.Sine | ops.Cosine)
+
+
 class _Part:
     """The operators of a cone."""
 
@@ -94,7 +122,7 @@ class _Part:
 
     def inputs(self) -> set[str]:
         """The inputs of the program that the part reads."""
-        leaves = [self.graph.nodes[p].op for p in self._leaves]
+        leaves = [self._source(self.graph.nodes[p]).op for p in self._leaves]
         return {op.label for op in leaves if isinstance(op, ops.Input)}
 
     def floats(self, *, plain: bool = False) -> list[float]:
@@ -117,10 +145,13 @@ class _Part:
 
     def _spread(self, position: int) -> float | None:
         """The number that a tensor is filled with."""
-        node = self.graph.nodes[position]
+        return self._number(self._source(self.graph.nodes[position]))
+
+    def _source(self, node: Node) -> Node:
+        """What is cast, or laid out, to be a node."""
         while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
             node = self.graph.nodes[node.operands[0]]
-        return self._number(node)
+        return node
 
     def integers(self) -> list[int]:
         """Its whole numbers."""
@@ -258,7 +289,7 @@ def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
     if own_numbers and others:
         text = f"sines and cosines are scaled by {_list(others)} where the left has {_list(own_numbers)}"
         return Diagnosis("rotary_scale", text)
-    return Diagnosis("rotary_style", "pairs or halves are rotated in another order, or over another width")
+    return _STYLE
 
 
 def _eps(mine: _Part, theirs: _Part) -> Diagnosis | None:

@@ -7,30 +7,48 @@ they are written, too. Where a row is masked as a whole, minus infinity leaves n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from rewright import ops
 from rewright.equiv.alignment import agree
-from rewright.equiv.ideal import with_endless
+from rewright.equiv.bounds import Bound, bounds
+from rewright.equiv.fillings import MOVED
+from rewright.equiv.ideal import is_lowest, with_endless
 from rewright.interp.meetings import match_collectives
 from rewright.interp.ranks import run, run_ranks
 from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Operator, Unsupported
 from rewright.ops.base import Array
 from rewright.refine.twin.twin import Trial, Twin
 
 _DRAWS = 3
+_FARTHER = 100
+"""The most negative number is so many times as far from nought as every number that may be added to it."""
+_FOLLOWED = (ops.Select, ops.Maximum, ops.Minimum, ops.Add, ops.Subtract, ops.Multiply, ops.Divide)
 SHOWN = (
     "a number that masks are filled with does not do what -infinity does: with it the output {0!r} of the {1} program "
     "is another one on random inputs"
 )
 
-
+MET = (
+    "a number that masks are filled with does not do what -infinity does: at {0} it meets a number that is as large, "
+    "or as small"
+)
 UNSEEN = "a number that masks are filled with may not do what -infinity does: programs cannot be run with both ({0})"
 
 
-def shown(twin: Twin) -> str:
-    """Why what stands for minus infinity in two programs, as they are written, may be another number; else empty."""
+def shown(twin: Twin | Unsupported) -> str:
+    """Why what stands for minus infinity in two programs, as they are written, may be another number; else empty.
+
+    Where nothing can be run nothing is known of it.
+    """
+    if isinstance(twin, Unsupported):
+        return UNSEEN.format(twin.why)
     compared = 0
     endless = with_endless([twin.sequential, *twin.program.graphs])
     try:
@@ -52,6 +70,61 @@ def shown(twin: Twin) -> str:
     except RewrightError as error:
         return UNSEEN.format(error)
     return "" if compared else UNSEEN.format("no inputs were found")
+
+
+def met(graphs: Sequence[Graph]) -> str:
+    """Why the most negative number of a type is not minus infinity in programs as they are written; else empty."""
+    for graph in graphs:
+        known = _Known(graph, graph.users(), bounds(graph), bounds(graph, at_nought=True))
+        for lowest in [position for position, node in enumerate(graph.nodes) if is_lowest(node)]:
+            meeting = _meeting(known, lowest)
+            if meeting is not None:
+                return MET.format(graph.nodes[meeting].span)
+    return ""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A program and bounds of its nodes, the second ones for where all floats that it is given are nought."""
+
+    graph: Graph
+    users: Sequence[Sequence[int]]
+    bounds: Sequence[Bound | None]
+    at_nought: Sequence[Bound | None]
+
+
+def _meeting(known: _Known, lowest: int) -> int | None:
+    """The operator that brings the most negative number back to a usual one; None where there is none."""
+    graph, own = known.graph, known.bounds[lowest]
+    size = math.inf if own is None else -own[0]
+    seen, stack = {lowest}, [lowest]
+    while stack:
+        position = stack.pop()
+        for user in known.users[position]:
+            node = graph.nodes[user]
+            is_ordered = isinstance(node.op, ops.Subtract | ops.Divide)
+            if not isinstance(node.op, (*MOVED, *_FOLLOWED)) or (is_ordered and node.operands[0] != position):
+                continue
+            others = [p for p in node.operands if p != position]
+            if any(_meets(node.op, found[p], size) for p in others for found in (known.bounds, known.at_nought)):
+                return user
+            if user not in seen:
+                seen.add(user)
+                stack.append(user)
+    return None
+
+
+def _meets(op: Operator, other: Bound | None, size: float) -> bool:
+    """Whether an operand with these bounds makes a usual number of one that is of this size, and negative."""
+    if other is None:
+        return False
+    (low, high), root = other, math.sqrt(size)
+    largest = max(abs(low), abs(high))
+    if isinstance(op, ops.Add):
+        return size / _FARTHER < high
+    if isinstance(op, ops.Divide):
+        return root < largest
+    return isinstance(op, ops.Multiply) and 0 < largest < 1 / root
 
 
 def _differing(written: Mapping[str, Array], ideal: Mapping[str, Array]) -> str:

@@ -17,7 +17,7 @@ from rewright.equiv.alignment import Numbers, telling_draws
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.computed import LOOSE
-from rewright.equiv.endless import shown
+from rewright.equiv.endless import met, shown
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed, held_apart
 from rewright.equiv.ideal import MASKS
@@ -30,6 +30,7 @@ from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
 from rewright.equiv.wording import reworded
+from rewright.equiv.wrapping import wrapping
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -126,6 +127,8 @@ def equiv(
     verdict = _with_findings(verdict, pair, twin, ready, swept, prover if explain else None)
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
     doubt = doubt or _shown(verdict, ready, pair)
+    if verdict.status == "proved" and not doubt:
+        doubt = wrapping(ready.written, {} if values is None else values[0])
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
     if apart and verdict.status == "proved":
@@ -175,8 +178,7 @@ def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
     if verdict.status != "proved" or MASKS not in ready.assumptions:
         return ""
     program = replace(ready.right, graphs=ready.written[1:])
-    twin = replace(pair, left=ready.written[0], right=program).twin()
-    return "" if twin is None else shown(twin)
+    return met(ready.written) or shown(replace(pair, left=ready.written[0], right=program).executable())
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:
@@ -326,8 +328,12 @@ class _Pair:
 
     def twin(self) -> Twin | None:
         """The pair at sizes that can be executed."""
-        made = make_twin(self.left, replace(self.right, inputs=self.relations().placements))
+        made = self.executable()
         return None if isinstance(made, Unsupported) else made
+
+    def executable(self) -> Twin | Unsupported:
+        """The pair at sizes that can be executed, or why there are none."""
+        return make_twin(self.left, replace(self.right, inputs=self.relations().placements))
 
     def swept(self, prover: Prover) -> Swept | None:
         """The right program with what the engine does not recognise proved piece by piece; None where nothing is."""

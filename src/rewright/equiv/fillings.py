@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from rewright import ops
 from rewright.equiv.bounds import Bound, bounds
@@ -22,17 +23,22 @@ HIGHEST = -1e4
 """What is above this may be a score."""
 _FARTHER = 100
 """A filling is so many times as far from nought as every number that goes into the scores that it is added to."""
-_BOUNDED = (ops.Cosine, ops.Sine, ops.Tanh, ops.Logistic)
-_MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Concatenate, ops.Convert)
+_ENDLESS = (-math.inf, -math.inf)
+MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Concatenate, ops.Convert)
 
 
 def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[int, float], ...]:
-    """By program the constants that masks are filled with, and their values; none where all fill in the same numbers.
+    """By program the constants that masks are filled with, and their values.
 
-    ``lowest`` are numbers that stand for minus infinity in any case, and are left out.
+    None where all fill in the same numbers in the same ways: a number that is added to a score is not the one that is
+    chosen instead of it. ``lowest`` are numbers that stand for minus infinity in any case, and are left out.
     """
     found = [_fillings(graph) for graph in graphs]
-    plain = {frozenset(-math.inf if v in lowest else v for v in values.values()) for values in found if values}
+    plain = {
+        frozenset((-math.inf if v in lowest else v, _is_added(graph, p)) for p, v in values.items())
+        for graph, values in zip(graphs, found, strict=True)
+        if values
+    }
     if len(plain) < 2:
         return tuple({} for _ in graphs)
     kept = {v for values in found for v in values.values() if math.isfinite(v) and v not in lowest}
@@ -46,17 +52,50 @@ def filling_assumption(value: float) -> str:
     )
 
 
+def _is_added(graph: Graph, constant: int) -> bool:
+    """Whether a filling is added to scores, and not chosen instead of them."""
+    users, seen, stack = graph.users(), {constant}, [constant]
+    while stack:
+        for user in users[stack.pop()]:
+            op = graph.nodes[user].op
+            if isinstance(op, ops.Add):
+                return True
+            if user not in seen and isinstance(op, (*MOVED, ops.Select, ops.Multiply, ops.Minimum, ops.Maximum)):
+                seen.add(user)
+                stack.append(user)
+    return False
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """A program, and what is known of its nodes."""
+
+    graph: Graph
+    users: Sequence[Sequence[int]]
+    truths: Collection[int]
+    bounds: Sequence[Bound | None]
+    at_nought: Sequence[Bound | None]
+    """Bounds where all floats that the program is given are nought."""
+    closed: Sequence[bool]
+    """Whether no float that the program is given, and no integer that may be any, goes into a node."""
+
+
 def _fillings(graph: Graph) -> dict[int, float]:
-    users, truths = graph.users(), truth_values(graph)
-    return {
+    low = {
         position: float(node.op.values[0])
         for position, node in enumerate(graph.nodes)
         if isinstance(node.op, ops.Constant)
         and node.type.dtype.is_float
         and len(node.op.values) == 1
         and node.op.values[0] <= HIGHEST
-        and _only_fills(graph, users, truths, position)
     }
+    if not low:
+        return {}
+    known = bounds(graph)
+    facts = _Facts(
+        graph, graph.users(), truth_values(graph), known, bounds(graph, at_nought=True), _closed(graph, known)
+    )
+    return {position: value for position, value in low.items() if _only_fills(facts, position)}
 
 
 def _values(graph: Graph, position: int) -> tuple[float, ...]:
@@ -64,8 +103,9 @@ def _values(graph: Graph, position: int) -> tuple[float, ...]:
     return tuple(map(float, op.values)) if isinstance(op, ops.Constant) else ()
 
 
-def _only_fills(graph: Graph, users: Sequence[Sequence[int]], truths: Collection[int], constant: int) -> bool:
+def _only_fills(facts: _Facts, constant: int) -> bool:
     """Whether all that is made of a constant ends in a softmax, and something does."""
+    graph, users = facts.graph, facts.users
     outputs = set(graph.outputs.values())
     seen, stack, ends = {constant}, [constant], False
     (low,) = _values(graph, constant)
@@ -76,7 +116,7 @@ def _only_fills(graph: Graph, users: Sequence[Sequence[int]], truths: Collection
         for user in users[position]:
             if _ends(graph, users, user, position):
                 ends = True
-            elif not _keeps(graph, truths, user, position, low):
+            elif not _keeps(facts, user, position, low):
                 return False
             elif user not in seen:
                 seen.add(user)
@@ -100,30 +140,31 @@ def _is_only_subtracted(graph: Graph, users: Sequence[Sequence[int]], position: 
         if isinstance(node.op, ops.Subtract):
             if node.operands[1] != position or not is_by_own_row(graph, node, "maximum"):
                 return False
-        elif not isinstance(node.op, (*_MOVED, ops.Maximum)) or not _is_only_subtracted(graph, users, user):
+        elif not isinstance(node.op, (*MOVED, ops.Maximum)) or not _is_only_subtracted(graph, users, user):
             return False
     return True
 
 
-def _keeps(graph: Graph, truths: Collection[int], user: int, position: int, low: float) -> bool:
+def _keeps(facts: _Facts, user: int, position: int, low: float) -> bool:
     """Whether a filling is still one behind an operator."""
+    graph = facts.graph
     node = graph.nodes[user]
     if isinstance(node.op, ops.Select):
         return node.operands[0] != position
     if isinstance(node.op, ops.Multiply):
-        return any(operand in truths for operand in node.operands)
+        return any(operand in facts.truths for operand in node.operands)
     if isinstance(node.op, ops.Add):
-        return all(p == position or not _may_cancel(graph, p, low) for p in node.operands)
+        return all(p == position or not _may_cancel(facts, p, low) for p in node.operands)
     if isinstance(node.op, ops.Subtract):  # what remains is still to go into an exponential, as it is
         is_own = is_by_own_row(graph, node, "maximum") or _is_sum_of_exponentials(graph, *node.operands)
         return node.operands[0] == position and is_own
-    return isinstance(node.op, (*_MOVED, ops.Minimum)) and node.type.dtype.is_float
+    return isinstance(node.op, (*MOVED, ops.Minimum)) and node.type.dtype.is_float
 
 
 def _is_sum_of_exponentials(graph: Graph, position: int, other: int) -> bool:
     """Whether a tensor is the logarithm of a sum of another one's exponentials."""
     for kind in (ops.Log, ops.Reduce, ops.Exponential):
-        while isinstance(graph.nodes[other].op, _MOVED):
+        while isinstance(graph.nodes[other].op, MOVED):
             other = graph.nodes[other].operands[0]
         op = graph.nodes[other].op
         if not isinstance(op, kind) or (isinstance(op, ops.Reduce) and op.kind != "sum"):
@@ -133,27 +174,28 @@ def _is_sum_of_exponentials(graph: Graph, position: int, other: int) -> bool:
     return other == position or (one.op, one.operands) == (two.op, two.operands)
 
 
-def _may_cancel(graph: Graph, position: int, low: float) -> bool:
+def _may_cancel(facts: _Facts, position: int, low: float) -> bool:
     """Whether a number near a filling goes into what it is added to, which may bring a masked score back.
 
     A low number may as well, where its sign may change on the way; behind an exponential, where a softmax of other
-    masked scores ends, it is a small one.
+    masked scores ends, it is a small one. What is made of numbers, places and truth values alone is no score: where
+    nothing is known of how large it is, it may be as large as that; and so is what is as large without any score.
     """
-    seen, stack, known = {(position, 1)}, [(position, 1)], bounds(graph)
+    graph, far = facts.graph, -low / _FARTHER
+    seen, stack = {(position, 1)}, [(position, 1)]
+    alone = facts.at_nought[position]
+    if alone is not None and _reaches(alone, 1, far):
+        return True
     while stack:
         at, sign = stack.pop()
         node = graph.nodes[at]
-        if _reaches(known[at], sign, -low / _FARTHER):
-            return True
-        if isinstance(node.op, ops.Constant):
-            signs = (1, -1) if sign == 0 else (1 if sign == _UPWARDS else sign,)
-            if any(math.isfinite(v) and s * v > -low / _FARTHER for v in map(float, node.op.values) for s in signs):
+        bound = facts.bounds[at]
+        if bound is not None:
+            if bound != _ENDLESS and _reaches(bound, sign, far):
                 return True
             continue
-        if isinstance(node.op, ops.Log) and sign != _UPWARDS:
-            return True  # of an exponential, it may be anything
-        if isinstance(node.op, _BOUNDED):
-            continue
+        if facts.closed[at] or (isinstance(node.op, ops.Log) and sign != _UPWARDS):
+            return True  # the logarithm of an exponential may be anything
         reads = node.operands[:1] if isinstance(node.op, ops.Gather) else node.operands
         fresh = [
             (p, _sign_of(node.op, number, sign))
@@ -166,10 +208,16 @@ def _may_cancel(graph: Graph, position: int, low: float) -> bool:
     return False
 
 
-def _reaches(known: Bound | None, sign: int, far: float) -> bool:
-    """Whether what is made of numbers alone may be as far above nought, counted with a sign."""
-    if known is None or sign == _UPWARDS:
-        return False  # of an exponential, its own bounds count, where it has some
+def _closed(graph: Graph, known: Sequence[Bound | None]) -> list[bool]:
+    found: list[bool] = []
+    for node, bound in zip(graph.nodes, known, strict=True):
+        is_given = isinstance(node.op, ops.Input)
+        found.append(bound is not None or (not is_given and all(found[p] for p in node.operands)))
+    return found
+
+
+def _reaches(known: Bound, sign: int, far: float) -> bool:
+    """Whether what has these bounds may be as far above nought, counted with a sign."""
     return (sign >= 0 and known[1] > far) or (sign <= 0 and -known[0] > far)
 
 
@@ -183,7 +231,7 @@ def _sign_of(op: Operator, operand: int, sign: int) -> int:
         return _UPWARDS
     if isinstance(op, ops.Negate) or (isinstance(op, ops.Subtract) and operand == 1):
         return -sign
-    kept = isinstance(op, (*_MOVED, ops.Add, ops.Subtract, ops.Select, ops.Maximum, ops.Minimum, ops.Gather))
+    kept = isinstance(op, (*MOVED, ops.Add, ops.Subtract, ops.Select, ops.Maximum, ops.Minimum, ops.Gather))
     return sign if kept else 0
 
 

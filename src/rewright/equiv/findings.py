@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rewright.equiv.alignment import Numbers
-from rewright.equiv.diagnosis import Diagnosis, diagnose
+from rewright.equiv.diagnosis import Diagnosis, diagnose, is_turned
 from rewright.equiv.divergence import Exchange, Parting, Search, mended
 from rewright.ir.graph import NO_SPAN, Graph, Node
 from rewright.ir.types import SourceSpan
@@ -56,7 +56,11 @@ def _diagnosis(left: Graph, right: Graph, parting: Parting, unread: Sequence[str
     telling = [told for told in found if told.kind != "other_operator"]
     if telling:
         return telling[0]
-    return found[0] if found else Diagnosis("other_operator", "the programs compute something else from here on")
+    if found:
+        return found[0]
+    if parting.left is not None and is_turned(left, parting.left) and is_turned(right, parting.right):
+        return Diagnosis("rotary", "the rotary embedding is another one from here on")
+    return Diagnosis("other_operator", "the programs compute something else from here on")
 
 
 def _suggestion(left: Graph, right: Graph, parting: Parting, proves: Callable[[Graph], bool]) -> str | None:

@@ -56,7 +56,7 @@ def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
     found: list[Graph] = []
     for graph, filled in zip(graphs, fillings(graphs, _EVERY_LOWEST), strict=True):
         masked = _masked(graph, filled)
-        if any(_is_lowest(node) for node in graph.nodes) and MASKS not in assumptions:
+        if any(is_lowest(node) for node in graph.nodes) and MASKS not in assumptions:
             assumptions.append(MASKS)
         stands = [MASKS, *map(filling_assumption, sorted(set(filled.values())))] if filled else []
         assumptions += [text for text in stands if text not in assumptions]
@@ -88,13 +88,13 @@ def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
 
     ``filled`` are the constants that do, and their values.
     """
-    if not filled and not any(_is_lowest(node) or _is_mask(node) or _is_choice(node) for node in graph.nodes):
+    if not filled and not any(is_lowest(node) or _is_mask(node) or _is_choice(node) for node in graph.nodes):
         return graph
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if position in filled:
             return builder.add(ops.Constant(node.type, (-math.inf,)))
-        if isinstance(node.op, ops.Constant) and (_is_lowest(node) or _is_mask(node)):
+        if isinstance(node.op, ops.Constant) and (is_lowest(node) or _is_mask(node)):
             low = _LOWEST.get(node.type.dtype.value, ())
             return _filled(builder, node.type, tuple(_infinite(v, low) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
@@ -104,7 +104,8 @@ def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
     return rebuilt(graph, make)
 
 
-def _is_lowest(node: Node) -> bool:
+def is_lowest(node: Node) -> bool:
+    """Whether a node is a constant with the most negative number of a float type in it."""
     low = _LOWEST.get(node.type.dtype.value, ())
     return isinstance(node.op, ops.Constant) and any(_infinite(v, low) != v for v in node.op.values)
 
@@ -280,7 +281,7 @@ def _is_small(shape: Shape) -> bool:
 
 
 def _factors(graph: Graph) -> tuple[Graph, bool]:
-    """Quotients by numbers that are not whole as products, and products with rounded 1/n as quotients by n.
+    """Quotients by tables and numbers that are not whole as products, and products with rounded 1/n as quotients by n.
 
     Also whether that rounded anything.
     """
@@ -294,6 +295,10 @@ def _factors(graph: Graph) -> tuple[Graph, bool]:
                     rounded.append(value)
                 factor = builder.add(ops.Constant(node.type, (1.0 / value,)))
                 return builder.add(ops.Multiply(), operands[0], factor)
+            inverses = _inverses(builder, operands[1]) if value is None else None
+            if inverses is not None:
+                rounded.append(0.0)
+                return builder.add(ops.Multiply(), operands[0], inverses)
         if isinstance(node.op, ops.Multiply) and node.type.dtype.is_float:
             for k in (0, 1):
                 value = splat(graph, node.operands[k])
@@ -306,6 +311,20 @@ def _factors(graph: Graph) -> tuple[Graph, bool]:
 
     made = rebuilt(graph, make)
     return made, bool(rounded)
+
+
+def _inverses(builder: GraphBuilder, position: int) -> int | None:
+    """The inverses of a table of constants in the table's layout; None where it is no table, or has none."""
+    layouts, node = list[Node](), builder.node(position)
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+        layouts.append(node)
+        node = builder.node(node.operands[0])
+    if not isinstance(node.op, ops.Constant) or not all(value and math.isfinite(value) for value in node.op.values):
+        return None
+    made = builder.add(ops.Constant(node.type, tuple(1.0 / value for value in node.op.values)))
+    for layout in reversed(layouts):
+        made = builder.add(layout.op, made)
+    return made
 
 
 def _merged(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:

@@ -2,18 +2,21 @@
 
 ``f x / sum(f x)`` is ``x / sum(x)`` where ``f`` is one number above nought for a row, and ``exp(x - c)`` is
 ``exp(-c) exp(x)``. So a softmax is the same whatever is subtracted first, once or twice; a softmax that is divided by
-its sum over some chosen elements is the softmax of these; and an element more in the sum, which is read nowhere,
+its sum over some chosen elements is the softmax of these; so is one that is multiplied by truth values and divided by
+its sum once more; and an element more in the sum, which is read nowhere,
 changes nothing of this. Where programs write such quotients in several ways, each gets the usual softmax: the largest
 element is subtracted. This is exact over the real numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
 from rewright.equiv.building import rebuilt
+from rewright.equiv.fillings import truth_values
 from rewright.equiv.spans import ABOVE, REAL, Span, is_by_own_row, own_row, spans_of_ranks
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
@@ -21,6 +24,17 @@ from rewright.ir.operator import Operator
 _DEEPEST = 32
 _USUAL = ("exponential", "own maximum")
 """The steps of the usual softmax."""
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """Truth values that a row is multiplied by."""
+
+    condition: int
+    holds: bool
+    """Whether they are one where the condition holds."""
+    layouts: tuple[Operator, ...]
+    """How the condition is laid out along the row, from the row inwards."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,8 @@ class _Share:
     """The axes of a row."""
     steps: tuple[str, ...]
     """What was taken away, from the quotient inwards."""
+    masks: tuple[_Mask, ...] = ()
+    """What is left of a row of exponentials."""
 
     @property
     def is_exponential(self) -> bool:
@@ -52,8 +68,9 @@ def shares_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
 
 
 def _shares(graph: Graph, known: Sequence[Span]) -> dict[int, _Share]:
+    truths = truth_values(graph)
     return {
-        position: _Reader(graph, known, own_row(graph, node)).share(node.operands[0])
+        position: _Reader(graph, known, truths, own_row(graph, node)).share(node.operands[0])
         for position, node in enumerate(graph.nodes)
         if isinstance(node.op, ops.Divide) and node.type.dtype.is_float and is_by_own_row(graph, node, "sum")
     }
@@ -65,19 +82,39 @@ class _Reader:
 
     graph: Graph
     known: Sequence[Span]
+    truths: Mapping[int, tuple[int, bool]]
     axes: tuple[int, ...]
 
     def share(self, position: int) -> _Share:
         """What a row is a multiple of."""
-        steps: list[str] = []
+        steps, masks, first = list[str](), list[_Mask](), position
         while len(steps) < _DEEPEST:
             node = self.graph.nodes[position]
+            found = None if "exponential" in steps else self._masked(node)
+            if found is not None:
+                masks.append(found[0])
+                steps.append("mask")
+                position = found[1]
+                continue
             step, inner = self._shifted(node) if "exponential" in steps else self._factored(node)
             if inner is None:
                 break
             position = inner
             steps += [step] if step else []
-        return _Share(position, self.axes, tuple(steps))
+        if masks and "exponential" not in steps:
+            return _Share(first, self.axes, ())
+        return _Share(position, self.axes, tuple(steps), tuple(masks))
+
+    def _masked(self, node: Node) -> tuple[_Mask, int] | None:
+        """Truth values that a tensor is multiplied by, and what is multiplied by them."""
+        for own, other in ((0, 1), (1, 0)) if isinstance(node.op, ops.Multiply) else ():
+            position, layouts = node.operands[other], list[Operator]()
+            while isinstance(self.graph.nodes[position].op, ops.BroadcastInDim | ops.Reshape):
+                layouts.append(self.graph.nodes[position].op)
+                position = self.graph.nodes[position].operands[0]
+            if position in self.truths:
+                return _Mask(*self.truths[position], tuple(layouts)), node.operands[own]
+        return None
 
     def _factored(self, node: Node) -> tuple[str, int | None]:
         if isinstance(node.op, ops.Exponential):
@@ -138,12 +175,26 @@ def _rewritten(graph: Graph, shares: dict[int, _Share]) -> Graph:
         if position in names:
             places[position] = builder.input(names[position], node.op)
         elif share is not None and share.steps not in ((), _USUAL):
-            places[position] = _share_of(builder, share, places[share.source], node)
+            masked = _with_masks(builder, share, places)
+            places[position] = _share_of(builder, share, masked, node)
         else:
             places[position] = builder.add(node.op, *operands)
         return places[position]
 
     return rebuilt(graph, make)
+
+
+def _with_masks(builder: GraphBuilder, share: _Share, places: Mapping[int, int]) -> int:
+    """Append the source of a row with minus infinity where its exponentials are multiplied by nought."""
+    source = places[share.source]
+    for mask in share.masks:
+        condition = places[mask.condition]
+        for layout in reversed(mask.layouts):
+            condition = builder.add(layout, condition)
+        endless = builder.add(ops.Constant(builder.type(source), (-math.inf,)))
+        sides = (source, endless) if mask.holds else (endless, source)
+        source = builder.add(ops.Select(), condition, *sides)
+    return source
 
 
 def _share_of(builder: GraphBuilder, share: _Share, source: int, node: Node) -> int:

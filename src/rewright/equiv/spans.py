@@ -90,7 +90,8 @@ def _span(graph: Graph, node: Node, known: Sequence[Span]) -> Span:
     if isinstance(op, ops.Convert | ops.Gather | ops.TopK):
         return known[0]
     if isinstance(op, ops.Reduce):
-        return _reduced(op, graph.nodes[node.operands[0]].type.shape, known[0])
+        found = _reduced(op, graph.nodes[node.operands[0]].type.shape, known[0])
+        return found | Span.POSITIVE if FRACTION in found and _has_one(graph, op, node.operands[0]) else found
     if isinstance(op, ops.DotGeneral):
         return _both(known) & FRACTION if all(REAL in span for span in known) else Span.NOTHING
     # The largest element of a row, and the sum of elements that are no less than nought, are no less than each of them.
@@ -126,6 +127,17 @@ def _reduced(op: ops.Reduce, shape: Shape, span: Span) -> Span:
     if op.kind == "sum":
         return span if Span.BELOW in span else span & ~Span.FINITE
     return Span.NOTHING
+
+
+def _has_one(graph: Graph, op: ops.Reduce, position: int) -> bool:
+    """Whether what is added up are exponentials of a row less its largest element, one of which is that of nought.
+
+    Where all of a row is minus infinity, none of them is a number.
+    """
+    inner = graph.nodes[position]
+    node = graph.nodes[inner.operands[0]] if isinstance(inner.op, ops.Exponential) else inner
+    is_own = isinstance(node.op, ops.Subtract) and is_by_own_row(graph, node, "maximum")
+    return op.kind == "sum" and is_own and node is not inner and own_row(graph, node) == tuple(sorted(op.dimensions))
 
 
 def _elementwise(node: Node, known: Sequence[Span]) -> Span:

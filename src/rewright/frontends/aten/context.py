@@ -134,6 +134,8 @@ class Context:
             return rb.convert(self.b, operand.position, dtype)
         if isinstance(operand, SizeExpr):
             return rb.size_value(self.b, operand, dtype)
+        if dtype.is_unsigned and isinstance(operand, int) and operand < 0:
+            operand %= 1 << int(dtype.value.lstrip("ui"))  # counted from the other end, as PyTorch does
         return rb.splat(self.b, operand, (), dtype)
 
     def converted(self, operand: Operand, dtype: DType | None = None) -> int:

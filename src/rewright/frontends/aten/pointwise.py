@@ -15,6 +15,8 @@ from rewright.ops.reference import activation, indexing
 from rewright.ops.reference import building as rb
 
 TABLE = Table()
+_SHORT = 16
+"""Integers of at most so many bits are packed weights, of which shifts take parts."""
 
 
 def _unary(op: Operator) -> Callable[[Context, Value], int]:
@@ -137,7 +139,26 @@ def right_shift(c: Context, x: Operand, y: Operand) -> int:
 
 @TABLE.register("aten.__lshift__.Scalar", "aten.bitwise_left_shift.Tensor_Scalar")
 def left_shift(c: Context, x: Operand, y: Operand) -> int:
-    return c.spread(rb.multiply(c.b, *c.positions(x, _power_of_two(c, y))))
+    """The product by a power of two; from short integers it drops what does not fit, which is what it is used for."""
+    kind = c.result().dtype
+    factor, bits = _power_of_two(c, y), int(kind.value.lstrip("ui"))
+    if bits > _SHORT:
+        return c.spread(rb.multiply(c.b, *c.positions(x, factor)))
+    wide = rb.convert(c.b, c.position(x, kind), DType.I64)
+    low = _floor_remainder(c, rb.scaled(c.b, wide, factor), 1 << bits)
+    if not kind.is_unsigned:
+        half = rb.splat_like(c.b, 1 << (bits - 1), low)
+        low = rb.select(c.b, rb.compare(c.b, "LT", low, half), low, rb.shifted(c.b, low, -(1 << bits)))
+    return c.spread(rb.convert(c.b, low, kind))
+
+
+def _floor_remainder(c: Context, x: int, divisor: int) -> int:
+    """The remainder by a number above nought, which is not negative either."""
+    rest = rb.binary(c.b, ops.Remainder(), x, rb.splat_like(c.b, divisor, x))
+    if indexing.is_nonnegative(c.b, x):
+        return rest
+    below = rb.compare(c.b, "LT", rest, rb.splat_like(c.b, 0, rest))
+    return rb.select(c.b, below, rb.shifted(c.b, rest, divisor), rest)
 
 
 def _power_of_two(c: Context, places: Operand) -> int:
@@ -151,7 +172,7 @@ def _power_of_two(c: Context, places: Operand) -> int:
 def _floor_divide(c: Context, x: int, y: int) -> int:
     """Integer division towards minus infinity; the IR divides towards zero."""
     quotient = rb.divide(c.b, x, y)
-    if indexing.is_nonnegative(c.b, x) and indexing.is_nonnegative(c.b, y):
+    if c.b.type(x).dtype.is_unsigned or (indexing.is_nonnegative(c.b, x) and indexing.is_nonnegative(c.b, y)):
         return quotient
     rest = rb.binary(c.b, ops.Remainder(), x, y)
     return rb.select(c.b, _needs_shift(c, rest, y), rb.shifted(c.b, quotient, -1), quotient)
@@ -169,7 +190,9 @@ def _needs_shift(c: Context, rest: int, divisor: int) -> int:
 def remainder(c: Context, x: Operand, y: Operand) -> int:
     left, right = c.positions(x, y)
     rest = rb.binary(c.b, ops.Remainder(), left, right)
-    if not c.result().dtype.is_float and all(indexing.is_nonnegative(c.b, p) for p in (left, right)):
+    kind = c.result().dtype
+    is_natural = kind.is_unsigned or all(indexing.is_nonnegative(c.b, p) for p in (left, right))
+    if not kind.is_float and is_natural:
         return c.spread(rest)
     return c.spread(rb.select(c.b, _needs_shift(c, rest, right), rb.add(c.b, rest, right), rest))
 

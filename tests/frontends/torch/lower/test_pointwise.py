@@ -88,6 +88,13 @@ def test_integers(function: Callable[..., torch.Tensor]) -> None:
     agree(function, WHOLE, DIVISOR)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8], ids=str)
+def test_bytes_hold_packed_weights(dtype: torch.dtype) -> None:
+    """A shift drops what does not fit, and brings the sign of the lower half back."""
+    values = torch.arange(256).to(dtype)
+    agree(lambda x: (x << 4, (x << 4) >> 4, x >> 4, x % 16, x // 16, x + -1), values)
+
+
 def test_booleans() -> None:
     agree(lambda a: (a & ~a, a | a.flip(0), a ^ a.flip(1), a.long() + 1, a == a.flip(0), a * a.flip(0)), FLAGS)
 
