@@ -465,12 +465,22 @@ def _bounded(algebra: Algebra, name: str, views: Sequence[View], kind: TensorTyp
     """The larger or the smaller one; of an integer and a number, the integer where it is that, and else the number."""
     for own, bound in (tuple(views), tuple(views)[::-1]):
         number = algebra.as_constant(bound)
-        if not kind.dtype.is_integer or number is None or algebra.as_constant(own) is not None:
+        if not kind.dtype.is_integer or number is None or not _is_given(algebra, own):
             continue
         wanted = _SETS["GE" if name == "maximum" else "LE"]
         inside = integer_test(algebra, algebra.add([own, bound], [ONE, MINUS_ONE]), wanted)
         return _select(algebra, ops.Select(), [inside, own, bound], [kind, kind, kind])
     return function(algebra, name, views)
+
+
+def _is_given(algebra: Algebra, view: View) -> bool:
+    """Whether an integer is an element of an input, masked or not: cases of what is computed are many."""
+    terms, (_, _, operand) = algebra.terms, algebra.integer(view)
+    if operand is None:
+        return False
+    term = operand[0]
+    masked = terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[0] == "guard"
+    return masked or terms.label(term)[0] == "input"
 
 
 _TABLE: dict[type[Operator], Transfer] = {
