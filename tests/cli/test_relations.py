@@ -77,4 +77,5 @@ def test_placements_that_do_not_fit_name_file_and_tensor() -> None:
     ):
         check({"layers.*.weight": ["Replicate()", "Shard(7)"]})
     with pytest.raises(RewrightError, match=r"r\.toml: input 'input_ids': 1 placements for a mesh of 2 axes"):
-        check({"input_ids": "Replicate()"})
+        check({"input_ids": "Shard(0)"})
+    check({"input_ids": "Replicate()", "layers.*": "[Shard(0), Shard(1)]"})

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rewright.ir.dims import symbol
 from rewright.ir.errors import RewrightError
-from rewright.ir.placement import Mesh, Placement, chunk, place
+from rewright.ir.placement import Mesh, Placement, chunk, place, texts_of
 
 torch = pytest.importorskip("torch")
 TENSOR_PARALLEL = Mesh.of({"tp": 4})
@@ -95,6 +95,13 @@ def test_a_rank_beyond_the_tensor_holds_nothing() -> None:
 def test_bad_placements(placements: list[str], message: str) -> None:
     with pytest.raises(RewrightError, match=message):
         place((4, 4), TENSOR_PARALLEL, placements)
+
+
+def test_placements_may_be_said_as_they_are_printed() -> None:
+    mesh = Mesh.of({"dp": 2, "tp": 2})
+    for texts in (["Shard(0)", "Replicate()"], ["Replicate()", 'Partial("sum")']):
+        assert place((4, 4), mesh, texts_of(str(place((4, 4), mesh, texts)))) == place((4, 4), mesh, texts)
+    assert place((4, 4), mesh, ["Replicate()"]) == place((4, 4), mesh, ["Replicate()", "Replicate()"])
 
 
 def test_reductions_cannot_be_mixed() -> None:

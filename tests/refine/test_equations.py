@@ -111,6 +111,61 @@ def test_the_same_placement_as_an_equation() -> None:
     assert refine(*mlp(2), relations={"up.weight": swapped}).status == "refuted"
 
 
+def gradient_of_a_fused_weight(order: tuple[int, ...]) -> Pair:
+    """A weight in pieces, and what is called its gradient, of which the ranks hold pieces in some order."""
+    own = WIDTH // WORLD
+
+    def program(build: Builder, rank: int | None) -> None:
+        x = build.tensor("x", (HIDDEN, 3))
+        y = build.tensor("y", (3, 3 * WIDTH if rank is None else 3 * own))
+        build.tensor("w", (HIDDEN, 3 * WIDTH if rank is None else 3 * own))
+        found = build.matmul(x, y)
+        if rank is not None:
+            parts = [build.add(ops.Slice((0, own * n), (HIDDEN, own * n + own), (1, 1)), found) for n in order]
+            found = build.add(ops.Concatenate(1), *parts)
+        build.output("grad:w", found)
+
+    graphs: list[Graph] = []
+    for rank in (None, *range(WORLD)):
+        build = Builder("program")
+        program(build, rank)
+        graphs.append(build.build())
+    mesh = Mesh((("tp", WORLD),))
+    return graphs[0], RankProgram(tuple(graphs[1:]), mesh, {"x": place((HIDDEN, 3), mesh, ("Replicate()",))}, {})
+
+
+def in_pieces(name: str, order: tuple[int, ...] = (0, 1, 2)) -> str:
+    parts = [f"{name}@{rank}[:, {2 * n}:{2 * n + 2}]" for n in order for rank in range(WORLD)]
+    return f"concat([{', '.join(parts)}], axis=1)"
+
+
+@pytest.mark.parametrize("expect", [None, {"grad:w": in_pieces("grad:w")}, {"grad:*": [in_pieces("grad:w")]}])
+def test_a_gradient_is_held_as_the_equation_of_its_weight_says(expect: dict[str, str] | None) -> None:
+    given = {name: in_pieces(name) for name in "wy"}
+    verdict = refine(*gradient_of_a_fused_weight((0, 1, 2)), relations=given, expect=expect)
+    assert verdict.status == "proved"
+    assert verdict.relation["grad:w"].equation == f"grad:w = {in_pieces('grad:w')}"
+    assert refine(*gradient_of_a_fused_weight((1, 0, 2)), relations=given, expect=expect).status == "refuted"
+    other = {"grad:w": in_pieces("grad:w", (1, 0, 2))}
+    assert refine(*gradient_of_a_fused_weight((1, 0, 2)), relations=given, expect=other).status == "proved"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("concat([y@0, grad:w@1], axis=1)", "names y@0, which is no output of that rank"),
+        ("concat([grad:w@0[:, 0:4], grad:w@1[:, 0:4], grad:w@0[:, 0:4]], axis=1)", "given two meanings"),
+        ("concat([grad:w@0, grad:w@0], axis=1)", "given two meanings"),
+        ("concat([grad:w@0, grad:w@1], axis=0)", "has shape"),
+        ("grad:w@0", "has shape"),
+    ],
+)
+def test_mistakes_in_equations_of_outputs(text: str, message: str) -> None:
+    given = {name: in_pieces(name) for name in "wy"}
+    with pytest.raises(RewrightError, match=message):
+        refine(*gradient_of_a_fused_weight((0, 1, 2)), relations=given, expect={"grad:w": text})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

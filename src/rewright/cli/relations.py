@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from rewright.cli.hints import did_you_mean
 from rewright.ir.errors import RewrightError
-from rewright.ir.placement import Mesh, parse_placement, place
+from rewright.ir.placement import Mesh, parse_placement, place, texts_of
 from rewright.ir.types import TensorType
 
 Relation = str | list[str]
@@ -71,7 +71,7 @@ def check_relations(
             raise RewrightError(f"{path}: no {kind} of the sequential program is named {pattern!r}; {hint}")
         if is_equation(relation):
             continue
-        texts = [relation] if isinstance(relation, str) else relation
+        texts = texts_of(relation)
         for shape, name in {tensors[name].shape: name for name in matching}.items():
             try:
                 place(shape, mesh, texts)
@@ -94,7 +94,7 @@ def _table(path: Path, tables: dict[str, Any], name: str) -> dict[str, Relation]
             )
         found[pattern] = cast("str | list[str]", value)
         if not is_equation(found[pattern]):
-            for text in cast("list[str]", entries):
+            for text in texts_of(found[pattern]):
                 _check_placement(text, f"{path}: {name}.{pattern!r}")
     return found
 

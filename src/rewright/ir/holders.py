@@ -47,6 +47,8 @@ class Holders:
         for rank, own in zip(self.ranks, placement.runs, strict=True):
             runs[rank] = own
         cut = self._cut()
+        if "@" in placement.printed[0]:  # an equation, which names its ranks
+            return replace(placement, runs=tuple(runs))
         printed = [
             f"{text} on {','.join(map(str, cut[name]))}" if name in cut else text
             for (name, _), text in zip(self.whole.axes, placement.printed, strict=True)

@@ -108,8 +108,10 @@ def place(shape: Shape, mesh: Mesh, placements: Sequence[str]) -> Placement:
     an axis sharded twice is split by the earlier mesh axis first), ``HeadTail(d)`` (twice as many chunks as ranks,
     of which a rank has one counted from the head and one counted from the tail, as context parallelism balances
     causal attention) and ``Partial(sum)``. Raises RewrightError for anything else, for an axis that does not exist,
-    and for the uneven split of a symbolic size.
+    and for the uneven split of a symbolic size. A lone ``Replicate()`` is one on every mesh axis.
     """
+    if len(placements) == 1 and parse_placement(placements[0])[0] == "replicate":
+        placements = ("Replicate()",) * len(mesh.axes)
     if len(placements) != len(mesh.axes):
         raise RewrightError(f"{len(placements)} placements for a mesh of {len(mesh.axes)} axes; give one each")
     parsed = [parse_placement(text) for text in placements]
@@ -159,6 +161,16 @@ def chunk(run: Run, parts: int, position: int) -> Run:
     step = -(-length // parts)
     low, high = min(step * position, length), min(step * (position + 1), length)
     return start + low, high - low
+
+
+def texts_of(stated: str | Sequence[str]) -> list[str]:
+    """The placements or equations of a relation as a list; ``"[Shard(0), Replicate()]"``, as printed, is one of two."""
+    if not isinstance(stated, str):
+        return [str(text) for text in stated]
+    inner = stated.strip()
+    if "@" not in stated and inner.startswith("[") and inner.endswith("]"):
+        return [text.strip() for text in inner[1:-1].split(",")]
+    return [stated]
 
 
 def parse_placement(text: str) -> tuple[str, int | str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rewright import ops
 from rewright.ir.dims import divide
@@ -10,7 +11,8 @@ from rewright.ir.operator import Operator
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.layout import concatenate, reshape, slice_axis, tidy
 from rewright.lifting.reduction import combine
-from rewright.lifting.value import NotAView, Value, View
+from rewright.lifting.steps import in_steps
+from rewright.lifting.value import NotAView, Pieces, Value, View
 from rewright.ops.agreement import in_equal_parts
 
 
@@ -19,15 +21,31 @@ def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value
     op = operators[0]
     count = len(values)
     if isinstance(op, ops.AllReduce):
-        return [combine(algebra, op.kind, values)] * count, None
+        return [combined(algebra, op.kind, values)] * count, None
     if isinstance(op, ops.AllGather):
         return [concatenate(values, op.dimension)] * count, None
     if isinstance(op, ops.ReduceScatter):
-        total = combine(algebra, op.kind, values)
+        total = combined(algebra, op.kind, values)
         return [chunk(total, op.dimension, count, k) for k in range(count)], total
     if isinstance(op, ops.AllToAll):
         return _all_to_all(op, operators, values), _exchanged(op, operators, values)
     raise NotAView(f"{op.name} has no value for the engine")
+
+
+def combined(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
+    """What a reduction over a group gives, as a sum of the sequential program where it is one."""
+    total = combine(algebra, kind, values)
+    if kind != "sum":
+        return total
+    parts = total.parts if isinstance(total, Pieces) else (total,)
+    known = [_known(algebra, part) for part in parts]
+    return replace(total, parts=tuple(known)) if isinstance(total, Pieces) else known[0]
+
+
+def _known(algebra: Algebra, total: Value) -> Value:
+    if algebra.sequential or not isinstance(total, View) or algebra.is_familiar(total):
+        return total
+    return in_steps(algebra, total) or total
 
 
 def _exchanged(op: ops.AllToAll, operators: Sequence[Operator], values: Sequence[Value]) -> Value | None:

@@ -66,13 +66,13 @@ class Expansion:
             parts += [(factors, scale(region, coefficient)) for factors, region in found.items()]
             if len(parts) > 2 * _MOST:
                 raise TooLong
-        return self._gathered(parts)
+        return self.gathered(parts)
 
     def read(self, several: Sum, access: Access | Mapping[int, Index]) -> Sum:
         """A polynomial with its free variables replaced; raises TooLong and NotAView."""
-        return self._gathered((tuple(_read(f, access) for f in factors), region) for factors, region in several.items())
+        return self.gathered((tuple(_read(f, access) for f in factors), region) for factors, region in several.items())
 
-    def _gathered(self, parts: Iterable[tuple[Factors, Region]]) -> Sum:
+    def gathered(self, parts: Iterable[tuple[Factors, Region]]) -> Sum:
         """The sum of all parts, each in its form."""
         found: dict[Factors, list[Region]] = {}
         for factors, region in parts:
@@ -133,8 +133,8 @@ class Expansion:
             except TooLong:
                 if operand[0] in self._terms.infinite:
                     raise
-                several = self._gathered([((operand,), whole(()))])
-            found = self._gathered(
+                several = self.gathered([((operand,), whole(()))])
+            found = self.gathered(
                 _times(left, right) for left, right in product(list(found.items()), list(several.items()))
             )
         return found
@@ -153,7 +153,7 @@ class Expansion:
             read = tuple((t, tuple(_placed(i, access) for i in a)) for t, a in inner)
             boxes = [((*a, *b), c * d) for a, c in terms.region(term) for b, d in region]
             parts.append((read, tuple(boxes)))
-        return self._gathered(parts)
+        return self.gathered(parts)
 
 
 def _placed(index: Index, access: Access | Mapping[int, Index]) -> Index:

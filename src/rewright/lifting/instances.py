@@ -127,6 +127,10 @@ def _solved(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Ac
     return tuple(found[v] for v in range(arity))
 
 
+def _turns(stride: Dim) -> bool:
+    return isinstance(stride, int) and stride < 0
+
+
 def solve(found: dict[int, Index], own: Index, read: Index, fresh: Sequence[tuple[int, Dim]]) -> bool:
     """Find variables of one index: what is a multiple of the largest stride is that variable's, as of a digit."""
     known = substitute((own[0], tuple((v, s) for v, s in own[1] if v in found)), found)
@@ -135,6 +139,8 @@ def solve(found: dict[int, Index], own: Index, read: Index, fresh: Sequence[tupl
         strides[v] = strides.get(v, 0) - s
     if any(v < 0 for v in strides) or any(v < 0 for v, _ in fresh):
         return False
+    if any(_turns(s) and not _turns(dict(read[1]).get(v, 0)) for v, s in strides.items()):
+        return False  # right where that variable has one value, and another way to read it is simpler
     for v, stride in sorted(fresh, key=lambda item: magnitude(item[1]), reverse=True):
         quotient, constant = split_constant(constant, stride)
         mine = {u: whole for u, s in strides.items() if s != 0 and (whole := divide(s, stride)) is not None}

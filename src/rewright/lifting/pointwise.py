@@ -87,6 +87,13 @@ def _negate(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
 
 
 def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    """The product; times a mask, a tensor is what it is where the mask holds."""
+    for mask, other in (tuple(views), tuple(views)[::-1]):
+        found = _predicate(algebra, mask)
+        if found is not None:
+            within = algebra.guards.under(*found, other)
+            if within != other:
+                return multiply(algebra, mask, within)
     return multiply(algebra, views[0], views[1])
 
 
@@ -446,7 +453,34 @@ def _absolute(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
 
 
 def _clamp(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    return function(algebra, "minimum", [function(algebra, "maximum", views[:2]), views[2]])
+    above = _bounded(algebra, "maximum", views[:2], types[1])
+    return _bounded(algebra, "minimum", [above, views[2]], types[1])
+
+
+def _extreme(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    return _bounded(algebra, op.name, views, types[0])
+
+
+def _bounded(algebra: Algebra, name: str, views: Sequence[View], kind: TensorType) -> View:
+    """The larger or the smaller one; of an integer and a number, the integer where it is that, and else the number."""
+    for own, bound in (tuple(views), tuple(views)[::-1]):
+        number = algebra.as_constant(bound)
+        if not kind.dtype.is_integer or number is None or not _is_given(algebra, own):
+            continue
+        wanted = _SETS["GE" if name == "maximum" else "LE"]
+        inside = integer_test(algebra, algebra.add([own, bound], [ONE, MINUS_ONE]), wanted)
+        return _select(algebra, ops.Select(), [inside, own, bound], [kind, kind, kind])
+    return function(algebra, name, views)
+
+
+def _is_given(algebra: Algebra, view: View) -> bool:
+    """Whether an integer is an element of an input, masked or not: cases of what is computed are many."""
+    terms, (_, _, operand) = algebra.terms, algebra.integer(view)
+    if operand is None:
+        return False
+    term = operand[0]
+    masked = terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[0] == "guard"
+    return masked or terms.label(term)[0] == "input"
 
 
 _TABLE: dict[type[Operator], Transfer] = {
@@ -470,5 +504,7 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Remainder: _remainder,
     ops.Select: _select,
     ops.Clamp: _clamp,
+    ops.Maximum: _extreme,
+    ops.Minimum: _extreme,
     ops.Abs: _absolute,
 }

@@ -8,21 +8,23 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
+from rewright.ir.dims import Dim
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.expansion import BOUND, Expansion, Factors, Sum, TooLong
 from rewright.lifting.index import Access, Index, identity, used
 from rewright.lifting.instances import solve
-from rewright.lifting.regions import NotAView, Region, scale
+from rewright.lifting.regions import NotAView, Region, scale, whole
+from rewright.lifting.steps import equal_steps, stepping
 from rewright.lifting.value import Addend, Pieces, Value, View
 
 if TYPE_CHECKING:
     from rewright.lifting.terms import Label
 
-_MOST_ALIKE, _HIGHEST = 64, 8
+_MOST_ALIKE, _HIGHEST = 64, 12
 """Sequential terms above one that are looked at, and how far above."""
 
 _MOST_PRODUCTS = 64
@@ -60,6 +62,8 @@ class Recogniser:
         """What members of a group added up, with every closed part that the sequential program has as that."""
         if isinstance(value, Pieces):
             return Pieces(value.axis, value.outer, tuple(self.met(part) for part in value.parts))
+        if any(a.term >= self._algebra.horizon for a in value.addends if a.parts):
+            value = self._closed(value) or value
         closed = [a for a in value.addends if not a.parts and a.term != self._algebra.terms.one]
         if len(closed) != 1 or closed[0].term < self._algebra.horizon:
             return value
@@ -69,19 +73,31 @@ class Recogniser:
             return value
         return View(value.dims, tuple(found if a is closed[0] else a for a in value.addends))
 
+    def _closed(self, value: View) -> View | None:
+        """A sum with its folds closed, as the sequential program's; None where it is none of these."""
+        dims = value.dims
+        whole = self._algebra.settle(dims, [self._algebra.filler.fill(a) for a in value.addends])
+        if len(whole.addends) != 1:
+            return None
+        with self._algebra.over(dims):
+            found = self.recognise(whole.addends[0])
+        return None if found is None else View(dims, (found,))
+
     def _found(self, term: int, access: Access) -> Addend | None:
         if self._algebra.effort <= 0:
             return None
         try:
             own = identity(self._algebra.terms.arity[term])
-            wanted = self._expansion.read(self._expansion.operand((term, own)), access)
-            if not wanted or len(wanted) > _MOST_PRODUCTS:
+            read = self._expansion.read(self._expansion.operand((term, own)), access)
+            if not read or len(read) > _MOST_PRODUCTS:
                 return None
+            wanted = self._normal(read)
             for other in self._candidates(wanted):
                 products = self._products(other)
-                if not products or _signature(products) != _signature(wanted):
+                mine = self._normal(products) if products else None
+                if not mine or _signature(mine) != _signature(wanted):
                     continue
-                found = self._instance(products, self._algebra.terms.arity[other], wanted)
+                found = self._instance(mine, self._algebra.terms.arity[other], wanted)
                 if found is not None:
                     # What it is made of counts: whoever traces this has to see it.
                     Expansion(self._algebra).operand((other, identity(self._algebra.terms.arity[other])))
@@ -95,8 +111,14 @@ class Recogniser:
         found = _solved(own, arity, wanted)
         if found is None:
             return None
-        there = self._expansion.read(own, found[1])
+        there = self._normal(self._expansion.read(own, found[1]))
         return found if {f: scale(r, found[0]) for f, r in there.items()} == wanted else None
+
+    def _normal(self, several: Sum) -> Sum:
+        """A polynomial in a form that does not depend on where ranges begin and on who summed which step of them."""
+        based = _based(several)
+        stepped = _in_steps(based)
+        return based if len(stepped) == len(based) else _based(self._expansion.gathered(stepped))
 
     def _candidates(self, wanted: Sum) -> Iterator[int]:
         """Sequential sums of products of one of the terms that a polynomial is made of, those next to it first."""
@@ -146,6 +168,58 @@ def _is_linear(label: tuple[object, ...]) -> bool:
 def _signature(several: Sum) -> Signature:
     """The terms that every product is made of."""
     return tuple(sorted(tuple(term for term, _ in factors) for factors in several))
+
+
+def _based(several: Sum) -> Sum:
+    """A polynomial with every product that is summed over one box summed from nought on.
+
+    A rank's share of a range begins elsewhere than the range does that the model sums over.
+    """
+    found: Sum = {}
+    for factors, region in several.items():
+        if len(region) == 1 and any(low for low, _ in region[0][0]):
+            ((box, often),) = region
+            starts = {BOUND + k: low for k, (low, _) in enumerate(box) if low is not None}
+            lengths = [high - low for low, high in box if low is not None and high is not None]
+            if len(lengths) < len(box):
+                return several
+            region = scale(whole(tuple((0, length) for length in lengths)), often)
+            factors = tuple((term, tuple(_moved(index, starts) for index in access)) for term, access in factors)
+        if factors in found:
+            return several
+        found[factors] = region
+    return found
+
+
+def _in_steps(several: Sum) -> list[tuple[Factors, Region]]:
+    """Products that differ in where they are read alone, in equal steps, as one product that is summed over these.
+
+    Ranks that hold one head each add up the gradients of what these heads share, which the model sums over heads.
+    """
+    alike: dict[object, list[Factors]] = {}
+    for factors, region in several.items():
+        strides = tuple((term, tuple(index[1] for index in access)) for term, access in factors)
+        alike.setdefault((strides, region), []).append(factors)
+    found: list[tuple[Factors, Region]] = []
+    for group in alike.values():
+        region = several[group[0]]
+        step = equal_steps([tuple(low for _, access in factors for low, _ in access) for factors in group])
+        if step is None or len(region) != 1:
+            found += [(factors, several[factors]) for factors in group]
+            continue
+        ((box, often),) = region
+        (first, by), fresh = step, BOUND + len(box)
+        places = iter(zip(first, by, strict=True))
+        factors = tuple(
+            (term, tuple(stepping(index, *next(places), fresh) for index in access)) for term, access in group[0]
+        )
+        found.append((factors, scale(whole((*box, (0, len(group)))), often)))
+    return found
+
+
+def _moved(index: Index, starts: Mapping[int, Dim]) -> Index:
+    """An index whose bound variables begin at nought."""
+    return index[0] + sum((starts[v] * s for v, s in index[1] if v in starts), start=cast(Dim, 0)), index[1]
 
 
 def _ordered(several: Sum) -> list[tuple[Factors, Region]]:

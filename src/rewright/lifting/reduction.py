@@ -72,6 +72,11 @@ def _reduce_view(algebra: Algebra, kind: str, value: View, axes: Sequence[int], 
         return _reduced(algebra, kind, value, axes, part)
 
 
+def sum_over(algebra: Algebra, value: View, axes: Sequence[int]) -> View:
+    """The sum over some axes, as it is."""
+    return _reduce_view(algebra, "sum", value, axes)
+
+
 def _reduced(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool) -> View:
     names = variables_of(value.dims)
     folded = {v: n for axis in axes for v, n in zip(names[axis], value.dims[axis], strict=True)}

@@ -95,9 +95,9 @@ def _answer(
 ) -> Verdict:
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, relations)
-    expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
+    expected = output_expectations(sequential, replace(program, inputs=known.placements), expect, known.equations)
     known = settled(sequential, program, known, expected)
-    expected = output_expectations(sequential, replace(program, inputs=known.placements), expect)
+    expected = output_expectations(sequential, replace(program, inputs=known.placements), expect, known.equations)
     unknown = said(sequential, known.placements)
     known = replace(known, assumptions=(*known.assumptions, *question.assumptions, *unknown))
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)

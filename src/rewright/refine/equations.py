@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rewright.ir.dims import Dim
 from rewright.ir.errors import ContradictoryRelations, RewrightError
@@ -61,11 +62,19 @@ class Joined:
 
 
 Layout = Block | Joined
+Of = Literal["inputs", "outputs"]
+"""Which tensors of the programs an equation is about."""
 
 
-def layout_of(equation: Equation, program: RankProgram) -> Layout:
+def layout_of(equation: Equation, program: RankProgram, of: Of = "inputs") -> Layout:
     """The right side of an equation; raises RewrightError where it cannot be read."""
-    return _Reader(equation, program).read()
+    return _Reader(equation, program, of).read()
+
+
+def renamed(equation: Equation, name: str) -> Equation:
+    """The same of tensors of another name, where the ranks' tensors are named like the sequential one."""
+    text = _TENSOR.sub(lambda m: f"{name}@{m[2]}" if m[1] == equation.name else m[0], equation.text)
+    return Equation(name, text)
 
 
 def solve(
@@ -152,8 +161,8 @@ def _assemble_row(rank: int, name: str, row: Mapping[Box, Value], axis: int, pro
 class _Reader:
     """Reads one right side with Python's own grammar; only layout operators are allowed."""
 
-    def __init__(self, equation: Equation, program: RankProgram) -> None:
-        self.equation, self.program = equation, program
+    def __init__(self, equation: Equation, program: RankProgram, of: Of) -> None:
+        self.equation, self.program, self.of = equation, program, of
 
     def read(self) -> Layout:
         names: list[tuple[str, int]] = []
@@ -185,9 +194,10 @@ class _Reader:
         if rank >= len(self.program.graphs):
             raise self._wrong(f"names rank {rank} of {len(self.program.graphs)}")
         graph = self.program.graphs[rank]
-        if name not in graph.inputs:
-            raise self._wrong(f"names {name}@{rank}, which is no input of that rank")
-        shape = graph.nodes[graph.inputs[name]].type.shape
+        tensors = graph.inputs if self.of == "inputs" else graph.outputs
+        if name not in tensors:
+            raise self._wrong(f"names {name}@{rank}, which is no {self.of.removesuffix('s')} of that rank")
+        shape = graph.nodes[tensors[name]].type.shape
         if not all(isinstance(n, int) for n in shape):
             raise self._wrong(f"names {name}@{rank}, whose sizes are symbols; use a placement")
         return Block(rank, name, tuple((0, int(str(n))) for n in shape), tuple(range(len(shape))))
@@ -244,4 +254,4 @@ class _Reader:
         return RewrightError(f"the equation {self.equation.name!r} = {self.equation.text!r} {what}")
 
 
-__all__ = ["Block", "Equation", "Joined", "Layout", "Pieces", "View", "layout_of", "solve"]
+__all__ = ["Block", "Equation", "Joined", "Layout", "Of", "Pieces", "View", "layout_of", "renamed", "solve"]

@@ -190,6 +190,8 @@ def equation(
     """
     held = label or name
     numbers = list(range(mesh.size)) if ranks is None else ranks
+    if "@" in placement.printed[0]:
+        return f"{name} = {placement.printed[0]}"
     busy = [k for k, text in enumerate(placement.printed) if text != "Replicate()"]
     if not busy:
         return f"{name} = {held}@{numbers[0]}"

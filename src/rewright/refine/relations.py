@@ -8,10 +8,11 @@ from fnmatch import fnmatchcase
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.placement import Placement, RankProgram, place
+from rewright.ir.placement import Placement, RankProgram, place, texts_of
 from rewright.ir.unknowns import unknowns, unread
-from rewright.refine.equations import Equation
+from rewright.refine.equations import Equation, renamed
 from rewright.refine.inference import Inferred, by_shapes, decide, note
+from rewright.refine.solving import expectation
 
 Given = Mapping[str, str | Sequence[str] | Placement]
 
@@ -42,14 +43,13 @@ def input_relations(sequential: Graph, program: RankProgram, given: Given | None
         for name in names:
             placements.pop(name, None)
             equations = [e for e in equations if e.name != name]  # a later pattern counts
-            texts = [what] if isinstance(what, str | Placement) else list(what)
             if isinstance(what, Placement):
                 placements[name] = what
-            elif any("@" in str(text) for text in texts):
-                equations.extend(Equation(name, str(text)) for text in texts)
+            elif any("@" in text for text in texts_of(what)):
+                equations.extend(Equation(name, text) for text in texts_of(what))
             else:
                 shape = sequential.nodes[sequential.inputs[name]].type.shape
-                placements[name] = place(shape, program.mesh, [str(text) for text in texts])
+                placements[name] = place(shape, program.mesh, texts_of(what))
     stated = {e.name for e in equations}
     missing = [
         name
@@ -74,25 +74,43 @@ def settled(
     return Relations({**relations.placements, **chosen}, relations.equations, Inferred(), assumed)
 
 
-def output_expectations(sequential: Graph, program: RankProgram, given: Given | None) -> dict[str, Placement]:
+def output_expectations(
+    sequential: Graph, program: RankProgram, given: Given | None, equations: Sequence[Equation] = ()
+) -> dict[str, Placement]:
     """The expected placement of outputs: given by the caller, else read at capture, else that of the parameter.
 
-    Raises RewrightError for a name pattern that matches no output.
+    Args:
+        equations: those of the inputs; what becomes of a tensor, and its gradient, is held as the tensor is.
+
+    Raises RewrightError for a name pattern that matches no output, and for equations that say not all of a tensor.
     """
     expected = {name: p for name, p in program.outputs.items() if name in sequential.outputs}
     for name in sequential.outputs:
         parameter = name.removeprefix("grad:")
         if parameter != name and name not in expected and parameter in program.inputs:
             expected[name] = program.inputs[parameter]
+        own = [renamed(e, name) for e in equations if name in (f"grad:{e.name}", f"updated:{e.name}")]
+        if own and name not in expected:
+            expected |= _alike(name, own, sequential, program)
     for pattern, what in (given or {}).items():
         names = [n for n in sequential.outputs if n == pattern or fnmatchcase(n, pattern)]
         if not names:
             raise RewrightError(f"expectation {pattern!r} matches no output of the sequential program; see its outputs")
         for name in names:
+            shape = sequential.nodes[sequential.outputs[name]].type.shape
             if isinstance(what, Placement):
                 expected[name] = what
-                continue
-            texts = [what] if isinstance(what, str) else list(what)
-            shape = sequential.nodes[sequential.outputs[name]].type.shape
-            expected[name] = place(shape, program.mesh, texts)
+            elif any("@" in text for text in texts_of(what)):
+                stated = [Equation(name, text) for text in texts_of(what)]
+                expected[name] = expectation(name, stated, sequential, program)
+            else:
+                expected[name] = place(shape, program.mesh, texts_of(what))
     return expected
+
+
+def _alike(name: str, equations: Sequence[Equation], sequential: Graph, program: RankProgram) -> dict[str, Placement]:
+    """The placement of what becomes of a tensor that equations give; none where they do not fit it."""
+    try:
+        return {name: expectation(name, equations, sequential, program)}
+    except RewrightError:
+        return {}

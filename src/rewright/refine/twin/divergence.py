@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 from typing import NamedTuple
 
+from rewright import ops
 from rewright.ir.placement import Placement
 from rewright.refine.twin.holding import Holding
 from rewright.refine.twin.pairing import Cause, Explained, Pair, Pairing
@@ -88,6 +89,8 @@ class _Explanation(NamedTuple):
     reader: Place
     is_likely: bool
     """Whether more speaks for it than that it is on the way."""
+    is_sent: bool
+    """Whether it is that ranks are sent what others have: theirs may well be another part, so it is no guess."""
 
 
 class Search:
@@ -123,12 +126,12 @@ class Search:
             shown = self._first_shown(self._explanations(outputs, CONVINCING), expected)
         if shown is not None:
             return shown
-        return next((one.divergence for one in found if guess or one.is_likely), None)
+        return next((one.divergence for one in found if one.is_likely or (guess and not one.is_sent)), None)
 
     def _first_shown(self, found: Sequence[_Explanation], expected: Mapping[str, Placement]) -> Divergence | None:
         """The first explanation with which the output is right once the ranks hold there what they should."""
         tried: set[tuple[Pair, Place, str]] = set()
-        for divergence, pair, reader, _ in found:
+        for divergence, pair, reader, *_ in found:
             key = (pair, reader, divergence.output)
             if len(tried) == _MOST_RUNS:
                 break
@@ -140,6 +143,9 @@ class Search:
                 is_there = pair == (divergence.sequential, divergence.place)
                 return replace(divergence, is_shown=True, placement=placement if is_there else None)
         return None
+
+    def _is_broadcast(self, place: Place) -> bool:
+        return self.places.operator(place) is ops.CollectiveBroadcast
 
     def _is_address(self, divergence: Divergence) -> bool:
         """Whether a wrong constant is an integer that ranks may well have a value of their own of."""
@@ -181,8 +187,10 @@ class Search:
                     divergence = self._divergence(cost, move, reached)
                     if limit is None:
                         best = divergence.cost if best is None else min(best, divergence.cost)
-                    likely = move.cause != "moved" and (move.cause != "constant" or self._is_alone(reached))
-                    found.append(_Explanation(divergence, reached.pair, self._reader(reached), likely))
+                    sent = move.cause == "collective" and self._is_broadcast(move.pair[1])
+                    likely = not sent and move.cause != "moved"
+                    likely = likely and (move.cause != "constant" or self._is_alone(reached))
+                    found.append(_Explanation(divergence, reached.pair, self._reader(reached), likely, sent))
                 else:
                     total = cost + move.cost + self._misfit(move.pair)
                     if best is None or total <= best:

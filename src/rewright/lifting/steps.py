@@ -1,0 +1,147 @@
+"""Addends that read the same terms in equal steps, as a sum over these steps.
+
+Ranks that hold one head each add up the gradients of what these heads share. On each of them that is a contraction,
+and the model sums over the heads first: of ``sum_g sum_s x[s] y[s, g]`` it has ``sum_s x[s] sum_g y[s, g]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+from rewright.ir.dims import Dim
+from rewright.lifting.algebra import Algebra
+from rewright.lifting.index import Index, compose, rename, used
+from rewright.lifting.products import multiply
+from rewright.lifting.readings import shut
+from rewright.lifting.reduction import sum_over
+from rewright.lifting.regions import Range, single
+from rewright.lifting.terms import ONE, Operand
+from rewright.lifting.value import Addend, View
+
+
+def equal_steps(places: Sequence[tuple[Dim, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The first of several places, and how far it is from each to the next; None where they are not in equal steps."""
+    if len(places) < 2 or not all(isinstance(low, int) for place in places for low in place):
+        return None
+    first, second, *_ = ordered = sorted(cast("list[tuple[int, ...]]", places))
+    step = tuple(b - a for a, b in zip(first, second, strict=True))
+    equal = [tuple(a + n * s for a, s in zip(first, step, strict=True)) for n in range(len(places))]
+    return (first, step) if equal == ordered and min(step, default=-1) >= 0 else None
+
+
+def stepping(index: Index, low: int, by: int, variable: int) -> Index:
+    """An index from a place on, with a variable that counts steps."""
+    return low, (*index[1], (variable, by)) if by else index[1]
+
+
+def in_steps(algebra: Algebra, total: View) -> View | None:
+    """A sum as one of the sequential program over steps; None where its addends are in no steps, or that has none."""
+    opened = [_opened(algebra, total, a) for a in total.addends]
+    several = [one for one in opened if one is not None]
+    if len(several) < 2 or len(several) < len(opened) or len({one.kind for one in several}) > 1:
+        return None
+    step = equal_steps([one.places for one in several])
+    if step is None:
+        return None
+    for grouped in (False, True):
+        found = _summed(algebra, total, several, step, grouped=grouped)
+        if found is not None and all(a.term < algebra.horizon for a in found.addends):
+            return shut(found) if grouped else found
+    return None
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A sum of products over variables that follow those of a view."""
+
+    coefficient: Fraction
+    box: tuple[Range, ...]
+    factors: tuple[Operand, ...]
+
+    @property
+    def kind(self) -> object:
+        """All but where it is read."""
+        return self.coefficient, self.box, tuple((t, tuple(index[1] for index in a)) for t, a in self.factors)
+
+    @property
+    def places(self) -> tuple[Dim, ...]:
+        """Where it is read."""
+        return tuple(low for _, access in self.factors for low, _ in access)
+
+
+def _opened(algebra: Algebra, total: View, addend: Addend) -> _Opened | None:
+    """A part of a sum of products, or a product, as such; None for others."""
+    terms = algebra.terms
+    if not addend.parts:
+        return _Opened(addend.coefficient, (), _factors(algebra, (addend.term, addend.access)))
+    box = single(addend.parts[0][1]) if len(addend.parts) == 1 and addend.parts[0][0] == addend.term else None
+    label = terms.see(addend.term)
+    if box is None or label[:2] != ("fold", "sum") or any(low is None for low, _ in box):
+        return None
+    (body,) = terms.children(addend.term)
+    axes, rest = cast("tuple[int, ...]", label[2]), iter(addend.access)
+    first = sum(len(digits) for digits in total.dims)
+    places: dict[int, Index] = {a: (0, ((first + k, 1),)) for k, a in enumerate(axes)}
+    access = tuple(places[a] if a in places else next(rest) for a in range(terms.arity[body]))
+    return _Opened(addend.coefficient, box, _factors(algebra, (body, access)))
+
+
+def _factors(algebra: Algebra, operand: Operand) -> tuple[Operand, ...]:
+    terms, (term, access) = algebra.terms, operand
+    if terms.see(term)[:2] != ("apply", "multiply"):
+        return (operand,)
+    return tuple((c, compose(own, access)) for c, own in zip(terms.children(term), terms.accesses(term), strict=True))
+
+
+def _summed(
+    algebra: Algebra,
+    total: View,
+    several: Sequence[_Opened],
+    step: tuple[tuple[int, ...], tuple[int, ...]],
+    *,
+    grouped: bool,
+) -> View | None:
+    """The sum over steps of what depends on them, times the rest, over the ranges of all.
+
+    ``grouped`` has an axis of one element before that counts groups of so many steps: the model may have heads as
+    groups of heads, of which a rank has one.
+    """
+    count, one = sum(len(digits) for digits in total.dims), several[0]
+    variable = count + grouped
+    places = iter(zip(*step, strict=True))
+    within: list[Operand] = []
+    outside: list[Operand] = []
+    for term, access in one.factors:
+        moved = [rename(i, {v: v if v < count else v + 1 + grouped for v in used((i,))}) for i in access]
+        read = [_stepping(index, *next(places), variable, len(several) if grouped else 0) for index in moved]
+        (within if variable in used(tuple(read)) else outside).append((term, tuple(read)))
+    if not within:
+        return None
+    axis = len(total.dims) + grouped
+    start = [low for low, _ in one.box if low is not None]
+    lengths = [high - low for low, high in one.box if low is not None and high is not None]
+    if any(start) or len(lengths) < len(one.box):
+        return None
+    dims = (*total.dims, *(((1,),) if grouped else ()), (len(several),), *((length,) for length in lengths))
+    summed = sum_over(algebra, View(dims, (Addend(one.coefficient, *_product(algebra, within)),)), [axis])
+    if outside:
+        term, access = _product(algebra, outside)
+        read = tuple(rename(i, {v: v if v < variable else v - 1 for v in used((i,))}) for i in access)
+        with algebra.over(summed.dims):
+            summed = multiply(algebra, View(summed.dims, (Addend(ONE, term, read),)), summed)
+    return sum_over(algebra, summed, range(axis, len(summed.dims))) if lengths else summed
+
+
+def _stepping(index: Index, low: int, by: int, variable: int, count: int) -> Index:
+    if not count or not by:
+        start, strides = stepping(index, low, by, variable)
+    else:
+        start, strides = low, (*index[1], (variable - 1, by * count), (variable, by))
+    return start, tuple(sorted(strides))
+
+
+def _product(algebra: Algebra, factors: Sequence[Operand]) -> Operand:
+    return factors[0] if len(factors) == 1 else algebra.terms.multiply(list(factors))
