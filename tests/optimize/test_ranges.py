@@ -32,6 +32,11 @@ CASES = {
     "a channel that was taken apart": (quotient(X, 4) * 4 + remainder(X, 4), X),
     "a quotient of something small": (quotient(X * 4 + Y, 128) + Y, Y),
     "an index that is past the first block": (remainder(Y + 4, 4), Y),
+    "a digit of a digit": (quotient(X, 4) * 2 + quotient(remainder(X, 4), 2), quotient(X, 2)),
+    "a digit of a digit of another weight": (
+        quotient(X, 4) * 3 + quotient(remainder(X, 4), 2),
+        quotient(X, 4) * 3 + quotient(remainder(X, 4), 2),
+    ),
     "a digit that says something": (quotient(X, 4), quotient(X, 4)),
 }
 

@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from rewright.cli.audit_equiv import run_equivalence
+from rewright.cli.audit_pieces import run_pieces
 from rewright.cli.programs import Source
 from rewright.cli.store import LemmaStore
 from rewright.equiv.certificate import EquivalenceCertificate
+from rewright.equiv.pieces import PiecewiseCertificate, load
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
@@ -34,8 +36,10 @@ def run_audit(path: Path, source: Source, left: str, right: list[str], store: Pa
     Raises RewrightError for what is no certificate, was changed after it was written, or is about other programs.
     """
     with source.progress.phase("load", f"reading {path}"):
-        certificate = EquivalenceCertificate.load(path)
+        certificate = load(path)
     known = LemmaStore.open(store) if store is not None else None
+    if isinstance(certificate, PiecewiseCertificate):
+        return run_pieces(path, certificate, source, left, right, known, as_json)
     if isinstance(certificate, EquivalenceCertificate):
         return run_equivalence(path, certificate, source, left, right, known, as_json)
     sequential, distributed = source.sequential(left), source.distributed(right)

@@ -23,6 +23,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.base import Array
+from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
 
@@ -74,7 +75,7 @@ def audit(
     found = _asked(certificate, pair, program)
     mine, theirs = found.left, found.right
     if len(theirs.graphs) == 1:
-        _check_identity(certificate, mine)
+        is_identity(certificate, mine)
     elapsed = time.perf_counter() - started
     core = check_core(certificate.core(), mine, theirs, store, seconds)
     core.seconds["lemmas and splices"] = elapsed
@@ -151,8 +152,8 @@ def _asked(certificate: EquivalenceCertificate, pair: Prepared, program: RankPro
     return found
 
 
-def _check_identity(certificate: EquivalenceCertificate, left: Graph) -> None:
-    """Both programs read the same tensors and have the same outputs, none of them permuted or in part."""
+def is_identity(certificate: Certificate, left: Graph) -> None:
+    """Both programs read the same tensors and have the same outputs, none of them permuted or in part; or Refused."""
     if certificate.blocks:
         raise Refused(f"relation of {certificate.blocks[0].name!r}: the weight map alone says what inputs are")
     outputs = {name: output.placement for name, output in certificate.outputs.items()}

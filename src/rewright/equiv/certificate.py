@@ -59,7 +59,7 @@ class EquivalenceCertificate(Certificate):
         Raises RewrightError for an extension other than ``.json`` and ``.json.gz`` and where it cannot be written.
         """
         check_name(path)
-        write_text(path, sealed(_table(self)))
+        write_text(path, sealed(equivalence_table(self)))
 
     @staticmethod
     def load(path: str | Path) -> Certificate:
@@ -80,7 +80,7 @@ def read(path: str | Path) -> Certificate:
         known = cast("dict[str, Any]", entries) if isinstance(entries, dict) else dict[str, Any]()
         intact = is_sealed(text)
         return (
-            _read(known, intact)
+            equivalence_of(known, intact)
             if known.get("format") == FORMAT
             else read_certificate(cast("object", entries), intact=intact)
         )
@@ -88,7 +88,8 @@ def read(path: str | Path) -> Certificate:
     return explained(path, contents)
 
 
-def _table(certificate: EquivalenceCertificate) -> dict[str, Any]:
+def equivalence_table(certificate: EquivalenceCertificate) -> dict[str, Any]:
+    """The JSON object of a certificate but for the digest."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -116,7 +117,8 @@ def _stage(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _read(entries: dict[str, Any], intact: bool) -> EquivalenceCertificate:
+def equivalence_of(entries: dict[str, Any], intact: bool) -> EquivalenceCertificate:
+    """The certificate of a JSON object; raises RewrightError, naming the entry."""
     if entries.get("version") != VERSION:
         raise RewrightError(f"version {entries.get('version')!r:.20} of certificates is not known; this is {VERSION}")
     for key in (*_KEYS, *entries):

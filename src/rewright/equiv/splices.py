@@ -108,12 +108,17 @@ def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma
     result = next(iter(part.outputs.values()))
     if lemma.left.nodes[next(iter(lemma.left.outputs.values()))].type != part.nodes[result].type:
         return "the sides of the lemma have other types"
-    return None if _Match(graph, part, leaves).holds(result, root) else "the program has something else there"
+    return None if matches(graph, root, part, leaves) else "the program has something else there"
 
 
 def _same_numbers(a: DType, b: DType) -> bool:
     """Whether a cast between two element types is no operation over the reals."""
     return a is b or (a.is_float and b.is_float)
+
+
+def matches(graph: Graph, root: int, part: Graph, leaves: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether a node of a program is the result of a part, of which these nodes hold the inputs."""
+    return _Match(graph, part, leaves).holds(next(iter(part.outputs.values())), root)
 
 
 class _Match:

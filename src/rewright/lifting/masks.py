@@ -107,6 +107,21 @@ def aligned(terms: Terms, value: Operand, region: Region, body: Operand) -> tupl
     return (total.term, total.access), regions.preimage(region, total.coefficient, offset)
 
 
+def oriented(terms: Terms, value: Operand, region: Region) -> tuple[Operand, Region]:
+    """The test of a difference of two indices, ``j - i``, as one of a number below: ``i - j < c`` is ``j - i > -c``.
+
+    What is transposed afterwards has its variables in the other order, and would be another term else.
+    """
+    term, access = value
+    if terms.label(term)[0] != "add" or terms.coefficients(term) != (ONE, -ONE):
+        return value, region
+    first, second = terms.children(term)
+    plain = terms.accesses(term) == (((0, ((0, 1),)),), ((0, ((1, 1),)),))
+    if first != second or not plain or not region or region[0][0][0][0] is not None or region[-1][0][0][1] is None:
+        return value, region
+    return (term, (access[1], access[0])), regions.preimage(region, -ONE, Fraction(0))
+
+
 def lowest(terms: Terms, operand: Operand) -> tuple[Operand, Region] | None:
     """For minus infinity where an integer lies in a set, and zero elsewhere, that integer and set; else None."""
     term, access = operand

@@ -13,7 +13,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose
-from rewright.lifting.masks import affine, decided, factors_of, outside, ranges_of
+from rewright.lifting.masks import affine, aligned, decided, factors_of, oriented, outside, ranges_of
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute
@@ -298,6 +298,8 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     answer = decided(algebra.terms, term, region, ranges_of(lengths)) if algebra.quotients else None
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
+    term, region = aligned(algebra.terms, term, region, (algebra.terms.one, ()))  # offsets of indices are in the set
+    term, region = oriented(algebra.terms, term, region)
     term = algebra.facts.tested(term, lengths)
     return View(view.dims, (algebra.guards.indicator(term, region),))
 

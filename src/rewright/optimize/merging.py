@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rewright.optimize.expressions import walk
 from rewright.optimize.kernel import Kernel
-from rewright.optimize.reading import Reader, variable_index
+from rewright.optimize.reading import Places, Reader, variable_index
 from rewright.optimize.roles import Cut, Job, arrange
 from rewright.terms.index import Index
 
@@ -15,14 +15,17 @@ from rewright.terms.index import Index
 def merged(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[int]]) -> list[Kernel]:
     """One kernel for each group of jobs that fit together; groups are grown from the job with the most work."""
     waiting = sorted(jobs, key=lambda job: -len(list(walk(*(s.value for s in job.stores)))))
-    order = _Order(reads, jobs)
+    order, anchors = _Order(reads, jobs), _Anchors(reader)
     kernels: list[Kernel] = []
     while waiting:
         host = waiting.pop(0)
         kernel = arrange(reader.table, host, f"kernel{len(kernels)}")
         rest: list[Job] = []
         for guest in waiting:
-            both = _together(reader, host, guest, kernel, order) or _swapped(reader, host, guest, kernel, order)
+            if anchors.of(host).keys().isdisjoint(anchors.of(guest)):
+                rest.append(guest)
+                continue
+            both = _together(anchors, host, guest, kernel, order) or _swapped(anchors, host, guest, kernel, order)
             if both is None:
                 rest.append(guest)
             else:
@@ -68,16 +71,16 @@ def loaded(job: Job) -> frozenset[int]:
     return frozenset(e.tensor for e in walk(*(s.value for s in job.stores)) if e.op == "load")
 
 
-def _swapped(reader: Reader, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
+def _swapped(anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
     """The two jobs as one with the loops of the guest, which may have features that the host has not."""
-    other = arrange(reader.table, guest, kernel.name)
+    other = arrange(anchors.reader.table, guest, kernel.name)
     if other.features is None or kernel.features is not None or not other.sweeps:
         return None
-    return _together(reader, guest, host, other, order, max(len(kernel.sweeps), len(other.sweeps)))
+    return _together(anchors, guest, host, other, order, max(len(kernel.sweeps), len(other.sweeps)))
 
 
 def _together(
-    reader: Reader, host: Job, guest: Job, kernel: Kernel, order: _Order, most: int = 0
+    anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, order: _Order, most: int = 0
 ) -> tuple[Job, Kernel] | None:
     """The two jobs as one, where loops can be matched and neither job needs what the other one stores.
 
@@ -86,7 +89,8 @@ def _together(
     mine, other = (frozenset(s.tensor for s in j.stores) for j in (host, guest))
     if order.needs(host, other) or order.needs(guest, mine):
         return None
-    for names in _matches(reader, host, guest):
+    reader = anchors.reader
+    for names in _matches(anchors, host, guest):
         renamed = {old: variable_index(new) for old, new in names.items()}
         stores = tuple(
             replace(s, axes=tuple(names[a] for a in s.axes), value=reader.renamed(s.value, renamed))
@@ -112,10 +116,10 @@ def guest_is_map(kernel: Kernel) -> bool:
     return not any(s.stores for s in kernel.sweeps)
 
 
-def _matches(reader: Reader, host: Job, guest: Job) -> list[dict[str, str]]:
+def _matches(anchors: _Anchors, host: Job, guest: Job) -> list[dict[str, str]]:
     """Ways to read the guest's loops as the host's: those under which a common reduction or load is the same."""
     seen: list[dict[str, str]] = []
-    mine, other = _anchors(reader, host), _anchors(reader, guest)
+    mine, other = anchors.of(host), anchors.of(guest)
     for anchor, places in other.items():
         for theirs in places:
             for ours in mine.get(anchor, ()):
@@ -125,20 +129,33 @@ def _matches(reader: Reader, host: Job, guest: Job) -> list[dict[str, str]]:
     return seen[:8]
 
 
-def _anchors(reader: Reader, job: Job) -> dict[object, list[tuple[Index, ...]]]:
-    found: dict[object, list[tuple[Index, ...]]] = {}
-    for e in walk(*(s.value for s in job.stores)):
-        if e in reader.origin:
-            position, places = reader.origin[e]
-            found.setdefault(("node", position), []).append(places)
-    for store in job.stores:
-        places = tuple(variable_index(a) for a in store.axes)
-        found.setdefault(("node", store.tensor), []).append(places)
-    for e in walk(*(s.value for s in job.stores)):
-        if e.op == "load" and all(a.op in ("index", "constant") for a in e.arguments):
-            places = tuple(a.index if a.index is not None else Index(int(a.value)) for a in e.arguments)
-            found.setdefault(("load", e.tensor), []).append(places)
-    return found
+class _Anchors:
+    """What two jobs may have in common, reductions, stores and loads, each with the indices that it is at."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._known: dict[int, tuple[Job, dict[object, list[Places]]]] = {}
+
+    def of(self, job: Job) -> dict[object, list[Places]]:
+        """The anchors of a job."""
+        if id(job) not in self._known:  # with the job, so that no other one gets its number
+            self._known[id(job)] = job, self._found(job)
+        return self._known[id(job)][1]
+
+    def _found(self, job: Job) -> dict[object, list[Places]]:
+        found: dict[object, list[Places]] = {}
+        every = list(walk(*(s.value for s in job.stores)))
+        for e in every:
+            if e in self.reader.origin:
+                position, places = self.reader.origin[e]
+                found.setdefault(("node", position), []).append(places)
+        for store in job.stores:
+            found.setdefault(("node", store.tensor), []).append(tuple(variable_index(a) for a in store.axes))
+        for e in every:
+            if e.op == "load" and all(a.op in ("index", "constant") for a in e.arguments):
+                places = tuple(a.index if a.index is not None else Index(int(a.value)) for a in e.arguments)
+                found.setdefault(("load", e.tensor), []).append(places)
+        return found
 
 
 def _unified(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index, ...]) -> dict[str, str] | None:

@@ -20,7 +20,7 @@ from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.merging import merged
 from rewright.optimize.preparing import LAYOUT
-from rewright.optimize.reading import NotScalar, Places, Reader, TooDeep
+from rewright.optimize.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.roles import Cut, Job, arrange, reductions
 
 CHEAP = (*LAYOUT, ops.Elementwise, ops.Concatenate, ops.Pad, ops.Reverse)
@@ -72,6 +72,8 @@ class Planner:
         self.cuts: set[int] = set()
         self.hard: dict[int, set[int]] = {}
         """For the job of a tensor, the stored tensors that it has to read rather than compute again."""
+        self.jobs: dict[tuple[int, frozenset[int]], Job] = {}
+        """The job of a tensor by the tensors in memory that it reads."""
         self.decisions: list[str] = []
         self.live = sorted(graph.live())
         self.users = graph.users()
@@ -81,10 +83,9 @@ class Planner:
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
         self._opaque()
         self._shared()
+        table, origin = Table(), dict[Expression, tuple[int, Places]]()
         while True:
-            table = Table()
             memory = self._memory()
-            origin: dict[Expression, tuple[int, Places]] = {}
             try:
                 jobs = [self._job(table, memory, origin, p) for p in sorted(memory) if self._is_computed(p)]
             except _Again:
@@ -130,6 +131,11 @@ class Planner:
             given.append(isinstance(self.graph.nodes[p].op, ops.Input))
         return sorted(given) == [False, True]
 
+    def _is_linear(self, position: int) -> bool:
+        """Whether a node is a projection whose two sides have no axis in common, as a linear layer is."""
+        op = self.graph.nodes[position].op
+        return position in self.projections and isinstance(op, ops.DotGeneral) and not op.lhs_batch
+
     def _opaque(self) -> None:
         """Operators without a scalar denotation are a library's."""
         for position in self.live:
@@ -154,7 +160,8 @@ class Planner:
             if size > 1 and leaves and sum(_elements(self.graph, p) for p in leaves) > size and len(leaves) > 1:
                 readers = {r for u in self.users[position] for r in self._consumers(u)}
                 # What another reader is computed from may be in the same pass: the numerator of a softmax and its sum.
-                apart = [r for r in readers if r not in self.graph.ancestors(readers - {r})]
+                # A linear layer is a pass of its own, also where the other reader comes after it, as a residual does.
+                apart = [r for r in readers if self._is_linear(r) or r not in self.graph.ancestors(readers - {r})]
                 if len(apart) > 1:
                     self.cuts.add(position)
 
@@ -203,30 +210,80 @@ class Planner:
     def _job(
         self, table: Table, memory: frozenset[int], origin: dict[Expression, tuple[int, Places]], position: int
     ) -> Job:
-        """The job of one stored tensor, cut until its roles fit; raises _Again where something new is stored."""
+        """The job of one stored tensor, cut until its roles fit; raises _Again where something new is stored.
+
+        What reads the same tensors as in a round before is the same job, so that a deep network is read about once.
+        """
+        while True:
+            read = memory - self._transparent(position, memory)
+            key = (position, self._stops(position, read))
+            if key not in self.jobs:
+                job = self._tried(table, read, origin, position)
+                if job is None:
+                    continue
+                self.jobs[key] = job
+            return self.jobs[key]
+
+    def _stops(self, position: int, read: frozenset[int]) -> frozenset[int]:
+        """The tensors in memory that a tensor is computed from, among those that are read."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        stack = list(self.graph.nodes[position].operands)
+        while stack:
+            p = stack.pop()
+            if p in read:
+                found.add(p)
+            elif p not in seen:
+                seen.add(p)
+                stack.extend(self.graph.nodes[p].operands)
+        return frozenset(found)
+
+    def _too_deep(self, root: int, read: frozenset[int]) -> int | None:
+        """A projection inside of so many reductions that a reader would give up there, found without reading."""
+        seen: set[tuple[int, int]] = set()
+        stack = [(root, 0)]
+        while stack:
+            position, depth = stack.pop()
+            if (position, depth) in seen or (position in read and position != root):
+                continue
+            seen.add((position, depth))
+            if depth >= DEEP and position in self.projections:
+                return position
+            node = self.graph.nodes[position]
+            depth = min(depth + isinstance(node.op, (ops.Reduce, ops.DotGeneral, ops.ReduceWindow)), DEEP)
+            stack.extend((p, depth) for p in reversed(node.operands))
+        return None
+
+    def _tried(
+        self, table: Table, read: frozenset[int], origin: dict[Expression, tuple[int, Places]], position: int
+    ) -> Job | None:
+        """The job that reads these stored tensors; None where it has to read more, which is noted."""
         shape = self.graph.nodes[position].type.shape
         sizes = {f"o{axis}": size for axis, size in enumerate(shape) if isinstance(size, int)}
         names = tuple(f"o{axis}" for axis in range(len(shape)))
         returned = position in self.graph.outputs.values()
-        while True:
-            read = memory - self._transparent(position, memory)
-            reader = Reader(self.graph, table, read, origin, self.projections)
-            try:
-                value = reader.root(position, names)
-            except TooDeep as deep:
-                self.cuts.add(deep.position)
-                raise _Again from None
-            except NotScalar as error:
-                self.library[position] = str(error)
-                raise _Again from None
-            try:
-                return _arranged(table, Store(position, names, distributed(table, value), returned), sizes)
-            except Cut:
-                pass  # it may fit as it was
-            try:
-                return _arranged(table, Store(position, names, value, returned), sizes)
-            except Cut as cut:
-                self._cut(reader, position, cut, value)
+        deep = self._too_deep(position, read)
+        if deep is not None:
+            self.cuts.add(deep)
+            raise _Again
+        reader = Reader(self.graph, table, read, origin, self.projections)
+        try:
+            value = reader.root(position, names)
+        except TooDeep as deep:
+            self.cuts.add(deep.position)
+            raise _Again from None
+        except NotScalar as error:
+            self.library[position] = str(error)
+            raise _Again from None
+        try:
+            return _arranged(table, Store(position, names, distributed(table, value), returned), sizes)
+        except Cut:
+            pass  # it may fit as it was
+        try:
+            return _arranged(table, Store(position, names, value, returned), sizes)
+        except Cut as cut:
+            self._cut(reader, position, cut, value)
+        return None
 
     def _transparent(self, root: int, memory: frozenset[int]) -> frozenset[int]:
         """Stored tensors that a job computes anew: reductions, and elementwise tensors that it reads first."""

@@ -16,12 +16,17 @@ LOOKUPS = (ops.Gather, ops.Scatter, ops.DynamicSlice, ops.DynamicUpdateSlice)
 
 
 def prepared(graph: Graph, places: bool = False) -> Graph:
+    """As :func:`prepared_with_places`, the program alone."""
+    return prepared_with_places(graph, places)[0]
+
+
+def prepared_with_places(graph: Graph, places: bool = False) -> tuple[Graph, dict[int, int]]:
     """The same program in the form that plans are made for; raises RewrightError where it cannot be.
 
     Reductions over several axes become reductions over one axis each, which is what they are; axes side by side are one
     where nothing has a loop over some of them. Tensors without elements are left out of what is put together. With
     ``places``, the largest element of a row and its place become reductions (``_largest``), which is tested and not
-    proved.
+    proved. Besides, for every node that is needed, where it is.
     """
     for node in graph.nodes:
         if not node.type.is_static():
@@ -57,7 +62,7 @@ def prepared(graph: Graph, places: bool = False) -> Graph:
     for name, position in graph.outputs.items():
         builder.output(name, made[position])
     found = builder.build()
-    return Graph(found.nodes, found.inputs, found.outputs, graph.name, graph.metadata)
+    return Graph(found.nodes, found.inputs, found.outputs, graph.name, graph.metadata), made
 
 
 def _looked_up(graph: Graph) -> frozenset[int]:

@@ -18,11 +18,13 @@ from rewright.equiv.engine import equiv
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
+from rewright.optimize.composing import NotComposed, composed
 from rewright.optimize.derive import Update
 from rewright.optimize.expressions import Expression, contains
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.masks import with_mask_inputs
-from rewright.optimize.planning import Plan
+from rewright.optimize.planning import Plan, writes
+from rewright.optimize.preparing import prepared_with_places
 from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
 from rewright.optimize.shifting import POLYNOMIAL
 from rewright.refine.engine import answer
@@ -56,15 +58,20 @@ class Trust:
 def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None) -> Trust:
     """What can be proved about a plan within a time; ``program`` is what was prepared for planning, where that changed.
 
-    A certificate of the whole program is looked for first, which takes time in proportion to its length. Where there
-    is none, a short program is proved as one claim, and a long one, or one that is too hard so, tensor by tensor:
-    every stored tensor is what the program makes of the stored tensors that its kernel reads.
+    A certificate of a short program is looked for as a whole first, and that of a long one in pieces, which takes time
+    in proportion to the layers that differ. Where there is none, a short program is proved as one claim, or tensor by
+    tensor: every stored tensor is what the program makes of the stored tensors that its kernel reads.
     """
     started = time.monotonic()
     found = Trust()
+    given = plan.graph if program is None else program
     try:
-        _whole(plan, plan.graph if program is None else program, found, seconds)
-        if found.evidence != "proved":
+        ways = [_whole, _in_pieces]
+        for way in ways if len(given.nodes) <= WHOLE else reversed(ways):
+            way(plan, given, found, seconds)
+            if found.evidence == "proved":
+                break
+        if found.evidence != "proved" and len(given.nodes) <= WHOLE:
             _by_tensors(plan, found, seconds, started)
             if found.evidence == "proved" and program is not None:
                 _preparation(program, plan.graph, found, seconds)
@@ -103,6 +110,25 @@ def _whole(plan: Plan, program: Graph, found: Trust, seconds: float) -> None:
         found.graph = written
         found.evidence, found.reason = "proved", "the program and the plan have one normal form"
         _identities(plan, found, seconds, whole=True)
+
+
+def _in_pieces(plan: Plan, program: Graph, found: Trust, seconds: float) -> None:
+    """The program as stored tensors that are proved one by one, with one certificate for all of them."""
+    ready, made = prepared_with_places(program)
+    stored = sum(len(writes(step)) for step in plan.steps)
+    if ready.nodes != plan.graph.nodes or stored < 2:
+        return
+    try:
+        proof = composed(program, plan, made, seconds)
+    except NotComposed as error:
+        found.reason = str(error)
+        return
+    count, uses = len(proof.certificate.pieces), len(proof.certificate.uses)
+    found.certificate, found.program, found.graph = proof.certificate, proof.program, proof.written
+    found.evidence = "proved"
+    found.reason = f"the checker confirmed the certificate: {uses} tensors, in {count} pieces that differ"
+    found.assumptions = proof.certificate.assumptions
+    _identities(plan, found, seconds, whole=False)
 
 
 def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> None:
@@ -174,14 +200,23 @@ def _identities(plan: Plan, found: Trust, seconds: float, whole: bool) -> None:
 
 def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: bool = True) -> str:
     """The first identity of a plan's states that has no proof, and why; the others are added to ``updates``."""
+    known: set[object] = set()
     for kernel in plan.kernels:
         for what, claim in _kernel_claims(kernel, whole):
-            outcome = prove(claim, seconds)
-            if outcome.status != "proved":
+            key = _key_of(claim)
+            if key not in known and (outcome := prove(claim, seconds)).status != "proved":
                 return f"{what}: not proved, {outcome.reason}"
+            known.add(key)
             if (text := f"{kernel.name}: {what}") not in updates:
                 updates.append(text)
     return ""
+
+
+def _key_of(claim: Claim) -> tuple[object, ...]:
+    """A claim up to the names of its variables, by which those of layers that repeat are one."""
+    order = {name: number for number, name in enumerate(claim.left.inputs)}
+    sides = (claim.left, claim.right, *((claim.facts,) if claim.facts is not None else ()))
+    return tuple((_shape_of(side, order), tuple(side.outputs.items())) for side in sides)
 
 
 def _kernel_claims(kernel: Kernel, whole: bool) -> Iterator[tuple[str, Claim]]:

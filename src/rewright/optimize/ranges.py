@@ -38,13 +38,29 @@ def _digit_span(atom: Quotient | Remainder, inner: Span | None) -> Span | None:
 def joined_digits(index: Index) -> Index:
     """The index with ``d * (x div d) + x mod d`` put together again."""
     for atom, factor in index.terms:
-        if isinstance(atom, Remainder):
-            whole = _single(Quotient(atom.numerator, atom.divisor))
+        low = _remainder_of(atom)
+        if low is not None:
+            whole = _single(Quotient(low.numerator, low.divisor))
             for other, weight in index.terms:
-                if isinstance(other, Quotient) and _single(other) == whole and weight == atom.divisor * factor:
+                if isinstance(other, Quotient) and _single(other) == whole and weight == low.divisor * factor:
                     rest = Index(index.constant, tuple(t for t in index.terms if t[0] not in (atom, other)))
-                    return joined_digits(rest + atom.numerator * factor)
+                    return joined_digits(rest + low.numerator * factor)
     return index
+
+
+def _remainder_of(atom: object) -> Remainder | None:
+    """A remainder, also written as ``(x mod 4) div 2``, which is ``(x div 2) mod 2``; None for anything else."""
+    if isinstance(atom, Remainder):
+        return atom
+    if not isinstance(atom, Quotient) or len(atom.numerator.terms) != 1 or atom.numerator.constant != 0:
+        return None
+    ((inner, factor),) = atom.numerator.terms
+    if factor != 1 or not isinstance(inner, Remainder):
+        return None
+    modulus, divisor = inner.divisor, atom.divisor
+    if not isinstance(modulus, int) or not isinstance(divisor, int) or modulus % divisor:
+        return None
+    return Remainder(quotient(inner.numerator, divisor), modulus // divisor)
 
 
 def _single(atom: Quotient) -> Quotient:

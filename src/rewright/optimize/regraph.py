@@ -1,7 +1,6 @@
 """A plan as a graph again: what its kernels compute, in operators, so that it can be proved to be the program.
 
-Every expression becomes a tensor whose axes are the loops that it depends on. Reductions are written as the kernel
-computes
+Every expression becomes a tensor whose axes are the loops that it depends on. Reductions are as the kernel computes
 them: the state is the reduction of its own body, and what is applied at the end is applied at the end. Rows, tiles and
 the order of a sum are no part of the graph; that running states may follow each other is proved by itself (``proofs``).
 """
@@ -16,6 +15,7 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
+from rewright.optimize.cutting import between, is_moved
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.folding import digit_of, folded_axes, parted_axis
@@ -25,7 +25,7 @@ from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.ranges import span
 from rewright.optimize.simplify import as_index
 from rewright.optimize.windows import window_of
-from rewright.terms.index import Index, Quotient, Remainder, Variable
+from rewright.terms.index import Index, Quotient, Variable
 
 Axes = tuple[str, ...]
 Digit = tuple[str, Quotient | None, int]
@@ -46,10 +46,17 @@ def regraph(plan: Plan, as_computed: bool = True) -> Graph:
     return _Writer(plan, as_computed).graph()
 
 
+def regraphed(plan: Plan) -> tuple[Graph, dict[int, int]]:
+    """The graph of a plan with factors inside their sums, and where it has the tensors in memory; raises NoGraph."""
+    writer = _Writer(plan, False)
+    return writer.graph(), writer.memory
+
+
 def store_graphs(plan: Plan, kernel: Kernel, store: Store, as_computed: bool = True) -> tuple[Graph, Graph]:
     """One stored tensor in terms of the stored tensors that its kernel reads: by the program, and by the plan."""
     read = sorted({e.tensor for e in walk(store.value) if e.op == "load" and e.tensor >= 0})
-    return _between(plan.graph, read, store.tensor), _Writer(plan, as_computed).one(kernel, store, read)
+    names = {p: f"t{p}" for p in read if p != store.tensor}
+    return between(plan.graph, store.tensor, names), _Writer(plan, as_computed).one(kernel, store, read)
 
 
 @dataclass(frozen=True)
@@ -70,29 +77,6 @@ def value_graph(
 ) -> Graph:
     """A value of a kernel as a program of tensors ``read``, with some values as inputs of their own."""
     return _Writer(plan, False, assumed).alone(kernel, value, axes, read)
-
-
-def _between(graph: Graph, read: list[int], target: int) -> Graph:
-    """What a graph computes from some of its tensors, as a program of them."""
-    builder = GraphBuilder(graph.name)
-    places = {p: builder.input(f"t{p}", ops.Input(f"t{p}", graph.nodes[p].type)) for p in read if p != target}
-    stack = [target]
-    while stack:
-        position = stack[-1]
-        node = graph.nodes[position]
-        waiting = [p for p in node.operands if p not in places]
-        if position in places:
-            stack.pop()
-        elif waiting:
-            stack += waiting
-        else:
-            if isinstance(node.op, ops.Input):
-                places[position] = builder.input(f"t{position}", ops.Input(f"t{position}", node.type))
-            else:
-                places[position] = builder.add(node.op, *(places[p] for p in node.operands), span=node.span)
-            stack.pop()
-    builder.output("0", places[target])
-    return builder.build()
 
 
 class _Writer:
@@ -259,7 +243,7 @@ class _Writer:
         name = atom.name
         parts = e.arguments[1:]
         loads = all(any(x.op == "load" for x in walk(part)) for part in parts)
-        moved = any(_is_moved(x, name) for part in parts for x in walk(part))
+        moved = any(is_moved(x, name) for part in parts for x in walk(part))
         return (name, place, factor == -1) if 0 < place < self.sizes[name] and loads and moved else None
 
     def joined(self, e: Expression, name: str, place: int, first: bool) -> Value:
@@ -311,13 +295,18 @@ class _Writer:
         """An index as a tensor."""
         parts: list[Value] = []
         for atom, factor in index.terms:
-            if not isinstance(atom, Variable) or not isinstance(factor, int):
+            if not isinstance(factor, int):
                 raise NoGraph(f"the index {index} has no form in operators")
-            if atom.name.startswith("@"):
+            if isinstance(atom, Variable) and atom.name.startswith("@"):
                 iota, axes = self.converted(self.value(self.table.named(atom.name)), dtype)
             else:
-                axes = (atom.name,)
-                iota = self.builder.add(ops.Iota(TensorType((self.sizes[atom.name],), dtype), 0))
+                digit = digit_of(atom, self.sizes)
+                if digit is None:
+                    raise NoGraph(f"the index {index} has no form in operators")
+                axes = (digit[0],)
+                iota = self.builder.add(ops.Iota(TensorType((digit[2],), dtype), 0))
+                if not isinstance(atom, Variable):
+                    iota = self.repeated(iota, 0, atom, digit[0])
             if factor != 1:
                 scale = self.builder.add(ops.Constant(self.builder.type(iota), (factor,)))
                 iota = self.builder.add(ops.Multiply(), iota, scale)
@@ -337,8 +326,7 @@ class _Writer:
         if not all(self.is_layout(position, places, axis) for axis in range(len(places))):
             return self.looked_up(position, places)
         axes: list[str] = []
-        for place in places:
-            index = as_index(place)
+        for index in map(as_index, places):
             assert index is not None
             position, names = self.along(position, len(axes), index)
             axes += names
@@ -422,20 +410,51 @@ class _Writer:
         return inner.name, atom, self.sizes[inner.name] // atom.divisor
 
     def looked_up(self, position: int, places: Sequence[Expression]) -> Value:
-        """A stored tensor at computed indices, by a gather; indices that are not used are brought into range."""
-        values = [
-            self.converted(self.clamped(a, self.value(a), size), DType.I64)
-            for a, size in zip(places, self.builder.type(position).shape, strict=True)
-        ]
-        axes = self.joint(values)
+        """A stored tensor at computed indices, by a gather; indices that are not used are brought into range.
+
+        Axes that layout operators can read are windows of the gather, as the rows of a table of embeddings are.
+        """
+        windows: list[str] = []
+        sought: list[Value] = []
+        looked: list[int] = []
+        axis = 0
+        for number, place in enumerate(places):
+            size = self.builder.type(position).shape[axis]
+            index = as_index(place) if self.is_loop(places, number, size) else None
+            if index is None:
+                looked.append(axis)
+                sought.append(self.converted(self.clamped(place, self.value(place), size), DType.I64))
+                axis += 1
+            else:
+                position, names = self.along(position, axis, index)
+                if names == [""]:
+                    shape = self.builder.type(position).shape
+                    position = self.builder.add(ops.Reshape((*shape[:axis], *shape[axis + 1 :])), position)
+                    names = []
+                windows += names
+                axis += len(names)
+        axes = self.joint(sought)
         last = len(axes)
         shape = (*(self.sizes[a] for a in axes), 1)
-        parts = [self.builder.add(ops.Reshape(shape), self.spread(v, axes)[0]) for v in values]
+        parts = [self.builder.add(ops.Reshape(shape), self.spread(v, axes)[0]) for v in sought]
         indices = parts[0] if len(parts) == 1 else self.builder.add(ops.Concatenate(last), *parts)
-        rank = len(values)
-        every = tuple(range(rank))
-        op = ops.Gather((), every, (), (), every, last, (1,) * rank)
-        return self.builder.add(op, position, indices), axes
+        whole = self.builder.type(position).shape
+        sizes = tuple(1 if a in looked else size for a, size in enumerate(whole))
+        offsets = tuple(range(last, last + len(windows)))
+        op = ops.Gather(offsets, tuple(looked), (), (), tuple(looked), last, sizes)
+        return self.builder.add(op, position, indices), (*axes, *windows)
+
+    def is_loop(self, places: Sequence[Expression], axis: int, size: object) -> bool:
+        """Whether an axis is read at the digits of loops, all of it or a part, and no other axis at these loops."""
+        index = as_index(places[axis])
+        if index is None or not isinstance(size, int):
+            return False
+        if (place := index.as_size()) is not None:
+            return isinstance(place, int) and 0 <= place < size
+        if any(places[axis].free & a.free for n, a in enumerate(places) if n != axis):
+            return False
+        found = self.digits(index, size)
+        return found is not None and all(quotient is None for _, quotient, _ in found)
 
     def clamped(self, e: Expression, value: Value, size: object) -> Value:
         """The index, brought into range where it may leave it: there the value is read and not used."""
@@ -567,17 +586,6 @@ class _Writer:
         )
         rest = [a for v in (left, right) for a in v[1] if a not in batch and a != e.bound.index]
         return self.builder.add(op, left[0], right[0]), (*batch, *rest)
-
-
-def _is_moved(e: Expression, name: str) -> bool:
-    """Whether a tensor is read at an offset along a loop, as the later parts of a concatenation are."""
-    places = [as_index(a) for a in e.arguments if name in a.free] if e.op == "load" else []
-    return any(place is not None and _has_offset(place) for place in places)
-
-
-def _has_offset(place: Index) -> bool:
-    digits = (atom.numerator for atom, _ in place.terms if isinstance(atom, (Quotient, Remainder)))
-    return place.constant != 0 or any(_has_offset(inner) for inner in digits)
 
 
 def operator_of(e: Expression) -> ops.TensorOperator:

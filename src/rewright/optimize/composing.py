@@ -1,0 +1,174 @@
+"""The proof of a plan in pieces: every stored tensor is what the program makes of the stored tensors that it reads.
+
+The program and the graph of the plan are cut at what the plan stores. A piece that occurs again, as in the layers of a
+model, is proved once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rewright import ops
+from rewright.equiv.engine import equiv
+from rewright.equiv.pieces import Piece, PiecewiseCertificate, Use, follows, why_not
+from rewright.ir.digest import digest
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.optimize.cutting import between
+from rewright.optimize.planning import Plan, writes
+from rewright.optimize.regraph import regraphed
+from rewright.refine.engine import answer
+
+LEMMA = 10.0
+"""Seconds that the checker may take for one lemma of a piece."""
+
+
+PATIENCE = 4
+"""All pieces together may take so many times as long as one."""
+
+
+class NotComposed(RewrightError):
+    """A plan that has no proof in pieces, with the first tensor that has none."""
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The program, the graph of the plan, and a certificate that the checker confirmed."""
+
+    program: Graph
+    written: Graph
+    certificate: PiecewiseCertificate
+
+
+class _Lemmas:
+    """Lemmas that the checker proved, by digest, so that no piece has to have them proved again."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._known
+
+    def add(self, digest: str) -> None:
+        """Remember a lemma that was proved."""
+        self._known.add(digest)
+
+
+@dataclass
+class _Pieces:
+    """The pieces that were proved, by what they say."""
+
+    seconds: float
+    deadline: float
+    found: dict[str, int] = field(default_factory=dict[str, int])
+    pieces: list[Piece] = field(default_factory=list[Piece])
+    lemmas: _Lemmas = field(default_factory=lambda: _Lemmas())
+
+    def number(self, left: Graph, right: Graph) -> int:
+        """The piece that says that two programs are equal; raises NotComposed where there is no proof."""
+        key = digest(left) + digest(right)
+        if key not in self.found:
+            piece = self._proved(left, right)
+            self.found[key] = len(self.pieces)
+            self.pieces.append(piece)
+        return self.found[key]
+
+    def _proved(self, left: Graph, right: Graph) -> Piece:
+        plain = Piece(left, right)
+        if plain.is_same:
+            return plain
+        left_over = min(self.seconds, self.deadline - time.monotonic())
+        if left_over <= 0:
+            raise NotComposed(f"the budget of {PATIENCE * self.seconds:g} s is used up after {len(self.pieces)} pieces")
+        found = answer(left, [right], {"*": "Replicate()"}, None, left_over, suggest=False, locate=False)
+        if found.status == "refuted":
+            raise NotComposed(found.reason)
+        if found.status == "proved" and why_not(Piece(left, right, found.certificate), self.lemmas, LEMMA) is None:
+            return Piece(left, right, found.certificate)
+        if why_not(plain, self.lemmas, self.seconds) is None:
+            return plain
+        other = equiv(left, right, budget=self.seconds, explain=False)
+        if other.status == "proved":
+            piece = Piece(left, right, other.certificate)
+            if why_not(piece, self.lemmas, LEMMA) is None:
+                return piece
+        raise NotComposed(other.reason)
+
+
+def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float) -> Composed:
+    """The proof of a plan in pieces.
+
+    Args:
+        program: what the plan is for, as it was captured.
+        plan: the plan.
+        made: for positions of the program the ones of the graph that was planned.
+        seconds: for the proof of one piece; all of them together may take ``PATIENCE`` times as long.
+
+    Raises:
+        NotComposed: naming the first tensor that has no proof.
+    """
+    written, memory = regraphed(plan)
+    sources = {ready: position for position, ready in made.items()}
+    pieces = _Pieces(seconds, time.monotonic() + PATIENCE * seconds)
+    held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
+    uses: list[Use] = []
+    wanted = [(sources[p], memory[p]) for p in _stored(plan) if p in sources]  # others are parts of one reduction
+    for source, place in [*wanted, *((p, written.outputs[name]) for name, p in program.outputs.items())]:
+        if place in held:
+            continue
+        leaves = _leaves(program, written, source, place, held)
+        left = between(program, source, {leaf[1]: leaf[0] for leaf in leaves})
+        right = between(written, place, {leaf[2]: leaf[0] for leaf in leaves})
+        try:
+            uses.append(Use(pieces.number(left, right), source, place, leaves))
+        except RewrightError as error:
+            node = program.nodes[source]
+            raise NotComposed(f"{node.op.name} at {node.span} is not proved: {error}") from None
+        held[place] = source
+    certificate = PiecewiseCertificate(digest(program), digest(written), tuple(pieces.pieces), tuple(uses))
+    try:
+        follows(certificate, program, written)
+    except RewrightError as error:
+        raise NotComposed(str(error)) from None
+    return Composed(program, written, certificate)
+
+
+def _stored(plan: Plan) -> Iterator[int]:
+    """What the steps of a plan write, in order."""
+    for step in plan.steps:
+        yield from writes(step)
+
+
+def _leaves(
+    program: Graph, written: Graph, source: int, place: int, held: Mapping[int, int]
+) -> tuple[tuple[str, int, int], ...]:
+    """What a node of the plan's graph reads of what is known, by the names that it gets in a piece.
+
+    The program reads the same, and perhaps inputs that what the plan reads is made of.
+    """
+    pairs = {held[q]: q for q in _reached(written, place, held)}
+    for p in _reached(program, source, pairs):
+        op = program.nodes[p].op
+        pairs.setdefault(p, written.inputs.get(op.label, -1) if isinstance(op, ops.Input) else -1)
+    if -1 in pairs.values():
+        raise NotComposed("the plan has not all inputs of the program")
+    return tuple((f"x{number}", p, q) for number, (p, q) in enumerate(pairs.items()))
+
+
+def _reached(graph: Graph, root: int, stops: Collection[int]) -> list[int]:
+    """The stops, and the inputs, that a node is computed from, in the order in which it reads them."""
+    found: dict[int, None] = {}
+    seen: set[int] = set()
+    stack = list(reversed(graph.nodes[root].operands))
+    while stack:
+        position = stack.pop()
+        if position in seen:
+            continue
+        seen.add(position)
+        if position in stops or isinstance(graph.nodes[position].op, ops.Input):
+            found[position] = None
+        else:
+            stack.extend(reversed(graph.nodes[position].operands))
+    return list(found)
