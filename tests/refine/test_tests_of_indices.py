@@ -82,3 +82,21 @@ def test_a_test_and_its_mirror_image_are_apart_but_for_equality(direction: str) 
     assert answer(left, [right], {"*": "Replicate()"}, audit=True).status == "proved"
     expected = "proved" if direction in ("EQ", "NE") else "refuted"
     assert answer(left, [mirrored], {"*": "Replicate()"}, audit=True).status == expected
+
+
+@pytest.mark.parametrize("filling", [0.0, float("-inf")])
+def test_what_is_no_number_times_nought_is_not_hidden_by_a_mask(filling: float) -> None:
+    """``where(mask, x, filling) * mask`` is ``x * mask`` unless nought times the filling is no number."""
+
+    def times(filled: bool) -> Graph:
+        b = GraphBuilder("times")
+        x = b.input("x", ops.Input("x", TensorType((SIZE, SIZE), DType.F32)))
+        i, j = (b.add(ops.Iota(TensorType((SIZE, SIZE), DType.I64), axis)) for axis in (0, 1))
+        mask = compared("LE", 0, 0)(b, i, j)
+        value = b.add(ops.Select(), mask, x, b.add(ops.Constant(b.type(x), (filling,)))) if filled else x
+        b.output("y", b.add(ops.Multiply(), value, b.add(ops.Convert(DType.F32), mask)))
+        return b.build()
+
+    verdict = answer(times(True), [times(False)], {"*": "Replicate()"})
+
+    assert verdict.status == ("refuted" if filling else "proved")

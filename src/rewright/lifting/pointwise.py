@@ -87,10 +87,10 @@ def _negate(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
 
 
 def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    """The product; times a mask, a tensor is what it is where the mask holds."""
+    """The product; times a mask, a finite tensor is what it is where the mask holds."""
     for mask, other in (tuple(views), tuple(views)[::-1]):
         found = _predicate(algebra, mask)
-        if found is not None:
+        if found is not None and not any(a.term in algebra.terms.infinite for a in other.addends):
             within = algebra.guards.under(*found, other)
             if within != other:
                 return multiply(algebra, mask, within)
