@@ -67,6 +67,8 @@ class Algebra:
         self.sequential = True
         self.horizon = 0
         """Terms with an identity below this one belong to the sequential program."""
+        self.tests: dict[tuple[int, Region], tuple[Operand, Region]] = {}
+        """By a test of indices whose offsets are in the set, the first one that is the same."""
         self.laws: dict[str, int] = {}
         """How often each law was used."""
         self.known: set[int] = set()

@@ -12,7 +12,7 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
-from rewright.lifting.index import Access, compose
+from rewright.lifting.index import Access, compose, rename, used
 from rewright.lifting.masks import affine, aligned, decided, factors_of, oriented, outside, ranges_of
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
@@ -298,10 +298,24 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     answer = decided(algebra.terms, term, region, ranges_of(lengths)) if algebra.quotients else None
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
-    term, region = aligned(algebra.terms, term, region, (algebra.terms.one, ()))  # offsets of indices are in the set
-    term, region = oriented(algebra.terms, term, region)
+    term, region = _first_test(algebra, term, region)
     term = algebra.facts.tested(term, lengths)
     return View(view.dims, (algebra.guards.indicator(term, region),))
+
+
+def _first_test(algebra: Algebra, value: Operand, region: Region) -> tuple[Operand, Region]:
+    """Of tests of indices that differ by an offset on both sides, or by their order, the first: ranks may read it
+    elsewhere.
+    """
+    (term, access), form = oriented(algebra.terms, *aligned(algebra.terms, value, region, (algebra.terms.one, ())))
+    names = [strides[0][0] for low, strides in access if low == 0 and len(strides) == 1 and strides[0][1] == 1]
+    if len(set(names)) < len(access) or not set(used(value[1])) <= set(names):
+        return value, region
+    own = {name: number for number, name in enumerate(names)}
+    first, same = algebra.tests.setdefault(
+        (term, form), ((value[0], tuple(rename(index, own) for index in value[1])), region)
+    )
+    return (first[0], tuple(rename(index, names) for index in first[1])), same
 
 
 def _inside(value: Fraction, low: object, high: object) -> bool:
