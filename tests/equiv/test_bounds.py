@@ -46,7 +46,9 @@ def random_program(source: random.Random) -> Graph:
             whole = builder.add(ops.Convert(DType.I64), source.choice(made))
             by = builder.add(ops.Constant(TensorType((N,), DType.I64), (source.choice((-3, 2, 4)),)))
             made.append(builder.add(ops.Convert(DType.F64), builder.add(ops.Divide(), whole, by)))
-        elif kind < 0.45:
+        elif kind < 0.2:
+            made.append(builder.add(ops.Clamp(), *(source.choice(made) for _ in range(3))))
+        elif kind < 0.5:
             made.append(builder.add(source.choice(ONE), source.choice(made)))
         else:
             made.append(builder.add(source.choice(TWO), source.choice(made), source.choice(made)))

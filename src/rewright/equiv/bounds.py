@@ -83,13 +83,11 @@ def bounds(
         try:
             own = _bound(graph, node, [found[p] for p in node.operands])
             if own is not None and node.type.dtype.is_integer:
-                # What is divided or converted loses its fraction.
-                own = float(math.floor(own[0])), float(math.ceil(own[1]))
+                # What is divided or converted loses its fraction, towards nought.
+                own = float(math.trunc(own[0])), float(math.trunc(own[1]))
         except (ValueError, OverflowError, ZeroDivisionError):
             own = None
         own = own or _ALWAYS.get(type(node.op))
-        if own is not None and isinstance(node.op, ops.Divide) and node.type.dtype.is_integer:
-            own = math.trunc(own[0]), math.trunc(own[1])
         found.append(own if own is not None and _is_held(own, node.type.dtype) else None)
     return found
 
@@ -166,7 +164,9 @@ def _elementwise(op: Operator, given: Sequence[Bound]) -> Bound | None:
     if isinstance(op, ops.Rsqrt) and given[0][0] > 0:
         return 1 / math.sqrt(given[0][1]), 1 / math.sqrt(given[0][0])
     if isinstance(op, ops.Clamp):
-        return given[0][0], given[2][1]
+        low, value, high = given
+        # The upper end decides where the ends are the wrong way round.
+        return min(max(value[0], low[0]), high[0]), min(max(value[1], low[1]), high[1])
     if isinstance(op, ops.Abs):
         return 0.0, max(map(abs, given[0]))
     return None
