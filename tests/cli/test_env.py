@@ -26,10 +26,11 @@ def test_passes(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_play(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"n\n0\np\nu\n1\nn\nw {tmp_path}/out.hlo\nwhat\nq\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"n\n0\np\np 1\nl 1\nu\n1\nn\nw {tmp_path}/out.hlo\nwhat\nq\n"))
     assert run(["env", "play", str(file), "--names", "algsimp"]) == 0
     out = capsys.readouterr().out
     assert "choose something first" in out
+    assert "  0 divide(x.1, 3) = multiply(x.1, 0.333333)  [algsimp" in out
     assert "proved" in out
     assert (tmp_path / "out.hlo").read_text().startswith("HloModule rates")
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -20,16 +21,22 @@ from rewright.env.deploy import load as load_deployment
 from rewright.env.dryrun import dry_run
 from rewright.env.enzyme import patterns as enzyme_patterns
 from rewright.env.episode import Episode, Settings
-from rewright.env.evidence import Evidence, describe, evidence_for
+from rewright.env.evidence import Evidence, evidence_for
 from rewright.env.page import trajectory_page
 from rewright.env.repairs import runnable
 from rewright.env.rollouts import Task, roll_out
 from rewright.env.session import Session
+from rewright.env.written import listing
 from rewright.env.xla.targets import TARGETS
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
-_HELP = "a number chooses, n: next round, u: undo, p: proofs, w FILE: write, c FILE: certificate, h FILE: page, q: quit"
+_HELP = (
+    "a number chooses, l N: list from N on, n: next round, u: undo, p N: proof, p: all proofs, w FILE: write, "
+    "c FILE: certificate, h FILE: page, q: quit"
+)
+_LISTED = 40
+"""Alternatives on one screen."""
 
 Passes = Annotated[
     str, typer.Option(metavar="NAMES", help="Passes of XLA:CPU, rules, rule:NAME, general-fusion, with commas.")
@@ -97,64 +104,72 @@ def play(path: File, names: Passes = DEFAULT) -> int:
         module = runnable(session, session.load(path))
         states = [Episode(session, module, Settings(passes))]
         start = states[0].cost.seconds
-        print(_HELP)
+        print(f"{_HELP}\n{_screen(states[-1], start)}")
         while True:
-            print(_screen(states[-1], start))
             line = sys.stdin.readline()
             word = line.strip()
             if not line or word == "q":
                 return 0
+            before = states[-1]
             try:
-                _turn(states, word)
+                _turn(states, word, start)
             except RewrightError as error:
                 print(f"no: {error}")
             except OSError as error:
                 print(f"no: cannot write {error.filename}: {error.strerror}; name another file")
+            if states[-1] is not before:
+                print(_screen(states[-1], start))
 
 
 def _split(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
-def _screen(episode: Episode, start: float) -> str:
-    mask = episode.mask()
-    lines = [
-        f"{'x' if n in episode.chosen else ' ' if mask[n] else '-'} {n:3} {describe(a)}"
-        for n, a in enumerate(episode.run.graph.alternatives)
-    ]
+def _screen(episode: Episode, start: float, first: int = 0) -> str:
+    listed = range(len(episode.run))[first : first + _LISTED]
+    lines = listing(episode, listed)
+    if left := len(episode.run) - first - len(listed):
+        lines.append(f"      {left} more; l {first + len(listed)} lists on")
     share = 100 * episode.cost.seconds / max(start, 1e-12)
     size = episode.current.instruction_count
     lines.append(f"round {len(episode.past)}: {size} instructions, {share:.1f}% of the estimated cost")
     return "\n".join(lines)
 
 
-def _turn(states: list[Episode], word: str) -> None:
+def _turn(states: list[Episode], word: str, start: float) -> None:
+    """What one line does: it prints an answer, or a state is entered or left."""
     episode = states[-1]
-    other = episode.fork()
-    if word == "u":
+    command, _, given = word.partition(" ")
+    if command == "u" and not given:
         if len(states) > 1:
             states.pop()
-    elif word == "p":
-        for number in range(len(episode.run)):
+    elif command == "l":
+        print(_screen(episode, start, _number(given, episode) if given else 0))
+    elif command == "p":
+        for number in [_number(given, episode)] if given else range(len(episode.run)):
             print(f"{number:3} {_known(episode, number)}")
-    elif word == "n":
+    elif command == "n" and not given:
         if not episode.chosen:
             raise RewrightError("choose something first; the next round starts from what was chosen")
-        other.next_round()
-        states.append(other)
-    elif word.startswith("w "):
-        _write(word[2:].strip(), episode.session.text(episode.current))
-    elif word.startswith("c "):
-        _certify(episode, word[2:].strip())
-    elif word.startswith("h "):
-        _write(word[2:].strip(), trajectory_page(episode))
-    elif word.isascii() and word.isdigit() and len(word) < 10:
-        if not other.choose(int(word)):
+        states.append(episode.fork())
+        states[-1].next_round()
+    elif command in _WRITERS and given:
+        _WRITERS[command](episode, given.strip())
+    elif not given and word.isdigit():
+        other, number = episode.fork(), _number(word, episode)
+        if not other.choose(number):
             raise RewrightError(f"alternative {word} overlaps with a choice, closes a cycle, or was refuted")
         states.append(other)
-        print(_known(other, int(word)))
+        print(_known(other, number))
     else:
         raise RewrightError(_HELP)
+
+
+def _number(text: str, episode: Episode) -> int:
+    """The number of an alternative; raises RewrightError where there is none of it."""
+    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) < len(episode.run):
+        return int(text)
+    raise RewrightError(f"there is no alternative {text:.20}; there are {len(episode.run)}, from 0 on")
 
 
 def _write(path: str, text: str) -> None:
@@ -171,6 +186,13 @@ def _certify(episode: Episode, path: str) -> None:
         print(f"wrote {path}: proved in part")
     for line in own.open:
         print(f"only tested: {line}")
+
+
+_WRITERS: Mapping[str, Callable[[Episode, str], None]] = {
+    "w": lambda episode, path: _write(path, episode.session.text(episode.current)),
+    "c": lambda episode, path: _certify(episode, path),
+    "h": lambda episode, path: _write(path, trajectory_page(episode)),
+}
 
 
 def audit(

@@ -16,7 +16,6 @@ from rewright.env.certificate import Certified, certify
 from rewright.env.custom import Pattern, Rewrite
 from rewright.env.datasets import dataset, is_dataset
 from rewright.env.episode import Episode, Settings
-from rewright.env.evidence import describe
 from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, GraphFeatures, graph_features
 from rewright.env.module import HloModule
 from rewright.env.picture import picture
@@ -27,6 +26,7 @@ from rewright.env.session import Session
 from rewright.env.sites import Granularity
 from rewright.env.trajectory import replay
 from rewright.env.values import Test
+from rewright.env.written import listing
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 from rewright.rules.rule import Rule
@@ -411,12 +411,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         if self.render_mode == "svg":
             return picture(episode.run.graph, episode.chosen)
         if self.render_mode == "ansi":
-            mask = episode.mask()
-            lines = [
-                f"{'x' if n in episode.chosen else ' ' if mask[n] else '-'} {n}: {describe(a)}"
-                for n, a in enumerate(episode.run.graph.alternatives)
-            ]
-            return "\n".join(lines)
+            return "\n".join(listing(episode, range(len(episode.run))))
         return None
 
     def close(self) -> None:

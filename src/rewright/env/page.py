@@ -6,8 +6,9 @@ from html import escape
 
 from rewright.env.certificate import Certified, certify
 from rewright.env.episode import Episode, Round
-from rewright.env.evidence import Evidence, describe, evidence_for
+from rewright.env.evidence import Evidence, evidence_for
 from rewright.env.picture import picture
+from rewright.env.written import Written
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
@@ -52,11 +53,11 @@ def _verdict(own: Certified) -> str:
 def _round(number: int, entry: Round, seconds: float) -> str:
     graph = entry.run.graph
     rows: list[str] = []
-    for place, alternative in enumerate(graph.alternatives):
+    for place in range(len(graph)):
         test = entry.run.tests[place] if entry.run.tests else None
         known = evidence_for(graph, place, test, seconds)
         mark = "<strong>chosen</strong>" if place in entry.chosen else ""
-        claim = escape(describe(alternative))
+        claim = escape(str(Written(graph, place)))
         rows.append(f"<tr><td>{place}</td><td>{mark}</td><td>{claim}{_sides(known)}</td><td>{_known(known)}</td></tr>")
     head = "<tr><th>Number</th><th>Choice</th><th>Claim</th><th>Evidence</th></tr>"
     drawing = f"<figure>{picture(graph, entry.chosen)}</figure>"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rewright import ops
-from rewright.env.alternatives import AlternativeGraph, Provenance
+from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance
 from rewright.env.claims import prove_alternative
 from rewright.env.hlo.program import called_first
 from rewright.env.mirror import Mirror, Writer, mirror
@@ -70,8 +70,15 @@ def rule_alternatives(
                 guarded += range(before, len(pool.alternatives))
     graph = pool.graph()
     unproved = {n for n in guarded if not prove_alternative(graph, n, _SECONDS).proved}
-    kept = tuple(a for n, a in enumerate(graph.alternatives) if n not in unproved)
+    kept = tuple(a for n, a in enumerate(graph.alternatives) if n not in unproved and not _is_itself(graph, a))
     return replace(graph, alternatives=kept)
+
+
+def _is_itself(graph: AlternativeGraph, alternative: Alternative) -> bool:
+    """Whether the replacement is the same operator on the same operands: ``x * x`` the other way round."""
+    value = graph.program.computations[alternative.computation].instructions[alternative.value]
+    new = graph.pool.get(alternative.computation, {}).get(alternative.replacement)
+    return new is not None and (new.meaning, new.operands) == (value.meaning, value.operands)
 
 
 def at_rank(rule: Rule, rank: int) -> Rule | None:

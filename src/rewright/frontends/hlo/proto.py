@@ -127,6 +127,15 @@ def _layout(message: Message) -> tuple[int, ...]:
     return TILED if message.first(6) is not None else message.integers(1)
 
 
+def constant_values(data: bytes) -> tuple[float, ...] | None:
+    """The values of a constant, a serialised HloInstructionProto, in row-major order; None where it has none.
+
+    Raises RewrightError where it is no such message.
+    """
+    message = Message(memoryview(data))
+    return _literal(message, _shape(message.message(3)))
+
+
 def _literal(message: Message, shape: Shape) -> tuple[float, ...] | None:
     """The values in row-major order; None where the file has none."""
     literal = message.message(8)
