@@ -14,7 +14,7 @@ from rewright.env.repairs import runnable
 from rewright.env.session import Session
 from rewright.env.testing import compare_modules
 from rewright.env.xla.names import CPU_PASSES
-from rewright.env.xla.worker import XlaCrash, XlaError
+from rewright.env.xla.worker import XlaCrash, XlaTimeout
 from rewright.ir.errors import RewrightError
 from tests.env.modules import DTYPES, LOOP, RATES, THREEFRY
 
@@ -118,7 +118,7 @@ def test_a_process_that_ends_is_replaced(xla: Session) -> None:
 
 
 def test_what_takes_too_long_is_ended(xla: Session) -> None:
-    with pytest.raises(XlaError):
+    with pytest.raises(XlaTimeout, match=r"longer than 0\.2 s in measure"):
         xla.worker.call("measure", [xla.compiled(xla.parse(LOOP))], [np.ones(4, np.float32)], 10**9, 0, seconds=0.2)
     assert xla.fingerprint(xla.parse(LOOP))
 

@@ -25,6 +25,10 @@ class XlaCrash(XlaError):
     """XLA ended its process, or took too long; the next request gets a new process."""
 
 
+class XlaTimeout(XlaCrash):
+    """XLA took too long."""
+
+
 class Worker:
     """Requests to an :class:`rewright.env.xla.adapter.Adapter` in another process."""
 
@@ -38,12 +42,16 @@ class Worker:
         self._finalizer: weakref.finalize[..., Worker] | None = None
 
     def call(self, method: str, *arguments: Any, seconds: float | None = None, **keywords: Any) -> Any:
-        """The answer to a request; raises XlaError where XLA refuses, XlaCrash where its process ends."""
+        """The answer to a request; raises XlaError where XLA refuses, XlaCrash where its process ends, or has to be."""
         process = self._running()
         assert process.stdin is not None and process.stdout is not None
         try:
             send(process.stdin, (method, arguments, keywords))
             kind, value = self._answer(process, self.seconds if seconds is None else seconds)
+        except TimeoutError as error:
+            self.close()
+            why = f"XLA took longer than {error} s in {method}"
+            raise XlaTimeout(f"{why}; its process is replaced, choose something else") from None
         except (EOFError, BrokenPipeError, OSError):
             why = self._last_words()
             self.close()
@@ -89,7 +97,7 @@ class Worker:
         assert process.stdout is not None
         ready, _, _ = select.select([process.stdout], [], [], seconds)
         if not ready:
-            raise EOFError
+            raise TimeoutError(f"{seconds:g}")
         return receive(process.stdout)
 
     def _last_words(self) -> str:
