@@ -92,6 +92,9 @@ def test_xlas_own_result_is_kept_where_a_choice_is_not_cheaper(gain: float, kept
     # What is not taken is as fast as itself.
     assert own.speedup_kept == (0.5 if kept else 1.0)
     assert not replace(own, equal=False).kept
+    # Where nothing can be run, what is proved is taken.
+    assert replace(own, equal=None).kept == kept
+    assert not replace(own, equal=None, proved=2).kept
 
 
 def test_the_mean_of_ratios() -> None:

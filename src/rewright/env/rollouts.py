@@ -72,7 +72,8 @@ class Rollout:
     @property
     def kept(self) -> bool:
         """Whether the choice is taken by who keeps XLA's own result unless something is cheaper, and gives the same."""
-        return self.equal is not False and self.gain > 1 + _NO_GAIN
+        known = self.equal if self.equal is not None else self.proved == self.steps
+        return known and self.gain > 1 + _NO_GAIN
 
     @property
     def same(self) -> bool:
