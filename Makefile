@@ -90,7 +90,7 @@ floors: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow"
+	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow" --durations 40 --durations-min 5
 
 coverage: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow" --cov --cov-report=term

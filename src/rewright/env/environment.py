@@ -411,7 +411,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         if self.render_mode == "svg":
             return picture(episode.run.graph, episode.chosen)
         if self.render_mode == "ansi":
-            return "\n".join(listing(episode, range(len(episode.run))))
+            return "\n".join(listing(episode, range(len(episode.run)), cost=False))
         return None
 
     def close(self) -> None:

@@ -71,23 +71,27 @@ class Written:
         return (after - before) / max(before, 1e-12)
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, cost: bool = True) -> str:
+        """The equation, who proposes it, and how the cost changes, which takes as long as choosing it."""
         left, right = self.sides
         uses = len(self.alternative.uses)
         told = [self.alternative.provenance.name, *([f"{uses} uses"] if uses != 1 else [])]
-        change = self.change
+        change = self.change if cost else None
         if change is not None:
             told.append(f"cost {100 * change:+.1f}%")
         return f"{left} = {right}  [{', '.join(told)}]"
 
 
-def listing(episode: Episode, numbers: Iterable[int]) -> list[str]:
+def listing(episode: Episode, numbers: Iterable[int], cost: bool = True) -> list[str]:
     """Some of the alternatives that an episode has now, one a line: ``x`` is chosen, ``-`` cannot be chosen now."""
     mask, chosen = episode.mask(), episode.chosen
     lines: list[str] = []
     for number in numbers:
         mark = "x" if number in chosen else " " if mask[number] else "-"
         own = Written(episode.run.graph, number, chosen if mask[number] or number in chosen else ())
-        lines.append(f"{mark} {number:3} {own}")
+        lines.append(f"{mark} {number:3} {own.text(cost)}")
     return lines
 
 
