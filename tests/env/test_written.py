@@ -8,6 +8,7 @@ from tests.env.modules import RATES
 
 pytest.importorskip("jax")
 
+from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance, Use
 from rewright.env.dryrun import dry_run
 from rewright.env.episode import Episode, Settings
 from rewright.env.session import Session
@@ -19,6 +20,18 @@ ENTRY main {
   less = f32[4] negate(x)
   same = f32[4] negate(less)
   ROOT square = f32[4] multiply(same, same)
+}
+"""
+
+
+NUMBERS = """HloModule numbers
+ENTRY main {
+  x = f32[4] parameter(0)
+  two = f32[] constant(2)
+  deux = f32[] constant(2)
+  low = f32[8] pad(x, deux), padding=4_0
+  far = f32[9] pad(x, two), padding=5_0
+  ROOT out = (f32[8], f32[9]) tuple(low, far)
 }
 """
 
@@ -44,6 +57,17 @@ def test_the_left_side_goes_as_deep_as_the_right_one_asks(xla: Session) -> None:
 
 def test_a_value_that_is_there_is_a_name(xla: Session) -> None:
     assert sides(xla, TWICE, ["algsimp"]) == {"negate(negate(x.1))": "x.1"}
+
+
+def test_equal_numbers_are_told_apart_by_name(xla: Session) -> None:
+    """As everything else that is there twice."""
+    program = xla.parse(NUMBERS).program
+    main = program.main
+    first, second = (i.name for i in main.instructions.values() if i.opcode == "constant")
+    low = next(i.name for i in main.instructions.values() if i.operands[1:] == (second,))
+    same = Alternative(main.name, second, first, (Use(low, 1),), Provenance("xla", "cse"))
+
+    assert Written(AlternativeGraph(program, (same,)), 0).sides == (f"{second} (2)", first)
 
 
 def test_nothing_is_offered_that_changes_nothing(xla: Session) -> None:

@@ -50,7 +50,9 @@ class Written:
         text = right.text(own.replacement)
         leads = _leading(program, own.value, right.shared)
         left = _Expression({name: program[name] for name in leads}, program, right.shared)
-        return left.text(own.value, whole=True), text
+        value = left.text(own.value, whole=True)
+        # A number that stands there twice is told apart by name.
+        return (f"{own.value} ({value})", own.replacement) if value == text else (value, text)
 
     @property
     def operators(self) -> tuple[Counter[str], Counter[str]]:
