@@ -148,7 +148,11 @@ def logsumexp(c: Context, x: Value, dim: Axes, keepdim: bool = False) -> int:
     axes = axes_of(x, dim)
     if len(axes) != 1:
         raise UnsupportedOperator("logsumexp over several axes; flatten them before")
-    return softmax.logsumexp(c.b, position, axes[0], keepdim)
+    found = softmax.logsumexp(c.b, position, axes[0], keepdim)
+    if not c.guards_queries:
+        return found
+    largest = rb.reduce(c.b, "maximum", position, axes, keepdim)
+    return rb.select(c.b, c.b.add(ops.IsFinite(), largest), found, largest)
 
 
 @TABLE.register("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar")
