@@ -29,7 +29,8 @@ def test_no_scale_of_logits_makes_anything_infinite(causal: object, scale: float
 
 def test_scalar_functions_are_right_at_their_edges() -> None:
     def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return torch.exp(x), torch.tanh(x), torch.log(x), torch.sigmoid(x), torch.rsqrt(x)
+        several = torch.exp(x), torch.tanh(x), torch.log(x), torch.sigmoid(x), torch.rsqrt(x)
+        return *several, torch.relu(x), x.clamp(-1, 2), torch.minimum(x, 3 * x), torch.sign(x)
 
     edges = [0.0, 1e-40, 1e-30, 0.1, 0.624, 0.626, 1.0, 10.0, 88.0, 88.8, 104.0, 1e30, float("inf"), float("nan")]
     x = torch.tensor([*edges, *(-e for e in edges), *normal(100).tolist()])

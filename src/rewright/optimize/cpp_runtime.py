@@ -103,7 +103,7 @@ template <class T> static inline T logistic_(T x) { return (T)1 / ((T)1 + exp_(-
 template <class T> static inline T rsqrt_(T x) { return (T)1 / std::sqrt(x); }
 template <class T> static inline T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> static inline T smaller(T a, T b) { return a < b || a != a ? a : b; }
-template <class T> static inline T sign_(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
+template <class T> static inline T sign_(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
 template <class T> static inline T nan_or_power(T a, T b) { return std::pow(a, b); }
 static inline long floor_div(long a, long b) { long q = a / b; return q - ((a % b != 0) && ((a < 0) != (b < 0))); }
 static inline long floor_mod(long a, long b) { return a - b * floor_div(a, b); }
