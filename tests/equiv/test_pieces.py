@@ -66,6 +66,21 @@ def test_a_plan_that_computes_something_else_has_no_proof() -> None:
         composed(program, Planner(ready).plan(), made, 5.0)
 
 
+def test_what_is_assumed_is_said_of_the_names_of_the_program() -> None:
+    def program(tokens: torch.Tensor, table: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(torch.softmax(table[tokens] @ w, -1) @ w, -1)
+
+    args = torch.zeros(2, 3, dtype=torch.long), torch.zeros(50, 4), torch.zeros(4, 4)
+    ready, made = prepared_with_places(graph := rw.capture(program, args, guards_queries=True))
+
+    found = composed(graph, Planner(ready).plan(), made, 5.0)
+
+    assert any("x0" in text or "x1" in text for text in found.certificate.assumptions)
+    joined = audit(found.certificate, found.program, found.written)
+    assert any("values of tokens lie in" in text for text in joined.assumptions)
+    assert not any("x0" in text or "x1" in text for text in joined.assumptions)
+
+
 def changed(number: int, **fields: object) -> PiecewiseCertificate:
     """The certificate with one use that says something else."""
     found = proof().certificate

@@ -29,7 +29,8 @@ def test_no_scale_of_logits_makes_anything_infinite(causal: object, scale: float
 
 def test_scalar_functions_are_right_at_their_edges() -> None:
     def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return torch.exp(x), torch.tanh(x), torch.log(x), torch.sigmoid(x), torch.rsqrt(x)
+        several = torch.exp(x), torch.tanh(x), torch.log(x), torch.sigmoid(x), torch.rsqrt(x)
+        return *several, torch.relu(x), x.clamp(-1, 2), torch.minimum(x, 3 * x), torch.sign(x)
 
     edges = [0.0, 1e-40, 1e-30, 0.1, 0.624, 0.626, 1.0, 10.0, 88.0, 88.8, 104.0, 1e30, float("inf"), float("nan")]
     x = torch.tensor([*edges, *(-e for e in edges), *normal(100).tolist()])
@@ -77,3 +78,63 @@ def test_a_query_that_is_no_number_is_not_one_without_keys(target: Target) -> No
     torch.testing.assert_close(
         fast(q, k, k, keep), torch.nn.functional.scaled_dot_product_attention(q, k, k, keep), equal_nan=True
     )
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_a_query_that_is_no_number_is_no_number_whatever_the_width_of_values_is(target: Target) -> None:
+    """PyTorch writes such attention out, with zeros inside of its sum where the maximum says that no key is left."""
+    args = normal(1, 2, 6, 16), normal(1, 2, 21, 16, seed=1), normal(1, 2, 21, 24, seed=2)
+
+    fast = rw.optimize(torch.nn.functional.scaled_dot_product_attention, args, target=target)
+    args[0][0, 1, 2, 3] = float("nan")
+
+    assert fast.status == "proved", fast.reason
+    assert fast.plan is not None and [len(kernel.sweeps) for kernel in fast.plan.kernels] == [1]
+    torch.testing.assert_close(fast(*args), torch.nn.functional.scaled_dot_product_attention(*args), equal_nan=True)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_a_query_whose_scores_are_all_minus_infinity_gets_zero_without_a_mask_too(target: Target) -> None:
+    def program(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, k, is_causal=True)
+
+    q, k = normal(1, 1, 5, 16).abs(), -normal(1, 1, 5, 16, seed=1).abs()
+    q[0, 0, 3, 3] = float("inf")
+
+    found = rw.optimize(program, (q, k), target=target)
+
+    assert found.status == "proved", found.reason
+    assert not found(q, k)[0, 0, 3].any()
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_the_logarithm_of_a_sum_of_exponentials_may_be_infinite(target: Target) -> None:
+    inf, nan = float("inf"), float("nan")
+    x = torch.tensor([[1.0, 2, 3], [inf, 1, 2], [-inf, -inf, -inf], [nan, 1, inf], [-inf, 2, -inf], [inf, -inf, inf]])
+
+    found = rw.optimize(lambda x: torch.logsumexp(x, -1), (x,), target=target)
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(x), torch.logsumexp(x, -1), equal_nan=True)
+
+
+def test_a_score_that_is_computed_again_is_no_larger_than_the_maximum_of_scores() -> None:
+    """Sums of columns of weights, of scores in the thousands that are no multiples of a power of two."""
+    program, _ = PROGRAMS["causal"]()
+    args = tuple(normal(1, 1, 700, 32, seed=s) * 30 for s in range(3))
+    exact, own = program(*(a.double() for a in args))[1], program(*args)[1]
+
+    found = rw.optimize(program, args, target="cpu")
+
+    assert found.status == "proved", found.reason
+    assert (found(*args)[1].double() - exact).abs().max() <= 3 * (own.double() - exact).abs().max()
+
+
+def test_sums_of_many_numbers_keep_their_digits() -> None:
+    x = normal(3, 200_000).abs()
+
+    found = rw.optimize(lambda x: (x.sum(-1), (1000 * x).var(-1)), (x,), target="cpu")
+
+    assert found.status == "proved", found.reason
+    for mine, expected in zip(found(x), (x.double().sum(-1), (1000 * x.double()).var(-1)), strict=True):
+        torch.testing.assert_close(mine.double(), expected, rtol=2e-7, atol=0.0)

@@ -13,7 +13,7 @@ from rewright.optimize.expressions import Table
 from rewright.optimize.phases import variants
 from rewright.optimize.reading import variable_index
 from rewright.optimize.values import absorbed
-from tests.optimize.programs import attention, normal, places
+from tests.optimize.programs import PROGRAMS, attention, normal, places
 
 conditions = st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-20, 20), st.sampled_from(["ge", "lt"]))
 
@@ -54,6 +54,20 @@ def test_an_infinite_mask_skips_and_a_large_number_does_not() -> None:
 
     assert skips(program(float("-inf")), args) == 1
     assert skips(program(-1e9), args) == 0
+
+
+def test_where_nothing_is_masked_the_weights_of_a_product_are_the_exponentials_that_are_summed() -> None:
+    program, args = PROGRAMS["causal"]()
+    plan = rw.optimize(program, args, target="torch", verify=False).plan
+    assert plan is not None
+    kernel = next(k for k in plan.kernels if k.features is not None)
+
+    found = variants(plan.table, kernel.sweeps[0])
+
+    assert found.plain is not None
+    bodies = found.plain[1].bodies
+    ((weight, _),) = [running.factors for running, _ in bodies if running.factors is not None]
+    assert any(body is weight for _, body in bodies)
 
 
 def test_rows_without_keys_are_nan_as_in_the_program() -> None:

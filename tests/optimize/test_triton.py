@@ -97,13 +97,14 @@ for mine, expected in zip(found(rows(83)), places(rows(83))):
 EDGES = """
 import sys, torch, rewright as rw
 def program(x):
-    return torch.tanh(x), torch.expm1(x), torch.log1p(x.abs()), torch.round(2 * x), torch.pow(x.abs(), 0.37), x ** 3
-edges = [0.0, 1e-40, 1e-30, 1e-6, 0.1, 0.2499, 0.2501, 0.5, 1.0, 1.25, 2.5, 88.0]
+    several = torch.tanh(x), torch.expm1(x), torch.log1p(x.abs()), torch.round(2 * x), torch.pow(x.abs(), 0.37), x ** 3
+    return *several, torch.relu(x), x.clamp(-1, 2), torch.minimum(x, 3 * x), torch.sign(x)
+edges = [0.0, 1e-40, 1e-30, 1e-6, 0.1, 0.2499, 0.2501, 0.5, 1.0, 1.25, 2.5, 88.0, float("nan")]
 x = torch.tensor([*edges, *(-e for e in edges), *torch.linspace(-3, 3, 101).tolist()])
 found = rw.optimize(program, (x,), target="cuda")
 assert found.status == "proved", found.reason
 for mine, expected in zip(found(x), program(x.double())):
-    torch.testing.assert_close(mine.double(), expected, rtol=1e-6, atol=1e-38)
+    torch.testing.assert_close(mine.double(), expected, rtol=1e-6, atol=1e-38, equal_nan=True)
 """
 COMPILED_EDGES = """
 import sys, torch, rewright as rw

@@ -201,3 +201,12 @@ def test_an_exported_program_is_called_like_its_module() -> None:
     with torch.no_grad():
         torch.testing.assert_close(found(x), exported.module()(x))
     assert found.status == "proved" and not found.notes
+
+
+def test_a_proof_that_has_no_time_says_so() -> None:
+    program, args = PROGRAMS["causal"]()
+
+    found = rw.optimize(program, args, target="torch", budget=0.0)
+
+    assert found.status == "fallback"
+    assert "the budget of 0 s is used up" in found.reason

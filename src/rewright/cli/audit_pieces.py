@@ -50,24 +50,22 @@ def run_pieces(
             store.save()
     seconds = time.perf_counter() - started
     if as_json:
-        sys.stdout.write(json.dumps(_document(path, certificate, found, why, seconds), indent=2) + "\n")
+        sys.stdout.write(json.dumps(_document(path, found, why, seconds), indent=2) + "\n")
     else:
-        _print(path, certificate, found, why, seconds)
+        _print(path, found, why, seconds)
     return HOLDS if found is not None else REFUSED
 
 
-def _document(
-    path: Path, certificate: PiecewiseCertificate, found: Joined | None, why: str, seconds: float
-) -> dict[str, object]:
+def _document(path: Path, found: Joined | None, why: str, seconds: float) -> dict[str, object]:
     """The report as JSON values; what is claimed is told only where it was proved."""
     report: dict[str, object] = {"schema": 1, "certificate": str(path), "holds": found is not None, "reason": why}
     if found is not None:
         stats = {"pieces": found.pieces, "uses": found.uses}
-        report |= {"assumptions": list(certificate.assumptions), "stats": stats}
+        report |= {"assumptions": list(found.assumptions), "stats": stats}
     return {**report, "seconds": round(seconds, 3)}
 
 
-def _print(path: Path, certificate: PiecewiseCertificate, found: Joined | None, why: str, seconds: float) -> None:
+def _print(path: Path, found: Joined | None, why: str, seconds: float) -> None:
     console = Console()
     if found is None:
         console.print(Text("REFUSED ", "bold red").append(f"{path}: {why}", "not bold default"), soft_wrap=True)
@@ -75,7 +73,7 @@ def _print(path: Path, certificate: PiecewiseCertificate, found: Joined | None, 
     head = "both programs compute the same outputs"
     console.print(Text("HOLDS ", "bold green").append(head, "not bold default"), soft_wrap=True)
     console.print("  assuming that", soft_wrap=True, highlight=False)
-    for text in certificate.assumptions:
+    for text in found.assumptions:
         console.print(f"    {text}", soft_wrap=True, highlight=False, markup=False)
     counts = f"{found.pieces:,} pieces, {found.uses:,} uses of them"
     console.print(f"  certificate holds: {counts} in {seconds:.2f} s", soft_wrap=True, highlight=False, markup=False)

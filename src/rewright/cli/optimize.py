@@ -28,7 +28,9 @@ def optimize(
         bool, typer.Option("--explain", help="Print properties, decisions, kernels and proofs.")
     ] = False,
     emit: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the generated code there.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="Time for each proof.")] = 5.0,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time for the proof; for each piece of a long program.")
+    ] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
 ) -> int:
     """Find fused kernels for a program, and prove them right.

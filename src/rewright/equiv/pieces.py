@@ -8,6 +8,7 @@ uses of one piece, so that a proof takes as long as the different layers of a mo
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -90,7 +91,7 @@ class PiecewiseCertificate:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the proofs of its pieces take for granted; ``x0``, ``x1``, .. are values between pieces."""
+        """What the proofs of its pieces take for granted, about their own inputs, which :func:`assumed` replaces."""
         return tuple(dict.fromkeys(text for piece in self.pieces for text in piece.assumptions))
 
     def save(self, path: str | Path) -> None:
@@ -109,6 +110,27 @@ class Joined:
     pieces: int
     uses: int
     seconds: float
+    assumptions: tuple[str, ...]
+    """What the proofs take for granted, about values of the left program."""
+
+
+def assumed(certificate: PiecewiseCertificate, left: Graph) -> tuple[str, ...]:
+    """What a certificate takes for granted, with values of the left program in place of the inputs of its pieces."""
+    found: dict[str, None] = {}
+    for use in certificate.uses:
+        values = {name: _value(left, position) for name, position, _ in use.leaves}
+        for text in certificate.pieces[use.piece].assumptions:
+            found[_WORD.sub(lambda word, values=values: values.get(word[0], word[0]), text)] = None
+    return tuple(found)
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _value(graph: Graph, position: int) -> str:
+    """A value in words: the name of an input, and what else is computed, and where."""
+    node = graph.nodes[position]
+    return node.op.label if isinstance(node.op, ops.Input) else f"%{position} ({node.op.name} at {node.span})"
 
 
 def audit(
@@ -129,7 +151,8 @@ def audit(
     follows(certificate, left, right)
     if not certificate.intact:
         raise Damaged("the certificate was changed after it was written: its digest is not that of its contents")
-    return Joined(len(certificate.pieces), len(certificate.uses), time.perf_counter() - started)
+    taken = assumed(certificate, left)
+    return Joined(len(certificate.pieces), len(certificate.uses), time.perf_counter() - started, taken)
 
 
 def follows(certificate: PiecewiseCertificate, left: Graph, right: Graph) -> None:
@@ -268,4 +291,4 @@ def _whole(value: Any) -> int:
     return value
 
 
-__all__ = ["Joined", "Piece", "PiecewiseCertificate", "Use", "audit", "follows", "load", "why_not"]
+__all__ = ["Joined", "Piece", "PiecewiseCertificate", "Use", "assumed", "audit", "follows", "load", "why_not"]

@@ -45,7 +45,8 @@ def capture(
     values; it is then captured for inputs that give these values, and the graph says under assumptions which they are.
 
     ``guards_queries`` says what the attention of a torch program gives a query that a mask keeps all keys from: zero,
-    as PyTorch's kernels do, where it is set, and else what ``softmax`` written out gives, which is no number.
+    as PyTorch's kernels do, where it is set, and else what ``softmax`` written out gives, which is no number. So it is
+    with ``logsumexp`` of what is infinite, which is infinite, and written out no number.
     """
     which = framework or framework_of(program, (args, kwargs))
     options = _options(which, backward, dynamic) | _running(which, "run", run, run)

@@ -123,7 +123,7 @@ def optimize(
         default by where the
             arguments are.
         allow: with ``"tested"`` a plan that agrees with float64 on small inputs is used even where no proof was found.
-        budget: seconds for each proof.
+        budget: seconds for the proof; for each of its pieces where the program is long.
         verify: run the kernels against float64 on small inputs first.
 
     Returns:

@@ -21,6 +21,7 @@ FLAGS = (
     "-shared",
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-ffp-contract=off",
     "-w",
 )
 

@@ -92,14 +92,17 @@ def compare(got: Array, exact: Array, rounded: Array, kind: DType, times: float 
     bad: Array = finite & ~np.isfinite(got)
     if bad.any():
         return float("inf"), f"{int(bad.sum())} elements are not finite where float64 is"
+    other: Array = np.isinf(exact) & (rounded == exact) & (got != exact)
+    if other.any():
+        return float("inf"), f"{int(other.sum())} elements are not infinite where float64 is"
     # Infinity less infinity is no number: what a kernel says there may be the limit, but no finite number.
     if (np.isnan(exact) & np.isfinite(got)).any():
         return float("inf"), "a number where float64 has none"
     size = float(np.max(np.abs(exact[finite]), initial=0.0))
     if size == 0.0:
         size = 1.0
-    error = float(np.max(np.abs(got - exact)[finite], initial=0.0)) / size
-    own = float(np.max(np.abs(rounded - exact)[finite], initial=0.0)) / size
+    error = float(np.max(np.abs(got[finite] - exact[finite]), initial=0.0)) / size
+    own = float(np.max(np.abs(rounded[finite] - exact[finite]), initial=0.0)) / size
     floor = {DType.F16: 2e-3, DType.BF16: 1.6e-2, DType.F32: 2e-5, DType.F64: 1e-10}[kind]
     allowed = times * own + floor
     return error, "" if error <= allowed else f"error {error:.1e}, where float32 alone has {own:.1e}"

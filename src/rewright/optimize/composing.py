@@ -6,6 +6,7 @@ model, is proved once.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,8 +24,6 @@ from rewright.refine.engine import answer
 
 LEMMA = 10.0
 """Seconds that the checker may take for one lemma of a piece."""
-
-
 PATIENCE = 4
 """All pieces together may take so many times as long as one."""
 
@@ -42,20 +41,6 @@ class Composed:
     certificate: PiecewiseCertificate
 
 
-class _Lemmas:
-    """Lemmas that the checker proved, by digest, so that no piece has to have them proved again."""
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-
-    def __contains__(self, digest: str) -> bool:
-        return digest in self._known
-
-    def add(self, digest: str) -> None:
-        """Remember a lemma that was proved."""
-        self._known.add(digest)
-
-
 @dataclass
 class _Pieces:
     """The pieces that were proved, by what they say."""
@@ -64,7 +49,8 @@ class _Pieces:
     deadline: float
     found: dict[str, int] = field(default_factory=dict[str, int])
     pieces: list[Piece] = field(default_factory=list[Piece])
-    lemmas: _Lemmas = field(default_factory=lambda: _Lemmas())
+    lemmas: set[str] = field(default_factory=set[str])
+    """The digests of lemmas that the checker proved, so that no piece has to have them proved again."""
 
     def number(self, left: Graph, right: Graph) -> int:
         """The piece that says that two programs are equal; raises NotComposed where there is no proof."""
@@ -81,15 +67,15 @@ class _Pieces:
             return plain
         left_over = min(self.seconds, self.deadline - time.monotonic())
         if left_over <= 0:
-            raise NotComposed(f"the budget of {PATIENCE * self.seconds:g} s is used up after {len(self.pieces)} pieces")
+            raise NotComposed(f"the budget is used up after {len(self.pieces)} pieces")
         found = answer(left, [right], {"*": "Replicate()"}, None, left_over, suggest=False, locate=False)
         if found.status == "refuted":
             raise NotComposed(found.reason)
         if found.status == "proved" and why_not(Piece(left, right, found.certificate), self.lemmas, LEMMA) is None:
             return Piece(left, right, found.certificate)
-        if why_not(plain, self.lemmas, self.seconds) is None:
+        if why_not(plain, self.lemmas, left_over) is None:
             return plain
-        other = equiv(left, right, budget=self.seconds, explain=False)
+        other = equiv(left, right, budget=left_over, explain=False)
         if other.status == "proved":
             piece = Piece(left, right, other.certificate)
             if why_not(piece, self.lemmas, LEMMA) is None:
@@ -97,7 +83,7 @@ class _Pieces:
         raise NotComposed(other.reason)
 
 
-def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float) -> Composed:
+def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float, total: float = math.inf) -> Composed:
     """The proof of a plan in pieces.
 
     Args:
@@ -105,13 +91,14 @@ def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float
         plan: the plan.
         made: for positions of the program the ones of the graph that was planned.
         seconds: for the proof of one piece; all of them together may take ``PATIENCE`` times as long.
+        total: for all of them together, where that is less.
 
     Raises:
         NotComposed: naming the first tensor that has no proof.
     """
     written, memory = regraphed(plan)
     sources = {ready: position for position, ready in made.items()}
-    pieces = _Pieces(seconds, time.monotonic() + PATIENCE * seconds)
+    pieces = _Pieces(seconds, time.monotonic() + min(PATIENCE * seconds, total))
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
     uses: list[Use] = []
     wanted = [(sources[p], memory[p]) for p in _stored(plan) if p in sources]  # others are parts of one reduction

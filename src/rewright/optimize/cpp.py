@@ -111,8 +111,7 @@ class _Printer(States):
 
     def frame(self, task: Scope) -> str:
         """The function around the work of one task."""
-        lines = [f"// {note}" for note in self.kernel.notes]
-        lines.append(f'extern "C" void {self.kernel.name}(void** tensors, long threads) {{')
+        lines = [f'extern "C" void {self.kernel.name}(void** tensors, long threads) {{']
         for number, tensor in enumerate(self.tensors):
             kind = ELEMENT[self.graph.nodes[tensor].type.dtype]
             const = "" if tensor in self.written else "const "
@@ -207,9 +206,8 @@ class _Printer(States):
     def start(self, block: Scope, running: Running) -> None:
         """The state before the first tile."""
         assert running.value.bound is not None
-        kind = ctype(running.value.dtype, self.real)
         count = self.block * (self.features if running.factors else 1)
-        name = self.buffer("sum" if running.factors else "state", count, kind)
+        name = self.buffer("sum" if running.factors else "state", count, self.state_type(running))
         self.state[running.value.number] = name
         first = literal(identity(running.value.bound.kind), running.value.dtype, self.real)
         total = f"rows * {self.features}" if running.factors else "rows"

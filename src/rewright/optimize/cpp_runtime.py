@@ -36,17 +36,24 @@ static inline void put(bfloat_t& to, double x) { put(to, (float)x); }
 static const float INF = std::numeric_limits<float>::infinity();
 static inline float bits_to_float(int32_t b) { float f; memcpy(&f, &b, 4); return f; }
 static inline int32_t float_to_bits(float f) { int32_t b; memcpy(&b, &f, 4); return b; }
+// One rounding for a product and a sum where the machine has that; elsewhere the compiler rounds every operation, as
+// the program does: a score is equal to the maximum of scores in every bit, in whatever kernel it is computed again.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+static inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+static inline float fused(float a, float b, float c) { return a * b + c; }
+#endif
 // exp by Cody-Waite reduction and a polynomial of degree 6; relative error below 2e-7, infinities and NaN as they
 // should be.
 static inline float exp_(float x) {
   float c = x < -104.f ? -104.f : x;
   c = c > 89.f ? 89.f : c;
   float n = __builtin_rintf(c * 1.44269504088896341f);
-  float r = c - n * 0.693145751953125f;
-  r = r - n * 1.42860682030941723e-6f;
+  float r = fused(n, -0.693145751953125f, c);
+  r = fused(n, -1.42860682030941723e-6f, r);
   float p = 1.3888888e-3f;
-  p = p * r + 8.3333333e-3f; p = p * r + 4.1666666e-2f; p = p * r + 1.6666667e-1f;
-  p = p * r + 0.5f; p = p * r * r + r + 1.f;
+  p = fused(p, r, 8.3333333e-3f); p = fused(p, r, 4.1666666e-2f); p = fused(p, r, 1.6666667e-1f);
+  p = fused(p, r, 0.5f); p = fused(p * r, r, r + 1.f);
   int32_t k = (int32_t)n, half = k >> 1;  // in two steps: results below the smallest normal number keep their value
   float y = p * bits_to_float((half + 127) << 23) * bits_to_float((k - half + 127) << 23);
   y = x > 88.7228f ? INF : y;
@@ -60,8 +67,9 @@ static inline float exp2_(float x) {
   float n = __builtin_rintf(c);
   float r = c - n;
   float p = 1.535336188319500e-4f;
-  p = p * r + 1.339887440266574e-3f; p = p * r + 9.618437357674640e-3f; p = p * r + 5.550332471162809e-2f;
-  p = p * r + 2.402264791363012e-1f; p = p * r + 6.931472028550421e-1f; p = p * r + 1.f;
+  p = fused(p, r, 1.339887440266574e-3f); p = fused(p, r, 9.618437357674640e-3f);
+  p = fused(p, r, 5.550332471162809e-2f); p = fused(p, r, 2.402264791363012e-1f);
+  p = fused(p, r, 6.931472028550421e-1f); p = fused(p, r, 1.f);
   int32_t k = (int32_t)n, half = k >> 1;
   float y = p * bits_to_float((half + 127) << 23) * bits_to_float((k - half + 127) << 23);
   y = x >= 128.f ? INF : y;
@@ -95,7 +103,7 @@ template <class T> static inline T logistic_(T x) { return (T)1 / ((T)1 + exp_(-
 template <class T> static inline T rsqrt_(T x) { return (T)1 / std::sqrt(x); }
 template <class T> static inline T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> static inline T smaller(T a, T b) { return a < b || a != a ? a : b; }
-template <class T> static inline T sign_(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
+template <class T> static inline T sign_(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
 template <class T> static inline T nan_or_power(T a, T b) { return std::pow(a, b); }
 static inline long floor_div(long a, long b) { long q = a / b; return q - ((a % b != 0) && ((a < 0) != (b < 0))); }
 static inline long floor_mod(long a, long b) { return a - b * floor_div(a, b); }
@@ -109,6 +117,12 @@ static inline int either(int a, int b) { return a == 1 || b == 1 ? 1 : a == 0 &&
 static inline int neither(int a) { return a < 0 ? a : 1 - a; }
 
 // ---- products of tiles: C (m x n) = or += A (m x k) B (k x n), rows of B and C are whole vectors -------------
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#else
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+#endif
 #if defined(__AVX512F__)
 #define LANES 16
 #define BLOCK_ROWS 6
@@ -151,6 +165,11 @@ static __attribute__((noinline)) void panel(long m, long k, const T* a, long lda
   for (; i + 2 <= m; i += 2) block<T, 2, V>(k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
   for (; i < m; ++i) block<T, 1, V>(k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
 }
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
+#pragma GCC pop_options
+#endif
 template <class T>
 static inline void tile_product(long m, long n, long k, const T* a, long lda, const T* b, long ldb, T* c, long ldc,
     bool add) {

@@ -29,6 +29,13 @@ class States(Values):
         """The memory of every state."""
         self.features = 0
 
+    def state_type(self, running: Running) -> str:
+        """The type of a state in memory: sums of many tiles are kept in double, one addition a row and tile."""
+        kind = ctype(running.value.dtype, self.real)
+        assert running.value.bound is not None
+        plain = running.value.bound.kind == "sum" and running.factors is None
+        return "double" if plain and running.value.dtype.is_float else kind
+
     def partial(self, row: Scope, loop: Scope, sweep: Sweep, running: Running, body: Expression) -> list[str]:
         """The reduction of a tile; returns the clauses of the vector loop."""
         assert running.value.bound is not None
@@ -59,6 +66,7 @@ class States(Values):
                 )
             return
         old = f"{state}[r]" if factor is None else f"{state}[r] * {factor}"
+        wide = self.state_type(running)
         if running.update.reset is not None:
             old = self.reset(row, running, old)
         if (drift := running.update.drift) is not None:
@@ -68,8 +76,9 @@ class States(Values):
             row.line(f"part{number} = nan{number} ? std::numeric_limits<{real}>::quiet_NaN() : part{number};")
         new = JOIN[kind].format(old=old, part=f"part{number}")
         row.line(f"const {real} old{number} = {state}[r];")
-        row.line(f"const {real} new{number} = {new};")
-        row.line(f"{state}[r] = new{number};")
+        row.line(f"const {wide} next{number} = {new};")
+        row.line(f"{state}[r] = next{number};")
+        row.line(f"const {real} new{number} = next{number};")
         row.names[number] = self.reading(row, sweep, running, real)
         row.names[self.table.renewed(running.value).number] = f"new{number}"
 

@@ -166,7 +166,7 @@ def _apart(table: Table, body: Expression, lane: str) -> Expression:
     factors: list[Signed] = []
     for factor, sign in products(body):
         terms = list(addends(factor.arguments[0])) if factor.op == "exponential" else []
-        moved = [t for t in terms if t[0].op == "log" and lane not in t[0].free and _holds_sum(t[0])]
+        moved = [t for t in terms if lane not in t[0].free and _is_logarithm(t[0])]
         if not moved or len(moved) == len(terms):
             factors.append((factor, sign))
             continue
@@ -181,7 +181,15 @@ def _apart(table: Table, body: Expression, lane: str) -> Expression:
 
 def _is_inverse(value: Expression) -> bool:
     """Whether an exponential is made of logarithms of sums alone, so that it is a product of powers of these."""
-    return all(term.op == "log" and _holds_sum(term) for term, _ in addends(value.arguments[0]))
+    return all(_is_logarithm(term) for term, _ in addends(value.arguments[0]))
+
+
+def _is_logarithm(value: Expression) -> bool:
+    """Whether a value is the logarithm of a sum, or that where the sum is one and nought elsewhere."""
+    if value.op == "select":
+        sides = [side for side in value.arguments[1:] if side.op != "constant" or side.value != 0]
+        return len(sides) == 1 and _is_logarithm(sides[0])
+    return value.op == "log" and _holds_sum(value)
 
 
 def _holds_sum(value: Expression) -> bool:

@@ -1,7 +1,8 @@
 """Sums of differences as differences of sums, where each of them can follow its own running values in one pass.
 
 ``sum of (p - c q) v`` with two softmaxes p and q needs the maxima and the sums of both before it can start. The sums
-of ``p v`` and of ``c q v`` follow them in the same pass, each with a state of its own.
+of ``p v`` and of ``c q v`` follow them in the same pass, each with a state of its own. And a sum of elements that are
+chosen by a statistic of all of them, ``sum of select(m = c, 0, p) v``, is a choice of sums.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from rewright.optimize.expressions import Expression, Table, contains, walk
 
 
 def distributed(table: Table, value: Expression) -> Expression:
-    """The value with sums taken apart by their addends where that saves a pass; the value itself where none is."""
+    """The value with sums taken apart by their addends, or by a choice, where that saves a pass; else the value."""
     return table.replace(value, lambda e: _parts(table, e))
 
 
@@ -21,6 +22,8 @@ def _parts(table: Table, e: Expression) -> Expression | None:
         return None
     lane, factors = e.bound.index, list(products(e.arguments[0]))
     running = [x for x in walk(e.arguments[0]) if x.bound is not None and x.bound == _alike(e, x)]
+    if (chosen := _chosen(table, e, factors, running)) is not None:
+        return chosen
     if len(running) < 2 or derive(table, "sum", e.arguments[0], lane, running) is not None:
         return None
     for number, (factor, sign) in enumerate(factors):
@@ -31,6 +34,24 @@ def _parts(table: Table, e: Expression) -> Expression | None:
         bodies = [(product_of(table, [*products(term), *others]), sign) for term, sign in terms]
         if all(body is not None and _follows(table, body, lane, running) for body, _ in bodies):
             return _total(table, e, [(body, sign) for body, sign in bodies if body is not None])
+    return None
+
+
+def _chosen(table: Table, e: Expression, factors: list[Signed], running: list[Expression]) -> Expression | None:
+    """A sum of products with a factor ``select(c, 0, x)`` as that choice of sums, where c is made of running values."""
+    assert e.bound is not None
+    for number, (factor, sign) in enumerate(factors):
+        if factor.op != "select" or sign < 0 or e.bound.index in factor.arguments[0].free:
+            continue
+        zeros = [a.op == "constant" and a.value == 0 for a in factor.arguments[1:]]
+        if sum(zeros) != 1 or not any(contains(factor.arguments[0], x) for x in running):
+            continue
+        kept = factor.arguments[2 if zeros[0] else 1]
+        rest = product_of(table, [*factors[:number], (kept, 1), *factors[number + 1 :]])
+        assert rest is not None
+        whole, zero = distributed(table, table.reduce(e.bound, rest)), table.constant(0.0, e.dtype)
+        sides = (zero, whole) if zeros[0] else (whole, zero)
+        return table.apply("select", factor.arguments[0], *sides)
     return None
 
 

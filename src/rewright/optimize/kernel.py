@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rewright.optimize.derive import Update
 from rewright.optimize.expressions import Expression
@@ -55,14 +55,6 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
-    """A condition on indices under which a tile adds nothing: where ``condition`` is ``absent`` in the whole tile."""
-
-    condition: Expression
-    absent: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Sweep:
     """One pass over the tiles of a lane: products first, then reductions in order, then stores along the lane."""
 
@@ -70,11 +62,6 @@ class Sweep:
     products: tuple[Product, ...]
     running: tuple[Running, ...]
     stores: tuple[Store, ...]
-    skips: tuple[Skip, ...] = ()
-    uniform: tuple[Expression, ...] = ()
-    """Conditions that may be the same in a whole tile, so that the body may be specialised."""
-    absorbing: bool = False
-    """Whether the sweep may stop once every state has reached a value that nothing changes."""
     compared: frozenset[int] = frozenset()
     """The reductions, by number, that what is stored compares, chooses, or returns without a sum that follows them."""
 
@@ -107,7 +94,6 @@ class Kernel:
     features: Loop | None
     sweeps: tuple[Sweep, ...]
     finals: tuple[Store, ...]
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def stores(self) -> tuple[Store, ...]:

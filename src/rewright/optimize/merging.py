@@ -106,12 +106,12 @@ def _together(
         grids = [tuple(loop for loop in k.grid if loop.name not in ones) for k in (found, kernel)]
         same = grids[0] == grids[1] and (found.rows, found.features) == (kernel.rows, kernel.features)
         apart = len(kernel.sweeps) + len(arrange(reader.table, guest, kernel.name).sweeps)
-        if same and len(found.sweeps) <= max(len(kernel.sweeps) + guest_is_map(kernel), most, apart - 1):
+        if same and len(found.sweeps) <= max(len(kernel.sweeps) + _stores_rows_only(kernel), most, apart - 1):
             return job, found
     return None
 
 
-def guest_is_map(kernel: Kernel) -> bool:
+def _stores_rows_only(kernel: Kernel) -> bool:
     """Whether a kernel has no sweep that stores along the lane, so that one more costs a reading and no more."""
     return not any(s.stores for s in kernel.sweeps)
 

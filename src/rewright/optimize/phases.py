@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
@@ -96,9 +96,17 @@ def _kind(running: Running) -> str:
 
 def _under(table: Table, whole: Work, known: Mapping[Expression, bool]) -> Work:
     return Work(
-        tuple((r, under(table, e, known)) for r, e in whole.bodies),
+        tuple((_factors_under(table, r, known), under(table, e, known)) for r, e in whole.bodies),
         tuple((s, under(table, e, known)) for s, e in whole.stores),
     )
+
+
+def _factors_under(table: Table, running: Running, known: Mapping[Expression, bool]) -> Running:
+    """The reduction with the operands that its product of tiles has where conditions are known."""
+    if running.factors is None:
+        return running
+    weight, item = running.factors
+    return replace(running, factors=(under(table, weight, known), under(table, item, known)))
 
 
 def phases(sweep: Sweep, kernel: Kernel) -> list[list[Running]]:

@@ -8,7 +8,7 @@ again with one more such tensor; so there are at most as many rounds as reductio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
@@ -70,6 +70,8 @@ class Planner:
         self.graph = graph
         self.library: dict[int, str] = {}
         self.cuts: set[int] = set()
+        self.needed: set[int] = set()
+        """Operands of libraries: they are stored, and nothing computes them again."""
         self.hard: dict[int, set[int]] = {}
         """For the job of a tensor, the stored tensors that it has to read rather than compute again."""
         self.jobs: dict[tuple[int, frozenset[int]], Job] = {}
@@ -99,8 +101,7 @@ class Planner:
     def _memory(self) -> frozenset[int]:
         graph = self.graph
         found = set(graph.inputs.values()) | self.cuts
-        self.needed: set[int] = set()
-        """Operands of libraries: they are stored, and nothing computes them again."""
+        self.needed = set()
         found |= set(graph.outputs.values())
         for position in self.library:
             found.add(position)
@@ -269,8 +270,8 @@ class Planner:
         reader = Reader(self.graph, table, read, origin, self.projections)
         try:
             value = reader.root(position, names)
-        except TooDeep as deep:
-            self.cuts.add(deep.position)
+        except TooDeep as projection:
+            self.cuts.add(projection.position)
             raise _Again from None
         except NotScalar as error:
             self.library[position] = str(error)
@@ -340,7 +341,7 @@ class Planner:
                 self.decisions.append(f"{node.op.name} at {node.span} is stored: {cut}")
                 again = again or position not in self.graph.outputs.values()
         if not fresh and not again:
-            self._give_up(reader, root, value, cut)
+            self._hardest(reader, root, value, str(cut))
             again = True
         if again:
             raise _Again
@@ -366,11 +367,8 @@ class Planner:
             self.library[position] = f"{node.op.name} at {node.span}: {why}"
             self.decisions.append(f"{node.op.name} at {node.span} is left to the library: {why}")
 
-    def _give_up(self, reader: Reader, root: int, value: Expression, cut: Cut) -> None:
-        """Store the largest reduction inside, or leave the node to a library."""
-        self._hardest(reader, root, value, str(cut))
-
     def _hardest(self, reader: Reader, root: int, value: Expression, why: str) -> None:
+        """Store the innermost reduction that is computed anew, or leave the node to a library."""
         for e in reductions(value):
             position = reader.origin.get(e, (root, ()))[0]
             if position != root and position not in self.hard.get(root, ()):
@@ -395,19 +393,13 @@ class Planner:
         }
         done: list[Step] = []
         while steps:
-            now = [s for s in steps if set(self.reads(s)) <= ready]
+            now = [s for s in steps if _reads(self.graph, s, self.base) <= ready]
             assert now, "a cycle among kernels"
             for step in now:
                 done.append(step)
                 ready |= set(writes(step))
                 steps.remove(step)
         return tuple(done)
-
-    def reads(self, step: Step) -> set[int]:
-        """Tensors in memory that a step reads."""
-        if isinstance(step, LibraryStep):
-            return {self.base(p) for p in self.graph.nodes[step.position].operands}
-        return loads(step.kernel) - set(writes(step))
 
 
 def _arranged(table: Table, store: Store, sizes: Mapping[str, int]) -> Job:
@@ -426,8 +418,13 @@ def base_of(plan: Plan, position: int) -> int:
 
 def reads_of(plan: Plan, step: Step) -> set[int]:
     """The stored tensors that a step of a plan reads."""
+    return _reads(plan.graph, step, lambda position: base_of(plan, position))
+
+
+def _reads(graph: Graph, step: Step, base: Callable[[int], int]) -> set[int]:
+    """The stored tensors that a step reads; ``base`` says of which one a tensor is a view."""
     if isinstance(step, LibraryStep):
-        return {base_of(plan, p) for p in plan.graph.nodes[step.position].operands}
+        return {base(p) for p in graph.nodes[step.position].operands}
     return loads(step.kernel) - set(writes(step))
 
 
@@ -475,8 +472,3 @@ def _many_values(op: object) -> bool:
 def _elements(graph: Graph, position: int) -> int:
     size = graph.nodes[position].type.size()
     return size if isinstance(size, int) else 0
-
-
-def total_elements(graph: Graph, positions: Iterable[int]) -> int:
-    """Elements of tensors together."""
-    return sum(_elements(graph, p) for p in positions)

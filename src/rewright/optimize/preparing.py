@@ -23,10 +23,10 @@ def prepared(graph: Graph, places: bool = False) -> Graph:
 def prepared_with_places(graph: Graph, places: bool = False) -> tuple[Graph, dict[int, int]]:
     """The same program in the form that plans are made for; raises RewrightError where it cannot be.
 
-    Reductions over several axes become reductions over one axis each, which is what they are; axes side by side are one
-    where nothing has a loop over some of them. Tensors without elements are left out of what is put together. With
-    ``places``, the largest element of a row and its place become reductions (``_largest``), which is tested and not
-    proved. Besides, for every node that is needed, where it is.
+    Reductions over several axes become reductions over one axis each, which is what they are, and so do sliding windows
+    over several axes; axes side by side are one where nothing has a loop over some of them. Tensors without elements
+    are left out of what is put together. With ``places``, the largest element of a row and its place become reductions
+    (``_largest``), which is tested and not proved. Besides, for every node that is needed, where it is.
     """
     for node in graph.nodes:
         if not node.type.is_static():
@@ -126,9 +126,27 @@ def _reduced(builder: GraphBuilder, node: Node, position: int, one: bool) -> int
     return position
 
 
+def _slid(builder: GraphBuilder, node: Node, position: int) -> int:
+    """A reduction over windows along one axis after the other: outside of each there is the identity of the kind."""
+    assert isinstance(node.op, ops.ReduceWindow)
+    rank = range(len(node.op.window))
+    for axis in reversed(rank):
+        if (node.op.window[axis], node.op.strides[axis], node.op.padding[axis]) != (1, 1, (0, 0)):
+            op = ops.ReduceWindow(
+                node.op.kind,
+                tuple(node.op.window[a] if a == axis else 1 for a in rank),
+                tuple(node.op.strides[a] if a == axis else 1 for a in rank),
+                tuple(node.op.padding[a] if a == axis else (0, 0) for a in rank),
+            )
+            position = builder.add(op, position, span=node.span)
+    return position
+
+
 def _copied(builder: GraphBuilder, node: Node, operands: list[int], places: bool, one_loop: Callable[[], bool]) -> int:
     if isinstance(node.op, ops.Reduce) and len(node.op.dimensions) > 1:
         return _reduced(builder, node, operands[0], one_loop())
+    if isinstance(node.op, ops.ReduceWindow):
+        return _slid(builder, node, operands[0])
     if isinstance(node.op, ops.Concatenate):
         operands = [p for p in operands if 0 not in builder.type(p).shape] or operands[:1]
     if (

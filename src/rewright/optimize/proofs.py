@@ -7,6 +7,7 @@ factor, for all x, m and m', and those of ``shifting`` and ``resetting`` of ever
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 
 from rewright import ops
 from rewright.equiv.engine import equiv
+from rewright.equiv.pieces import assumed
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
@@ -60,27 +62,47 @@ def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None) -> Tru
 
     A certificate of a short program is looked for as a whole first, and that of a long one in pieces, which takes time
     in proportion to the layers that differ. Where there is none, a short program is proved as one claim, or tensor by
-    tensor: every stored tensor is what the program makes of the stored tensors that its kernel reads.
+    tensor: every stored tensor is what the program makes of the stored tensors that its kernel reads. All of that
+    takes ``seconds`` for a short program, and so many for each piece of a long one.
     """
     started = time.monotonic()
-    found = Trust()
-    given = plan.graph if program is None else program
+    found, given = Trust(), plan.graph if program is None else program
+    short = len(given.nodes) <= WHOLE
+    clock = _Clock(time.process_time() + seconds if short else math.inf, seconds)
     try:
-        ways = [_whole, _in_pieces]
-        for way in ways if len(given.nodes) <= WHOLE else reversed(ways):
-            way(plan, given, found, seconds)
+        for way in (_whole, _in_pieces) if short else (_in_pieces, _whole):
+            way(plan, given, found, clock)
             if found.evidence == "proved":
                 break
-        if found.evidence != "proved" and len(given.nodes) <= WHOLE:
-            _by_tensors(plan, found, seconds, started)
+        if found.evidence != "proved" and short:
+            _by_tensors(plan, found, clock)
             if found.evidence == "proved" and program is not None:
-                _preparation(program, plan.graph, found, seconds)
+                _preparation(program, plan.graph, found, clock.share())
     except NoGraph as error:
         found.reason = str(error)
+    except TimeoutError:
+        found.reason = f"the budget of {seconds:g} s is used up; {found.reason or 'nothing is known'}"
     found.seconds = time.monotonic() - started
     return found
 
 
+@dataclass(frozen=True)
+class _Clock:
+    """The time that proofs have left, of the processor: a machine that is busy with something else proves as much."""
+
+    deadline: float
+    each: float
+
+    def share(self) -> float:
+        """Seconds for the next proof; half of what is left is for those after it. Raises TimeoutError without any."""
+        left = self.deadline - time.process_time()
+        if left <= 0:
+            raise TimeoutError
+        return min(self.each, max(left / 2, LEAST))
+
+
+LEAST = 0.5
+"""Seconds that a proof gets that is begun."""
 WHOLE = 80
 """Programs of at most this many nodes are proved as one claim where they have no certificate."""
 
@@ -95,31 +117,32 @@ def _preparation(program: Graph, ready: Graph, found: Trust, seconds: float) -> 
         found.reason = f"the plan is proved, and not that reductions along several axes may be split: {verdict.reason}"
 
 
-def _whole(plan: Plan, program: Graph, found: Trust, seconds: float) -> None:
+def _whole(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     """The program as a whole."""
-    why = _certified(program, regraph(plan, as_computed=False), found, seconds)
+    why = _certified(program, regraph(plan, as_computed=False), found, clock)
     if found.certificate is not None:
         found.evidence, found.reason = "proved", "the checker confirmed the certificate"
-        _identities(plan, found, seconds, whole=False)
+        _identities(plan, found, clock.each, whole=False)
         return
     found.reason = why
     if len(program.nodes) > WHOLE:
         return
     written = regraph(plan)
-    if prove(Claim(program, written), seconds).status == "proved":
+    if prove(Claim(program, written), clock.share()).status == "proved":
         found.graph = written
         found.evidence, found.reason = "proved", "the program and the plan have one normal form"
-        _identities(plan, found, seconds, whole=True)
+        _identities(plan, found, clock.each, whole=True)
 
 
-def _in_pieces(plan: Plan, program: Graph, found: Trust, seconds: float) -> None:
+def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     """The program as stored tensors that are proved one by one, with one certificate for all of them."""
     ready, made = prepared_with_places(program)
     stored = sum(len(writes(step)) for step in plan.steps)
     if ready.nodes != plan.graph.nodes or stored < 2:
         return
     try:
-        proof = composed(program, plan, made, seconds)
+        share = clock.share()
+        proof = composed(program, plan, made, share, share if len(program.nodes) <= WHOLE else math.inf)
     except NotComposed as error:
         found.reason = str(error)
         return
@@ -127,11 +150,11 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, seconds: float) -> None
     found.certificate, found.program, found.graph = proof.certificate, proof.program, proof.written
     found.evidence = "proved"
     found.reason = f"the checker confirmed the certificate: {uses} tensors, in {count} pieces that differ"
-    found.assumptions = proof.certificate.assumptions
-    _identities(plan, found, seconds, whole=False)
+    found.assumptions = assumed(proof.certificate, proof.program)
+    _identities(plan, found, clock.each, whole=False)
 
 
-def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> None:
+def _by_tensors(plan: Plan, found: Trust, clock: _Clock) -> None:
     """One claim for each stored tensor; equal claims are proved once."""
     known: dict[tuple[object, ...], bool] = {}
     for kernel in plan.kernels:
@@ -141,15 +164,12 @@ def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> Non
             order = {name: number for number, name in enumerate([*left.inputs, *right.inputs])}
             key = (_shape_of(left, order), _shape_of(right, order))
             if key not in known:
-                if time.monotonic() - started > 4 * seconds:
-                    found.reason = f"the budget of {4 * seconds:g} s is used up"
-                    return
                 sides = claim_of([left, right])
-                outcome = prove(sides, seconds)
+                outcome = prove(sides, clock.share())
                 if outcome.status != "proved":
                     key = (*key, plain[0].nodes)  # with these conditions, and not for all
-                    outcome = prove(claim_of(list(plain)), seconds)
-                why = "" if outcome.status == "proved" else _certified(sides.left, sides.right, found, seconds)
+                    outcome = prove(claim_of(list(plain)), clock.share())
+                why = "" if outcome.status == "proved" else _certified(sides.left, sides.right, found, clock)
                 known[key] = outcome.status == "proved" or found.certificate is not None
                 if not known[key]:
                     node = plan.graph.nodes[store.tensor]
@@ -161,7 +181,7 @@ def _by_tensors(plan: Plan, found: Trust, seconds: float, started: float) -> Non
         "proved",
         "every stored tensor is what the program makes of the stored tensors that it reads",
     )
-    _identities(plan, found, seconds, whole=False)
+    _identities(plan, found, clock.each, whole=False)
 
 
 def _shape_of(graph: Graph, order: Mapping[str, int]) -> tuple[object, ...]:
@@ -172,7 +192,7 @@ def _shape_of(graph: Graph, order: Mapping[str, int]) -> tuple[object, ...]:
     )
 
 
-def _certified(graph: Graph, written: Graph, found: Trust, seconds: float) -> str:
+def _certified(graph: Graph, written: Graph, found: Trust, clock: _Clock) -> str:
     """Ask for a certificate that the checker confirms; returns why there is none.
 
     The engine of ``refine`` is asked first. Where operators differ by more than it lifts, such as look-ups that are
@@ -180,9 +200,9 @@ def _certified(graph: Graph, written: Graph, found: Trust, seconds: float) -> st
     """
     try:
         relations = {"*": "Replicate()"} if graph.inputs else None
-        verdict = answer(graph, [written], relations, None, seconds, suggest=False, audit=True)
+        verdict = answer(graph, [written], relations, None, clock.share(), suggest=False, audit=True)
         if verdict.status != "proved" or verdict.evidence.name != "PROVED":
-            verdict = equiv(graph, written, budget=seconds, explain=False)
+            verdict = equiv(graph, written, budget=clock.share(), explain=False)
     except RewrightError as error:
         return str(error)
     if verdict.status == "proved" and verdict.evidence.name == "PROVED":

@@ -73,7 +73,7 @@ def _outermost(value: Expression) -> set[int]:
 
 
 def compared(values: Iterable[Expression]) -> frozenset[int]:
-    """The reductions that are compared or chosen in values, by number; what is so inside of a reduction is not."""
+    """The reductions that are compared or chosen in values, or in what these reduce, by number."""
     found: set[int] = set()
     seen: set[tuple[int, bool]] = set()
     stack = [(value, False) for value in values]
@@ -84,8 +84,9 @@ def compared(values: Iterable[Expression]) -> frozenset[int]:
         seen.add((e.number, inside))
         if e.bound is not None:
             found |= {e.number} if inside else set[int]()
-        else:
-            stack.extend((a, inside or e.op.startswith("compare_") or e.op == "select") for a in e.arguments)
+            inside = False
+        chosen = inside or e.op.startswith("compare_") or e.op == "select"
+        stack.extend((a, chosen) for a in e.arguments)
     return frozenset(found)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from rewright.ir.errors import RewrightError
+from rewright.ir.types import DType
 from rewright.optimize.building import cache_folder
 from rewright.optimize.execution import Launch, Runner
 from rewright.optimize.kernel import Kernel
@@ -65,11 +66,19 @@ def runner(plan: Plan) -> Runner:
         printer = Printer(plan, kernel)
         types = [plan.graph.nodes[t].type for t in printer.tensors]
         text = "\n".join([printer.text(), *map(str, types)])
-        launches[kernel.name] = printer.tensors, _launch(kernel, text, getattr(module, kernel.name))
+        launches[kernel.name] = printer.tensors, _launch(kernel, text, getattr(module, kernel.name), _fuses(plan))
     return Runner(plan, launches)
 
 
-def _launch(kernel: Kernel, text: str, function: Any) -> Launch:
+def _fuses(plan: Plan) -> bool:
+    """Whether the device may round a product and a sum once, which 16 bits do not show.
+
+    Elsewhere a score that is not rounded would be compared with a maximum that is: off by as much as scores are.
+    """
+    return any(node.type.dtype in (DType.F16, DType.BF16) for node in plan.graph.nodes)
+
+
+def _launch(kernel: Kernel, text: str, function: Any, fuses: bool) -> Launch:
     grid = 1
     for loop in kernel.grid:
         grid *= loop.size
@@ -79,7 +88,7 @@ def _launch(kernel: Kernel, text: str, function: Any) -> Launch:
     def run(tiles: Tiles, tensors: Sequence[torch.Tensor]) -> None:
         blocks = -(-rows // tiles.rows)
         upcast = not tensors[0].is_cuda
-        options = {"num_warps": tiles.warps, "num_stages": tiles.stages} if tensors[0].is_cuda else {}
+        options = _options(tiles, fuses) if tensors[0].is_cuda else {}
         function[(blocks, grid)](*tensors, BM=tiles.rows, BN=tiles.lanes, UPCAST=upcast, **options)
 
     def launch(tensors: Sequence[torch.Tensor]) -> None:
@@ -110,8 +119,9 @@ def compiled(plan: Plan, kernel: Kernel, capability: int, tiles: Tiles | None = 
         constexprs=names,
         attrs=attributes,
     )
-    return compiler.compile(
-        source,
-        target=target,
-        options={"num_warps": chosen.warps, "num_stages": chosen.stages},
-    )
+    return compiler.compile(source, target=target, options=_options(chosen, _fuses(plan)))
+
+
+def _options(tiles: Tiles, fuses: bool) -> dict[str, Any]:
+    """The compiler's options for tiles."""
+    return {"num_warps": tiles.warps, "num_stages": tiles.stages, "enable_fp_fusion": fuses}

@@ -227,7 +227,7 @@ class Printer:
         inner = c.inner()
         depth = product.depth
         self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[None, :]", "across")
-        return self.operand(inner, product.left)
+        return self.operand(inner, product.left, "tl.float64")
 
     def add_depth(self, c: Context, name: str, size: int, tile: str, way: str) -> None:
         """Put the index of a product in scope, along one way of a tile; each way has a variable of its own."""
@@ -237,8 +237,8 @@ class Printer:
         c.line(f"{text}_in = {text} < {size}")
         c.guards[name] = f"{text}_in"
 
-    def operand(self, c: Context, e: Expression) -> str:
-        """An operand of a product in the dtype that the matrix units take."""
+    def operand(self, c: Context, e: Expression, upcast: str = "tl.float32") -> str:
+        """An operand of a product in the dtype that the matrix units take; the interpreter has none of 16 bits."""
         text = self.value(c, e)
         kind = e.dtype
         name = self.fresh("operand")
@@ -247,8 +247,8 @@ class Printer:
             text = f"tl.where({' & '.join(guards)}, {text}, 0.0)"
         narrow = kind in (DType.F16, DType.BF16)
         c.line(f"{name} = ({text}).to({TYPES[kind] if narrow else 'tl.float32'})")
-        if narrow:
-            c.line(f"if UPCAST:\n{'    ' * (c.indent + 1)}{name} = {name}.to(tl.float32)")
+        if narrow or upcast != "tl.float32":
+            c.line(f"if UPCAST:\n{'    ' * (c.indent + 1)}{name} = {name}.to({upcast})")
         return name
 
     # --- one tile
@@ -264,23 +264,28 @@ class Printer:
             self.put(c, store)
 
     def product(self, c: Context, sweep: Sweep, product: Product, lefts: Mapping[int, str]) -> str:
-        """A product of tiles, in steps where it is deep."""
+        """A product of tiles, in steps where it is deep.
+
+        What is computed again in another kernel has to be equal in every bit, with operands that changed sides too. On
+        a device it is, as its sums have one order; in the interpreter sums are those of float64, rounded once.
+        """
         name, depth = self.fresh("product"), product.depth
         inner = c.inner()
         if product.value.number in lefts:
             self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[:, None]", "down")
-            right = self.operand(inner, product.right)
-            c.line(f'{name} = tl.dot({lefts[product.value.number]}, {right}, input_precision="ieee")')
+            right = self.operand(inner, product.right, "tl.float64")
+            c.line(f'{name} = tl.dot({lefts[product.value.number]}, {right}, input_precision="ieee").to(tl.float32)')
             return name
-        c.line(f"{name} = tl.zeros([BM, BN], tl.float32)")
+        c.line(f"{name} = tl.zeros([BM, BN], tl.float64 if UPCAST else tl.float32)")
         c.line(f"for deep in range(0, {depth.size}, 64):")
         loop = c.inner(1)
         first, second = loop.inner(), loop.inner()
         self.add_depth(first, depth.name, depth.size, "deep + tl.arange(0, 64)[None, :]", "across")
-        left = self.operand(first, product.left)
+        left = self.operand(first, product.left, "tl.float64")
         self.add_depth(second, depth.name, depth.size, "deep + tl.arange(0, 64)[:, None]", "down")
-        right = self.operand(second, product.right)
+        right = self.operand(second, product.right, "tl.float64")
         loop.line(f'{name} = tl.dot({left}, {right}, {name}, input_precision="ieee")')
+        c.line(f"{name} = {name}.to(tl.float32)")
         return name
 
     def renew(self, c: Context, sweep: Sweep, running: Running) -> None:

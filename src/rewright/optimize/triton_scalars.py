@@ -37,6 +37,8 @@ POINTERS = {
 }
 """Types of pointers in signatures, for compiling ahead of time."""
 
+_NAN = "propagate_nan=tl.PropagateNan.ALL"
+"""The larger of two numbers is no number where one of them is none; without that the device takes the other one."""
 _CALLS = {
     "exponential": "tl.exp({0})",
     "log": "tl.log({0})",
@@ -50,8 +52,8 @@ _CALLS = {
     "floor": "tl.floor({0})",
     "ceil": "tl.ceil({0})",
     "erf": "tl.erf({0})",
-    "maximum": "tl.maximum({0}, {1})",
-    "minimum": "tl.minimum({0}, {1})",
+    "maximum": f"tl.maximum({{0}}, {{1}}, {_NAN})",
+    "minimum": f"tl.minimum({{0}}, {{1}}, {_NAN})",
     "negate": "(-{0})",
     "add": "({0} + {1})",
     "subtract": "({0} - {1})",
@@ -63,7 +65,7 @@ _CALLS = {
     "or": "({0} | {1})",
     "xor": "({0} ^ {1})",
     "select": "tl.where({0}, {1}, {2})",
-    "clamp": "tl.minimum(tl.maximum({1}, {0}), {2})",
+    "clamp": f"tl.minimum(tl.maximum({{1}}, {{0}}, {_NAN}), {{2}}, {_NAN})",
     "at_least_zero": "({0} >= 0)",
     "is_zero": "({0} == 0)",
     "exponential_minus_one": "expm1_({0})",

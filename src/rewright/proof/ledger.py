@@ -34,9 +34,9 @@ class Damaged(Refused):
 class Store(Protocol):
     """Lemmas that this checker proved before, by digest."""
 
-    def __contains__(self, digest: str) -> bool: ...
+    def __contains__(self, digest: str, /) -> bool: ...
 
-    def add(self, digest: str) -> None:
+    def add(self, digest: str, /) -> None:
         """Remember a lemma that was proved."""
         ...
 

@@ -29,7 +29,7 @@ def _masking(c: Context, mask: Value | None, is_causal: bool, dropout_p: float) 
         raise UnsupportedOperator(
             f"attention with dropout_p={dropout_p} is random; set the probability to 0 or call model.eval()"
         )
-    return Masking(c.optional(mask), is_causal, guarded=c.guards_queries and mask is not None)
+    return Masking(c.optional(mask), is_causal, guarded=c.guards_queries)
 
 
 @TABLE.register("aten.scaled_dot_product_attention.default")

@@ -15,6 +15,10 @@ from rewright.ops.reference import building as rb
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 
 
+class NotCovered(UnsupportedOperator):
+    """An operator whose lowering does not cover its attributes; PyTorch may have a decomposition that does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A tensor operand: the node that holds it now, and its type."""
@@ -90,7 +94,8 @@ class Context:
         self.guards_queries = guards_queries
         """Whether attention gives zero to a query that a mask keeps all keys from, as PyTorch's kernels do.
 
-        Otherwise that is left open, as by ``softmax`` written out, which has no number there.
+        Otherwise that is left open, as by ``softmax`` written out, which has no number there. So it is with the
+        logarithm of a sum of exponentials, of which one may be infinite.
         """
         self.assumptions: dict[str, None] = {}
         """What the lowering took for granted, in words, in order."""

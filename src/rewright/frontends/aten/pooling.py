@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from rewright import ops
-from rewright.frontends.aten.context import Context, Table, Value
+from rewright.frontends.aten.context import Context, NotCovered, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.base import ReductionKind
 from rewright.ops.reference import building as rb
 
 TABLE = Table()
+FIRST_ONLY = frozenset(f"aten.max_pool{count}d_with_indices.default" for count in (1, 2, 3))
+"""Operators that are lowered for their first result; where others are read, they are what PyTorch makes of them."""
 Sizes = int | Sequence[int]
 
 
@@ -44,17 +47,36 @@ def _average(count: int) -> Callable[..., int]:
     ) -> int:
         window, pad = _each(kernel_size, count), _each(padding, count)
         step = _each(stride, count) if stride or isinstance(stride, int) else window
-        if ceil_mode or (not count_include_pad and any(pad)):
-            raise UnsupportedOperator(
-                "pooling with ceil_mode, or without counting padding, has no lowering; use the default"
-            )
+        if ceil_mode:
+            raise UnsupportedOperator("average pooling with ceil_mode has no lowering; use the default")
         total = _pool(c, "sum", x, window, step, pad)
-        size = divisor_override
-        if size is None:
-            size = 1
-            for width in window:
-                size *= width
+        if divisor_override is None and not count_include_pad and any(pad):
+            ones = rb.splat_like(c.b, 1, x.position)
+            return rb.divide(c.b, total, _pool(c, "sum", Value(ones, x.type), window, step, pad))
+        size = math.prod(window) if divisor_override is None else divisor_override
         return rb.divide(c.b, total, rb.splat_like(c.b, size, total))
+
+    return lower
+
+
+def _maximum(count: int, places: bool) -> Callable[..., int | tuple[int | None, ...]]:
+    """Maximum pooling over some axes; the places of the maxima, where they are results, are left out."""
+
+    def lower(
+        c: Context,
+        x: Value,
+        kernel_size: Sizes,
+        stride: Sizes = (),
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        ceil_mode: bool = False,
+    ) -> int | tuple[int | None, ...]:
+        window, pad = _each(kernel_size, count), _each(padding, count)
+        step = _each(stride, count) if stride or isinstance(stride, int) else window
+        if ceil_mode or any(d != 1 for d in _each(dilation, count)):
+            raise NotCovered("maximum pooling with ceil_mode or dilation has no lowering")
+        found = _pool(c, "maximum", x, window, step, pad)
+        return (found, None) if places else found
 
     return lower
 
@@ -62,3 +84,6 @@ def _average(count: int) -> Callable[..., int]:
 TABLE.register("aten.avg_pool1d.default")(_average(1))
 TABLE.register("aten.avg_pool2d.default")(_average(2))
 TABLE.register("aten.avg_pool3d.default")(_average(3))
+for _count in (1, 2, 3):
+    TABLE.register(f"aten.max_pool{_count}d.default")(_maximum(_count, places=False))
+    TABLE.register(f"aten.max_pool{_count}d_with_indices.default")(_maximum(_count, places=True))

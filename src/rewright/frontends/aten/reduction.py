@@ -148,7 +148,15 @@ def logsumexp(c: Context, x: Value, dim: Axes, keepdim: bool = False) -> int:
     axes = axes_of(x, dim)
     if len(axes) != 1:
         raise UnsupportedOperator("logsumexp over several axes; flatten them before")
-    return softmax.logsumexp(c.b, position, axes[0], keepdim)
+    if not c.guards_queries:
+        return softmax.logsumexp(c.b, position, axes[0], keepdim)
+    parts = softmax.exponentials(c.b, position, axes[0])
+    own = rb.splat_like(c.b, 0.0, parts.total)  # the maximum is all that there is where it is infinite
+    own = rb.select(c.b, c.b.add(ops.IsFinite(), parts.maximum), c.b.add(ops.Log(), parts.total), own)
+    found = rb.add(c.b, parts.maximum, own)
+    return (
+        found if keepdim else rb.reshape(c.b, found, [s for a, s in enumerate(c.b.type(found).shape) if a != axes[0]])
+    )
 
 
 @TABLE.register("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar")

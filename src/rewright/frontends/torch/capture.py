@@ -45,7 +45,8 @@ def capture(
     values; it is then captured for inputs that give these values, and the graph says under assumptions which they are.
 
     ``guards_queries`` says what attention gives a query that a mask keeps all keys from: zero, as PyTorch's kernels
-    do, where it is set, and else what ``softmax`` written out gives, which is no number.
+    do, where it is set, and else what ``softmax`` written out gives, which is no number. So it is with ``logsumexp``
+    of what is infinite, which is infinite, and written out no number.
     """
     if run:
         with without_network(), quiet(), surroundings(), dense_attention():

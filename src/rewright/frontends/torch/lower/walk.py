@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -11,8 +12,9 @@ import torch.fx
 from torch.utils import _pytree as pytree
 
 from rewright.frontends.aten import tables
-from rewright.frontends.aten.context import Context
+from rewright.frontends.aten.context import Context, NotCovered
 from rewright.frontends.aten.lowering import NO_LOWERING, Lowering, is_known, locate
+from rewright.frontends.aten.pooling import FIRST_ONLY
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower import decompose
 from rewright.frontends.torch.lower.calls import FxCall
@@ -105,8 +107,9 @@ class Walk:
         if call.operator in _INLINED:
             place = _INLINED[call.operator]
             return self._inline(arguments[place], arguments[place + 1 :])
-        if is_known(call.operator):
-            return self.lowering.lower(call, arguments, keywords)
+        if is_known(call.operator) and not _reads_more(call):
+            with contextlib.suppress(NotCovered):
+                return self.lowering.lower(call, arguments, keywords)
         return self._decomposed(call, [x for x in pytree.tree_leaves((arguments, keywords)) if isinstance(x, Tensor)])
 
     def _decomposed(self, call: FxCall, tensors: list[Tensor]) -> Any:
@@ -127,6 +130,25 @@ class Walk:
         inner = Walk(self.c, lambda _: span, self.constants)
         result = inner.run(module, arguments)
         return tuple(cast("list[Any]", result)) if isinstance(result, list) else result
+
+
+def _reads_more(call: FxCall) -> bool:
+    """Whether results of an operator are read that its lowering has not."""
+    readers = call.node.users if call.operator in FIRST_ONLY else ()
+    return any((user.target is not operator.getitem or user.args[1] != 0) and _is_read(user) for user in readers)
+
+
+def _is_read(node: torch.fx.Node) -> bool:
+    """Whether a result, or a write, comes of a node."""
+    seen: set[torch.fx.Node] = set()
+    stack = [node]
+    while stack:
+        reader = stack.pop()
+        if reader.is_impure():
+            return True
+        stack += [user for user in reader.users if user not in seen]
+        seen.update(reader.users)
+    return False
 
 
 _INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap_set_grad_enabled": 1, "hints_wrapper": 0}
