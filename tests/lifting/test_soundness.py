@@ -108,6 +108,34 @@ def test_integers_divide_otherwise_than_reals() -> None:
     assert sequential_differences(built(program), {"x": np.array([5, 7, 3, 1]), "y": np.array([2, 3, 2, 2])}) == []
 
 
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_multiples_of_integers_and_a_number_are_integers(least: int) -> None:
+    """``3 i - 1`` where ``i`` is one is 2; taken for three times ``i - 1/3`` it would be no integer underneath."""
+
+    def program(build: Builder) -> None:
+        ids = build.tensor("ids", (4,), I64)
+        one, zero, three = (build.add(ops.Constant(TensorType((4,), I64), (n,))) for n in (1, 0, 3))
+        number = build.add(ops.Subtract(), build.add(ops.Multiply(), ids, three), one)
+        chosen = build.add(ops.Select(), build.add(ops.Compare("EQ"), ids, one), number, zero)
+        bound = build.add(ops.Constant(TensorType((4,), I64), (least,)))
+        build.output("y", build.add(ops.Compare("GE"), chosen, bound))
+
+    assert sequential_differences(built(program), {"ids": np.array([0, 1, 2, 1])}) == []
+
+
+@pytest.mark.parametrize("direction", ["LT", "LE", "GT", "GE"])
+def test_a_mask_over_rows_that_are_numbered_by_two_axes(direction: str) -> None:
+    def program(build: Builder) -> None:
+        x = build.add(ops.Reshape((4, 3)), build.tensor("x", (2, 2, 3)))
+        row, column = (build.add(ops.Iota(TensorType((4, 3), I64), axis)) for axis in (0, 1))
+        test = build.add(ops.Compare(direction), row, column)
+        lowest = build.add(ops.Constant(TensorType((4, 3), F32), (-INFINITY,)))
+        build.output("y", build.add(ops.Exponential(), build.add(ops.Select(), test, x, lowest)))
+
+    graph = built(program)
+    assert sequential_differences(graph, random_inputs(graph), quotients=True) == []
+
+
 def test_powers_of_integers_are_integers() -> None:
     def program(build: Builder) -> None:
         x, y = build.tensor("x", (3,), I64), build.tensor("y", (3,), I64)
