@@ -145,7 +145,7 @@ def _function(value: Any) -> FunctionType | None:
     while isinstance(value, partial):
         value = cast("partial[Any]", value).func
     if not isinstance(value, FunctionType | MethodType | type) and not inspect.isbuiltin(value):
-        value = vars(type(value)).get("__call__", value)
+        value = vars(cast("type[object]", type(value))).get("__call__", value)
     value = getattr(value, "__func__", value)
     return value if isinstance(value, FunctionType) else None
 
