@@ -44,7 +44,8 @@ def test_reductions_of_integers() -> None:
 
 
 def test_scalars() -> None:
-    agree(lambda x: (x.sum(0), x.max(0)[0], x.cumsum(0), x.cumprod(0), x.argmax()), torch.tensor(1.5, dtype=torch.float64))
+    scalar = torch.tensor(1.5, dtype=torch.float64)
+    agree(lambda x: (x.sum(0), x.max(0)[0], x.cumsum(0), x.cumprod(0), x.argmax()), scalar)
 
 
 def test_the_first_of_equal_elements_is_the_largest() -> None:
