@@ -86,6 +86,22 @@ def decided(terms: Terms, value: Operand, region: Region, ranges: Ranges | None)
     return True if common == reached else None if common else False
 
 
+def everywhere(terms: Terms, value: Operand, region: Region) -> bool | None:
+    """The same whatever the windows are: positions are not negative, so that a sum of them has a bound on one side."""
+    found = affine(terms, value)
+    if found is None or found[0].denominator != 1 or not found[1]:
+        return None
+    constant, slopes = int(found[0]), found[1].values()
+    if all(slope > 0 for slope in slopes):
+        reached = regions.intervals(constant, None)
+    elif all(slope < 0 for slope in slopes):
+        reached = regions.intervals(None, constant + 1)
+    else:
+        return None
+    common = regions.intersect(reached, region)
+    return True if common == reached else None if common else False
+
+
 def aligned(terms: Terms, value: Operand, region: Region, body: Operand) -> tuple[Operand, Region]:
     """The test of a guard with its indices read where the body is: one test for all windows of one mask."""
     found = affine(terms, value)

@@ -12,7 +12,17 @@ from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose, rename, used
-from rewright.lifting.masks import aligned, decided, factors_of, is_endless, oriented, outside, ranges_of, restated
+from rewright.lifting.masks import (
+    aligned,
+    decided,
+    everywhere,
+    factors_of,
+    is_endless,
+    oriented,
+    outside,
+    ranges_of,
+    restated,
+)
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute
@@ -330,7 +340,9 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
         return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
     lengths = [n for digits in view.dims for n in digits]
     region = regions.preimage(wanted, scale, constant)
-    answer = decided(algebra.terms, term, region, ranges_of(lengths)) if algebra.quotients else None
+    answer = everywhere(algebra.terms, term, region)
+    if answer is None and algebra.quotients:
+        answer = decided(algebra.terms, term, region, ranges_of(lengths))
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
     term, region = _first_test(algebra, term, region)
