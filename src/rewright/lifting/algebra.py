@@ -317,7 +317,7 @@ class Algebra:
         if not rest:
             return constant, ONE, None
         (total,) = rest
-        if has_fractions(self.terms, total.term):
+        if total.coefficient != 1 and has_fractions(self.terms, total.term):
             return constant, ONE, self.terms.freeze(total)
         return constant, total.coefficient, (total.term, total.access)
 

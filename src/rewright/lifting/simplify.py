@@ -185,7 +185,7 @@ def _affine(terms: Terms, index: Addend) -> tuple[int, int, Operand | None]:
     total = terms.add(rest)
     if total is None:
         return int(constant), 0, None
-    if constant.denominator == 1 and has_fractions(terms, total.term):
+    if constant.denominator == 1 and total.coefficient != 1 and has_fractions(terms, total.term):
         # Seven times a term with sevenths in it: the seven stays inside, so that what is looked up with is whole.
         return int(constant), 1, terms.freeze(total)
     if constant.denominator == 1 and total.coefficient.denominator == 1:
@@ -194,9 +194,16 @@ def _affine(terms: Terms, index: Addend) -> tuple[int, int, Operand | None]:
 
 
 def has_fractions(terms: Terms, term: int) -> bool:
-    """Whether an integer tensor, its leading coefficient outside, is no integer inside: in a sum, or a guard of one."""
-    label = terms.see(term)
-    if label[0] == "add" and any(c.denominator != 1 for c in terms.coefficients(term)):
-        return True
-    carried = label[0] in _CARRYING or (label[0] == "apply" and label[1] in _LINEAR)
-    return carried and any(has_fractions(terms, child) for child in terms.children(term))
+    """Whether an integer tensor, its leading coefficient outside, may be no integer inside: in a sum, or under a guard.
+
+    What a name hides may be such.
+    """
+    left, seen = [term], {term}
+    while left:
+        label = terms.see(one := left.pop())
+        if label[0] == "named" or (label[0] == "add" and any(c.denominator != 1 for c in terms.coefficients(one))):
+            return True
+        if label[0] in _CARRYING or (label[0] == "apply" and label[1] in _LINEAR):
+            left += [child for child in terms.children(one) if child not in seen]
+            seen.update(terms.children(one))
+    return False
