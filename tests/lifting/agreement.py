@@ -41,17 +41,17 @@ def differences(
     return found
 
 
-def sequential_differences(graph: Graph, inputs: Arrays) -> list[str]:
-    """Where the lifted program of one device differs from its execution."""
-    lifter = Lifter()
+def sequential_differences(graph: Graph, inputs: Arrays, **laws: bool) -> list[str]:
+    """Where the lifted program of one device differs from its execution; ``laws`` are those of ``Lifter``."""
+    lifter = Lifter(**laws)
     lifted = lifter.sequential(graph)
     values = run_nodes(graph, inputs)
     return differences(lifter, lifted, Meaning(lifter.algebra.terms, inputs), values)
 
 
-def rank_differences(sequential: Graph, program: RankProgram, inputs: Arrays, *, products: bool = False) -> list[str]:
+def rank_differences(sequential: Graph, program: RankProgram, inputs: Arrays, **laws: bool) -> list[str]:
     """Where the lifted programs of the ranks differ from their execution, on one set of global inputs."""
-    lifter = Lifter(products=products)
+    lifter = Lifter(**laws)
     known = input_values(lifter, sequential, program, program.inputs, ())
     lifter.sequential(sequential, known.sequential)
     lifted = lifter.ranks(program.graphs, known.ranks)

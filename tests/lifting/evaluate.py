@@ -200,7 +200,8 @@ class Meaning:
                 inside = np.ones(shape, bool) if low is None else value >= float(str(low))
                 inside = inside if high is None else inside & (value < float(str(high)))
                 count += float(coefficient) * inside
-            return np.where(count != 0, count * body, 0.0)
+            with np.errstate(invalid="ignore"):  # nought times an infinity that is not chosen
+                return np.where(count != 0, count * body, 0.0)
         kind, axes = str(label[1]), tuple(label[2])  # type: ignore[arg-type]
         found: list[Array] = []
         for box, coefficient in region:

@@ -359,6 +359,61 @@ def test_of_reals(p: Program) -> int:
     return p.add(ops.Compare(p.random.choice(["EQ", "LT", "GE"])), x, y)
 
 
+def multiple(p: Program) -> int:
+    """A multiple of an integer and a number where a test of that integer holds, tested in turn."""
+    x = p.pick(WHOLES)
+    number = p.add(ops.Multiply(), x, p.full(p.random.choice([2, 3, -2, -1]), x))
+    number = p.add(ops.Add(), number, p.full(p.random.randint(-3, 3), x))
+    test = p.add(ops.Compare(p.random.choice(["EQ", "NE", "LT", "GE"])), x, p.full(p.random.randint(0, 4), x))
+    chosen = p.add(ops.Select(), test, number, p.full(p.random.choice([0, 0, -1, 1, 5]), x))
+    again = p.add(ops.Compare(p.random.choice(["EQ", "LT", "GE"])), chosen, p.full(p.random.randint(-2, 4), x))
+    return p.add(ops.Select(), again, chosen, p.full(0, x))
+
+
+def kept_in_range(p: Program) -> int:
+    x = p.pick(WHOLES)
+    low, high = (p.full(n, x) for n in sorted((p.random.randint(-2, 5), p.random.randint(-2, 5))))
+    if p.random.random() < 0.5:
+        return p.add(ops.Clamp(), low, x, high)
+    return p.add(ops.Minimum(), p.add(ops.Maximum(), low, x), high)
+
+
+def masked_places(p: Program) -> int:
+    """A matrix where a test of row and column holds, as attention masks scores; ranks count from elsewhere."""
+    x = p.pick(REALS, 2)
+    kind = TensorType(p.types[x].shape, WHOLES)
+    offset, step = p.random.choice([0, 0, 1, -1, 2, 3]), p.random.choice([0, p.shape(x)[0]])
+    constants = [ops.Constant(kind, (offset + rank * step,)) for rank in range(p.world)]
+    row = p.add(ops.Add(), p.add(ops.Iota(kind, 0)), p.add(constants))
+    pair = [row, p.add(ops.Iota(kind, 1))]
+    p.random.shuffle(pair)
+    mask = p.add(ops.Compare(p.random.choice(["LE", "LT", "GE", "GT", "EQ"])), *pair)
+    scores = p.add(ops.Select(), mask, x, p.full(p.random.choice([float("-inf"), float("-inf"), -3.0, 0.0]), x))
+    if p.random.random() < 0.4:
+        return scores
+    top = p.add(ops.BroadcastInDim(kind.shape, (0,)), p.add(ops.Reduce("maximum", (1,)), scores))
+    grown = p.add(ops.Exponential(), p.add(ops.Subtract(), scores, top))
+    total = p.add(ops.Reduce("sum", (1,)), grown)
+    return p.add(ops.Divide(), grown, p.add(ops.BroadcastInDim(kind.shape, (0,)), total))
+
+
+def beside_infinity(p: Program) -> int:
+    """Choices that an infinity, or nought, decides."""
+    x = p.pick(REALS)
+    choice = p.random.randrange(3)
+    if choice == 0:
+        pair = [x, p.full(p.random.choice([float("-inf"), float("inf")]), x)]
+        p.random.shuffle(pair)
+        return p.add(p.random.choice([ops.Maximum(), ops.Minimum()]), *pair)
+    if choice == 1:
+        grown = p.add(ops.Exponential(), x)
+        bound = p.full(p.random.choice([0.0, float("-inf"), float("inf")]), x)
+        test = p.add(ops.Compare(p.random.choice(["GE", "GT", "LE", "LT", "EQ", "NE"])), grown, bound)
+        return p.add(ops.Select(), test, grown, p.full(0.0, x))
+    most = reduce(p)
+    return p.add(ops.Select(), p.add(ops.IsFinite(), most), most, p.full(0.0, most))
+
+
 def logical(p: Program) -> int:
     x = p.pick(TRUTHS)
     choice = p.random.randrange(5)
@@ -550,9 +605,11 @@ WHOLE: tuple[Move, ...] = (
     logical,
     select,
     select,
+    multiple,
+    kept_in_range,
 )
 LOOKUPS: tuple[Move, ...] = (gather, gather_rows, masked_gather, masked_gather, one_hot, scatter, scatter_pairs)
-OTHERS: tuple[Move, ...] = (rare, test_of_reals)
+OTHERS: tuple[Move, ...] = (rare, test_of_reals, masked_places, masked_places, beside_infinity)
 
 
 def grow(p: Program, moves: Sequence[Move], count: int) -> None:

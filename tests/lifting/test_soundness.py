@@ -98,6 +98,16 @@ def test_random_programs_of_ranks_whose_sums_are_looked_up(block: int) -> None:
         assert found == [], f"seed {seed}"
 
 
+@pytest.mark.parametrize("block", range(2))
+def test_random_programs_of_ranks_whose_exponentials_are_quotients(block: int) -> None:
+    for seed in range(10 * block, 10 * (block + 1)):
+        whole, program = ranks_program(seed)
+        inputs = program.inputs
+        assert (
+            rank_differences(whole.build()[0], program.rank_program(), inputs, products=True, quotients=True) == []
+        ), seed
+
+
 # --- one operator, two meanings ---------------------------------------------------------------------------------------
 def test_integers_divide_otherwise_than_reals() -> None:
     def program(build: Builder) -> None:
@@ -106,6 +116,48 @@ def test_integers_divide_otherwise_than_reals() -> None:
         build.output("real", build.add(ops.Divide(), *(build.add(ops.Convert(F32), v) for v in (x, y))))
 
     assert sequential_differences(built(program), {"x": np.array([5, 7, 3, 1]), "y": np.array([2, 3, 2, 2])}) == []
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_multiples_of_integers_and_a_number_are_integers(least: int) -> None:
+    """``3 i - 1`` where ``i`` is one is 2; taken for three times ``i - 1/3`` it would be no integer underneath."""
+
+    def program(build: Builder) -> None:
+        ids = build.tensor("ids", (4,), I64)
+        one, zero, three = (build.add(ops.Constant(TensorType((4,), I64), (n,))) for n in (1, 0, 3))
+        number = build.add(ops.Subtract(), build.add(ops.Multiply(), ids, three), one)
+        chosen = build.add(ops.Select(), build.add(ops.Compare("EQ"), ids, one), number, zero)
+        bound = build.add(ops.Constant(TensorType((4,), I64), (least,)))
+        build.output("y", build.add(ops.Compare("GE"), chosen, bound))
+
+    assert sequential_differences(built(program), {"ids": np.array([0, 1, 2, 1])}) == []
+
+
+@pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
+@pytest.mark.parametrize("bound", [0, 1])
+def test_a_one_hot_row_of_which_some_places_are_masked(direction: str, bound: int) -> None:
+    def program(build: Builder) -> None:
+        kind = TensorType((4, 3), I64)
+        ids = build.add(ops.BroadcastInDim((4, 3), (0,)), build.tensor("ids", (4,), I64))
+        place, number = build.add(ops.Iota(kind, 1)), build.add(ops.Constant(kind, (bound,)))
+        hot = build.add(ops.Convert(F32), build.add(ops.Compare("EQ"), ids, place))
+        nought = build.add(ops.Constant(TensorType((4, 3), F32), (0.0,)))
+        build.output("y", build.add(ops.Select(), build.add(ops.Compare(direction), place, number), hot, nought))
+
+    assert sequential_differences(built(program), {"ids": np.array([0, 1, 2, 5])}) == []
+
+
+@pytest.mark.parametrize("direction", ["LT", "LE", "GT", "GE"])
+def test_a_mask_over_rows_that_are_numbered_by_two_axes(direction: str) -> None:
+    def program(build: Builder) -> None:
+        x = build.add(ops.Reshape((4, 3)), build.tensor("x", (2, 2, 3)))
+        row, column = (build.add(ops.Iota(TensorType((4, 3), I64), axis)) for axis in (0, 1))
+        test = build.add(ops.Compare(direction), row, column)
+        lowest = build.add(ops.Constant(TensorType((4, 3), F32), (-INFINITY,)))
+        build.output("y", build.add(ops.Exponential(), build.add(ops.Select(), test, x, lowest)))
+
+    graph = built(program)
+    assert sequential_differences(graph, random_inputs(graph), quotients=True) == []
 
 
 def test_powers_of_integers_are_integers() -> None:

@@ -6,8 +6,9 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, cast
 
 from rewright.ir.errors import CaptureError, RewrightError
@@ -16,6 +17,8 @@ from rewright.ir.placement import RankProgram
 
 Framework = Literal["torch", "jax"]
 _ROOTS: dict[str, Framework] = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}
+_DEPTH = 4
+"""Functions that are called by functions that are called, and so on, are read for what they name so often."""
 
 
 def capture(
@@ -85,7 +88,13 @@ def capture_ranks(
     which = framework or framework_of(build, ())
     options = _options(which, backward, dynamic) | ({"jobs": jobs, "all_ranks": all_ranks} if which == "torch" else {})
     options |= _running(which, "ranks", ranks, ranks != "traced")
-    return _frontend(which).capture_ranks(build, mesh, **options)
+    try:
+        return _frontend(which).capture_ranks(build, mesh, **options)
+    except CaptureError as error:
+        if which == framework or not any(text in str(error) for text in ("jax", "std::bad_cast")):
+            raise
+        other = "torch" if which == "jax" else "jax"
+        raise CaptureError(f"{error}; if it is a program of {other}, say framework={other!r}") from None
 
 
 def framework_of(program: Any, arguments: Any) -> Framework:
@@ -118,19 +127,38 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _used(program: Any) -> set[Framework]:
-    """The frameworks among what a function names, else among what its module imports."""
-    function = inspect.unwrap(program) if callable(program) else program
-    function = getattr(function, "func", function)
-    code: CodeType | None = getattr(function, "__code__", None)
-    namespace: dict[str, Any] = getattr(function, "__globals__", {})
-    if code is None:
-        return set()
-    closure: Sequence[Any] = getattr(function, "__closure__", None) or ()
-    named = [namespace[name] for name in _names(code) if name in namespace]
-    for cell in closure:
+    """The frameworks among what a function names, and what functions of those names do, else among its module's."""
+    functions, seen = [found] if (found := _function(program)) is not None else [], set[CodeType]()
+    modules = [v for f in functions for v in f.__globals__.values() if isinstance(v, ModuleType)]
+    for depth in range(_DEPTH):
+        named = [value for function in functions for value in _values(function)]
+        roots = _roots(named)
+        if len(roots) == 1 or (roots and not depth):  # what others wrote for both frameworks tells nothing
+            return roots
+        seen |= {function.__code__ for function in functions}
+        functions = [f for value in named if (f := _function(value)) is not None and f.__code__ not in seen]
+    return _roots(modules)
+
+
+def _function(value: Any) -> FunctionType | None:
+    """The Python function that is called by calling a value; None where there is none."""
+    value = inspect.unwrap(value) if callable(value) else value
+    while isinstance(value, partial):
+        value = cast("partial[Any]", value).func
+    if not isinstance(value, FunctionType | MethodType | type) and not inspect.isbuiltin(value):
+        value = vars(cast("type[object]", type(value))).get("__call__", value)
+    value = getattr(value, "__func__", value)
+    return value if isinstance(value, FunctionType) else None
+
+
+def _values(function: FunctionType) -> list[object]:
+    """What a function names that has a value."""
+    namespace = function.__globals__
+    named: list[object] = [namespace[name] for name in _names(function.__code__) if name in namespace]
+    for cell in function.__closure__ or ():
         with suppress(ValueError):  # a variable that has no value yet
             named.append(cell.cell_contents)
-    return _roots(named) or _roots([value for value in namespace.values() if isinstance(value, ModuleType)])
+    return named
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -23,6 +23,7 @@ from rewright.lifting.masks import factors_of, ranges_of
 from rewright.lifting.regions import Region
 from rewright.lifting.shifts import cancelled, is_shift
 from rewright.lifting.signs import is_finite
+from rewright.lifting.simplify import has_fractions
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
 
@@ -316,8 +317,7 @@ class Algebra:
         if not rest:
             return constant, ONE, None
         (total,) = rest
-        is_sum = self.terms.see(total.term)[0] == "add"
-        if is_sum and any(c.denominator != 1 for c in self.terms.coefficients(total.term)):
+        if total.coefficient != 1 and has_fractions(self.terms, total.term):
             return constant, ONE, self.terms.freeze(total)
         return constant, total.coefficient, (total.term, total.access)
 

@@ -59,7 +59,7 @@ class Guards:
         """What ``tested`` can be where ``value``, an index plus or minus it, lies in a set of one point."""
         summands = self._terms.expand(*value)
         positions = [(c, access) for c, (term, access) in summands if term == self._terms.index]
-        others = [c for c, operand in summands if operand == tested]
+        others = [c for c, operand in summands if operand == tested and tested[0] != self._terms.index]
         point = regions.single(region)
         if len(summands) != 2 or len(positions) != 1 or len(others) != 1 or point is None:
             return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
-from rewright.ir.dims import Dim
+from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting import regions
 from rewright.lifting.index import Access, Index, compose, used
 from rewright.lifting.regions import Region
@@ -86,6 +86,22 @@ def decided(terms: Terms, value: Operand, region: Region, ranges: Ranges | None)
     return True if common == reached else None if common else False
 
 
+def everywhere(terms: Terms, value: Operand, region: Region) -> bool | None:
+    """The same whatever the windows are: positions are not negative, so that a sum of them has a bound on one side."""
+    found = affine(terms, value)
+    if found is None or found[0].denominator != 1 or not found[1]:
+        return None
+    constant, slopes = int(found[0]), found[1].values()
+    if all(slope > 0 for slope in slopes):
+        reached = regions.intervals(constant, None)
+    elif all(slope < 0 for slope in slopes):
+        reached = regions.intervals(None, constant + 1)
+    else:
+        return None
+    common = regions.intersect(reached, region)
+    return True if common == reached else None if common else False
+
+
 def aligned(terms: Terms, value: Operand, region: Region, body: Operand) -> tuple[Operand, Region]:
     """The test of a guard with its indices read where the body is: one test for all windows of one mask."""
     found = affine(terms, value)
@@ -103,6 +119,8 @@ def aligned(terms: Terms, value: Operand, region: Region, body: Operand) -> tupl
         index.append((slope, terms.index, (place,)))
     total = terms.add(index)
     assert total is not None
+    if any((slope / total.coefficient).denominator != 1 for slope in slopes.values()):
+        return value, region  # what is read at one of several digits would be no integer
     offset = constant - sum((slope * there[v] for v, slope in slopes.items()), start=Fraction(0))
     return (total.term, total.access), regions.preimage(region, total.coefficient, offset)
 
@@ -138,7 +156,29 @@ def lowest(terms: Terms, operand: Operand) -> tuple[Operand, Region] | None:
 
 def is_lowest(terms: Terms, term: int) -> bool:
     """Whether a term is minus infinity."""
-    return terms.label(term)[:2] == ("number", repr(float("-inf")))
+    return is_endless(terms, term, "-inf")
+
+
+def is_endless(terms: Terms, term: int, which: str) -> bool:
+    """Whether a term is the infinity of that name."""
+    return terms.label(term)[:2] == ("number", which)
+
+
+def restated(terms: Terms, value: Operand, region: Region, other: Operand) -> Region | None:
+    """A test of an integer as one of another, which is a constant more, or minus the integer and a constant."""
+    if value == other:
+        return region
+    own, wanted = affine(terms, value), affine(terms, other)
+    if own is None or wanted is None or not wanted[1] or any(isinstance(end, SizeExpr) for end in _ends(region)):
+        return None
+    for sign in (ONE, -ONE):
+        if own[1] == {variable: sign * slope for variable, slope in wanted[1].items()}:
+            return regions.preimage(region, sign, own[0] - sign * wanted[0])
+    return None
+
+
+def _ends(region: Region) -> Iterator[object]:
+    return (end for box, _ in region for pair in box for end in pair)
 
 
 def boxes(

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import isqrt
 
 from rewright import ops
-from rewright.ir.dims import SizeExpr
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, compose, rename, used
-from rewright.lifting.masks import affine, aligned, decided, factors_of, oriented, outside, ranges_of
+from rewright.lifting.masks import (
+    aligned,
+    decided,
+    everywhere,
+    factors_of,
+    is_endless,
+    oriented,
+    outside,
+    ranges_of,
+    restated,
+)
 from rewright.lifting.products import multiply
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute
-from rewright.lifting.shifts import exponential_of, fraction, inverse, shifts
-from rewright.lifting.signs import is_positive, under_mask
+from rewright.lifting.shifts import exponential_of, fraction, inverse, is_maximum, shifts
+from rewright.lifting.signs import is_finite, is_positive, under_mask
 from rewright.lifting.simplify import atoms
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, View
@@ -271,10 +280,23 @@ def _compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
         direction = op.direction
         if direction in ("LT", "LE"):
             left, right, direction = right, left, "GT" if direction == "LT" else "GE"
+        holds = _decided(algebra, direction, left, right)
+        if holds is not None:
+            return algebra.constant(left.dims, float(holds))
         name = {"EQ": "equal", "NE": "not_equal", "GT": "greater", "GE": "greater_or_equal"}[direction]
         return function(algebra, name, [left, right])
     difference = algebra.add([left, right], [ONE, MINUS_ONE])
     return integer_test(algebra, difference, _SETS[op.direction])
+
+
+def _decided(algebra: Algebra, direction: str, left: View, right: View) -> bool | None:
+    """How numbers compare where that is certain: what is positive with nought, a finite maximum with an infinity."""
+    for own, other in ((left, right), (right, left)):
+        if direction in ("EQ", "NE") and _is_infinity(algebra, other) and _is_finite_maximum(algebra, own):
+            return direction == "NE"
+        if direction in ("GT", "GE") and algebra.as_constant(other) == 0 and _is_positive(algebra, own):
+            return own is left
+    return None
 
 
 _SETS: dict[str, Region] = {
@@ -287,6 +309,29 @@ _SETS: dict[str, Region] = {
 }
 
 
+def _finite(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
+    """Whether a number is finite; maxima, which programs ask that of before they subtract them, often certainly are."""
+    if _is_finite_maximum(algebra, views[0]):
+        return algebra.constant(views[0].dims, 1.0)
+    return function(algebra, op.name, views)
+
+
+def _is_infinity(algebra: Algebra, view: View) -> bool:
+    return any(_is_endless(algebra, name, view) for name in ("maximum", "minimum"))
+
+
+def _is_positive(algebra: Algebra, view: View) -> bool:
+    addend = algebra.closed(view)
+    operand = addend.term, addend.access
+    return addend.coefficient > 0 and is_positive(algebra.terms, operand, ranges_of(algebra.terms.window))
+
+
+def _is_finite_maximum(algebra: Algebra, view: View) -> bool:
+    addend = algebra.closed(view)
+    operand = addend.term, addend.access
+    return is_maximum(algebra.terms, addend.term) and is_finite(algebra.terms, operand, ranges_of(algebra.terms.window))
+
+
 def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
     """The indicator that an integer tensor lies in a set: one term compared with constants, in one form."""
     constant, scale, term = algebra.integer(view)
@@ -295,7 +340,9 @@ def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
         return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
     lengths = [n for digits in view.dims for n in digits]
     region = regions.preimage(wanted, scale, constant)
-    answer = decided(algebra.terms, term, region, ranges_of(lengths)) if algebra.quotients else None
+    answer = everywhere(algebra.terms, term, region)
+    if answer is None and algebra.quotients:
+        answer = decided(algebra.terms, term, region, ranges_of(lengths))
     if answer is not None:
         return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
     term, region = _first_test(algebra, term, region)
@@ -392,20 +439,9 @@ def _reach(region: Region) -> tuple[int, int]:
 
 
 def _of_value(algebra: Algebra, test: tuple[Operand, Region], value: Operand) -> tuple[Operand, Region] | None:
-    """A test as one of another value, which is a constant more, or minus the value and a constant."""
-    if test[0] == value:
-        return test
-    own, wanted = affine(algebra.terms, test[0]), affine(algebra.terms, value)
-    if own is None or wanted is None or not wanted[1] or any(isinstance(end, SizeExpr) for end in _ends(test[1])):
-        return None
-    for sign in (ONE, MINUS_ONE):
-        if own[1] == {variable: sign * slope for variable, slope in wanted[1].items()}:
-            return value, regions.preimage(test[1], sign, own[0] - sign * wanted[0])
-    return None
-
-
-def _ends(region: Region) -> Iterator[object]:
-    return (end for box, _ in region for pair in box for end in pair)
+    """A test as one of another value."""
+    region = restated(algebra.terms, test[0], test[1], value)
+    return None if region is None else (value, region)
 
 
 def _exclusive(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -478,8 +514,13 @@ def _extreme(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
 
 
 def _bounded(algebra: Algebra, name: str, views: Sequence[View], kind: TensorType) -> View:
-    """The larger or the smaller one; of an integer and a number, the integer where it is that, and else the number."""
+    """The larger or the smaller one; of an integer and a number, the integer where it is that, and else the number.
+
+    No number is below minus infinity, or above infinity.
+    """
     for own, bound in (tuple(views), tuple(views)[::-1]):
+        if _is_endless(algebra, name, bound):
+            return own
         number = algebra.as_constant(bound)
         if not kind.dtype.is_integer or number is None or not _is_given(algebra, own):
             continue
@@ -487,6 +528,13 @@ def _bounded(algebra: Algebra, name: str, views: Sequence[View], kind: TensorTyp
         inside = integer_test(algebra, algebra.add([own, bound], [ONE, MINUS_ONE]), wanted)
         return _select(algebra, ops.Select(), [inside, own, bound], [kind, kind, kind])
     return function(algebra, name, views)
+
+
+def _is_endless(algebra: Algebra, name: str, view: View) -> bool:
+    """Whether a view is the infinity beyond which all numbers lie that a maximum or a minimum chooses from."""
+    if len(view.addends) != 1 or view.addends[0].coefficient != 1:
+        return False
+    return is_endless(algebra.terms, view.addends[0].term, "-inf" if name == "maximum" else "inf")
 
 
 def _is_given(algebra: Algebra, view: View) -> bool:
@@ -513,6 +561,7 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Power: _power,
     ops.Convert: _convert,
     ops.Compare: _compare,
+    ops.IsFinite: _finite,
     ops.Not: _not,
     ops.And: _logical,
     ops.Or: _logical,

@@ -13,6 +13,7 @@ from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, compose, magnitude, rename, used
 from rewright.lifting.instances import instance
 from rewright.lifting.roots import squared_root
+from rewright.lifting.shifts import within_sums
 from rewright.lifting.value import Addend, Digits, View
 
 _MOST_DISTRIBUTED = 6
@@ -201,8 +202,12 @@ def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:
         guard = algebra.guards.guard_of(guarded)
         if guard is not None:
             return algebra.guards.guarded(guard[0], guard[1], _product(algebra, guard[2], other))
-    term, access = algebra.terms.multiply([(left.term, left.access), (right.term, right.access)])
-    return Addend(coefficient, term, access, left.parts or right.parts)
+    operands = [(left.term, left.access), (right.term, right.access)]
+    parts = left.parts or right.parts
+    simpler = within_sums(algebra.terms, operands) if algebra.quotients and not parts else None
+    if simpler is not None:
+        return replace(simpler, coefficient=coefficient * simpler.coefficient)
+    return Addend(coefficient, *algebra.terms.multiply(operands), parts)
 
 
 def _readings(

@@ -85,6 +85,8 @@ class Lifter:
         """Values that have names, and the value of that name."""
         self._shift: dict[int, int] = {}
         """By name of what crosses from the first stretch of a period that of what crosses from the second."""
+        self._reduced: set[int] = set()
+        """Values that members of a group added up, and sums with these: the model may add all of it up at once."""
         self._numbers: dict[Value, int] = {}
         self._memo: dict[tuple[object, ...], int] = {}
 
@@ -252,7 +254,12 @@ class Lifter:
         types = [lifted.graph.nodes[p].type for p in node.operands]
         value = transfer(self.algebra, op, [self.values[v] for v in operands], types, node.type)
         assert value.shape == node.type.shape, (op, value.shape, node.type.shape)
+        reduced = self._recogniser is not None and isinstance(op, _ADDITIVE) and not self._reduced.isdisjoint(operands)
+        if reduced and self._recogniser is not None:
+            value = tidy(self._recogniser.met(value))
         result = self._memo[key] = self.intern(value)
+        if reduced:
+            self._reduced.add(result)
         return result
 
     def check_budget(self) -> None:
@@ -314,6 +321,7 @@ class Lifter:
             known = {id(result): result for result in results}
             found = {number: self._recogniser.met(result) for number, result in known.items()}
             results = [found[id(result)] for result in results]
+            self._reduced.update(self.intern(tidy(result)) for result in found.values())
         # Where all members hold one value it is one object, which is long where they are many.
         numbers: dict[int, int] = {}
         for (rank, position), result in zip(step.nodes, results, strict=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import groupby, islice, permutations, product
 from typing import TYPE_CHECKING, cast
 
 from rewright.ir.dims import Dim
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _MOST_ALIKE, _HIGHEST = 64, 12
 """Sequential terms above one that are looked at, and how far above."""
+
+_MOST_ORDERS = 24
+"""Orders of products of the same terms that are tried."""
 
 _MOST_PRODUCTS = 64
 """A sum of more products is not looked for."""
@@ -108,11 +112,11 @@ class Recogniser:
 
     def _instance(self, own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
         """How many times a polynomial, read where, another one is."""
-        found = _solved(own, arity, wanted)
-        if found is None:
-            return None
-        there = self._normal(self._expansion.read(own, found[1]))
-        return found if {f: scale(r, found[0]) for f, r in there.items()} == wanted else None
+        for found in _solved(own, arity, wanted):
+            there = self._normal(self._expansion.read(own, found[1]))
+            if {f: scale(r, found[0]) for f, r in there.items()} == wanted:
+                return found
+        return None
 
     def _normal(self, several: Sum) -> Sum:
         """A polynomial in a form that does not depend on where ranges begin and on who summed which step of them."""
@@ -227,13 +231,27 @@ def _ordered(several: Sum) -> list[tuple[Factors, Region]]:
     return sorted(several.items(), key=lambda item: (tuple(term for term, _ in item[0]), repr(item[1])))
 
 
-def _solved(own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
-    """How many times a polynomial, read where, another one may be."""
+def _solved(own: Sum, arity: int, wanted: Sum) -> Iterator[tuple[Fraction, Access]]:
+    """How many times a polynomial, read where, another one may be.
+
+    Products of the same terms, such as what a mask chooses by rows and by columns, are paired in every order.
+    """
     mine, others = _ordered(own), _ordered(wanted)
     often = others[0][1][0][1] / mine[0][1][0][1]
     if any(scale(a, often) != b for (_, a), (_, b) in zip(mine, others, strict=True)):
         mine, others = _by_terms(own), _by_terms(wanted)
         often = others[0][1][0][1] / mine[0][1][0][1]
+    alike = [list(group) for _, group in groupby(others, key=lambda item: tuple(term for term, _ in item[0]))]
+    for order in islice(product(*(permutations(group) for group in alike)), _MOST_ORDERS):
+        access = _read(mine, arity, [item for group in order for item in group])
+        if access is not None:
+            yield often, access
+
+
+def _read(
+    mine: Sequence[tuple[Factors, Region]], arity: int, others: Sequence[tuple[Factors, Region]]
+) -> Access | None:
+    """Where products are read so that each of them is another one."""
     found: dict[int, Index] = {}
     pairs = [
         (index, _plain(there, region))
@@ -249,7 +267,7 @@ def _solved(own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None
             return None
     free = [found.get(v) for v in range(arity)]
     access = tuple(index for index in free if index is not None)
-    return None if len(access) < arity or any(v >= BOUND for v in used(access)) else (often, access)
+    return None if len(access) < arity or any(v >= BOUND for v in used(access)) else access
 
 
 def _plain(index: Index, region: Region) -> Index:

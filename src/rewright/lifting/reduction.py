@@ -129,7 +129,23 @@ def _folds(
         addends = [Addend(addend.coefficient * c, *operand) for c, operand in several]
         if len(addends) > 1 and any(collapse(algebra, a, v, n, lengths) for a in addends for v, n in folded.items()):
             return [b for a in addends for b in _folds(algebra, kind, a, folded, lengths, part)]
+        apart = _apart(algebra, addends, folded) if algebra.quotients else []
+        if len(apart) > 1:
+            return [b for a in apart for b in _folds(algebra, kind, a, folded, lengths, part)]
     return [_fold(algebra, kind, addend, folded, lengths, part)]
+
+
+def _apart(algebra: Algebra, addends: Sequence[Addend], folded: Container[int]) -> list[Addend]:
+    """The addends of a sum by which of the folded variables they are read at: the others count how often they stand.
+
+    The mean of ``z - log s`` over a vocabulary is the mean of ``z``, and the logarithm.
+    """
+    groups: dict[frozenset[int], list[tuple[Fraction, int, Access]]] = {}
+    for a in addends:
+        groups.setdefault(frozenset(v for v in used(a.access) if v in folded), []).append(
+            (a.coefficient, a.term, a.access)
+        )
+    return [total for group in groups.values() if (total := algebra.terms.add(group)) is not None]
 
 
 def _fold(

@@ -73,6 +73,38 @@ def cancelled(terms: Terms, factors: list[Operand]) -> list[Operand]:
     return left
 
 
+def within_sums(terms: Terms, operands: list[Operand]) -> Addend | None:
+    """A product whose shifts cancel in every addend of a sum beside them; None where it has no such.
+
+    The gradient of a softmax is ``e/m (m a - m b)``.
+    """
+    factors = [factor for operand in operands for factor in factors_of(terms, operand)]
+    moving = [f for f in factors if is_shift(terms, f[0])]
+    for number, (term, access) in enumerate(factors):
+        found = terms.expand(term, access)
+        chosen = [f for f in moving if all(_cancels(terms, f, operand) for _, operand in found)]
+        if len(found) < 2 or not chosen:
+            continue
+        total = terms.add([(c, *terms.multiply([operand, chosen[0]])) for c, operand in found])
+        if total is None:
+            return Addend(Fraction(0), terms.one, ())
+        rest = [*factors[:number], *factors[number + 1 :]]
+        rest.remove(chosen[0])
+        left = [(total.term, total.access), *rest]
+        again = within_sums(terms, left)
+        if again is None:
+            return Addend(total.coefficient, *terms.multiply(left))
+        return Addend(total.coefficient * again.coefficient, again.term, again.access)
+    return None
+
+
+def _cancels(terms: Terms, factor: Operand, operand: Operand) -> bool:
+    """Whether a factor stands beside its inverse in a product."""
+    before = factors_of(terms, operand)
+    opposite = inverted(terms, factor)
+    return opposite in before if opposite is not None else any(inverted(terms, f) == factor for f in before)
+
+
 def inverted(terms: Terms, factor: Operand) -> Operand | None:
     """The positive term that a factor is one over, if it is."""
     term, access = factor

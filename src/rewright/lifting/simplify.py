@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from rewright.lifting import regions
 from rewright.lifting.index import Access, Index, build, compose
+from rewright.lifting.masks import restated
 from rewright.lifting.regions import Region
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend
@@ -14,6 +15,9 @@ _DEPTH = 10
 _MOST_ATOMS = 4
 _APART = 1000
 """Keeps the numbers of index operands apart while they are renumbered."""
+_CARRYING = frozenset({"add", "ranged", "fold", "guard", "take"})
+_LINEAR = frozenset({"multiply", "where", "where_not", "identity"})
+"""Kinds of terms, and functions, of which a number outside may be one inside."""
 _TRANSPARENT = ("apply", "add", "take", "ranged")
 
 
@@ -90,7 +94,10 @@ def _at_data(access: Access) -> bool:
 
 
 def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int) -> Addend:
-    """An inner guard that tests the same value is its body or zero where the outer set settles it."""
+    """An inner guard that tests the same value is its body or zero where the outer set settles it.
+
+    A mask of positions may test them counted from elsewhere.
+    """
     term, access = operand
     hole = terms.children(term)[0]
     label = terms.label(hole)
@@ -98,12 +105,15 @@ def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, dept
         return Addend(ONE, term, access)
     inner_value, body = terms.children(hole)
     accesses, own = terms.accesses(hole), terms.region(term)
-    if (inner_value, compose(accesses[0], access)) != value or not regions.is_set(own):
+    if inner_value != value[0] or not regions.is_set(own):
         return Addend(ONE, term, access)
-    common = regions.intersect(own, region)
+    held = restated(terms, value, region, (inner_value, compose(accesses[0], access)))
+    if held is None:
+        return Addend(ONE, term, access)
+    common = regions.intersect(own, held)
     if not common:
         return Addend(Fraction(0), terms.one, ())
-    if common == region:
+    if common == held:
         return simplify(terms, (body, compose(accesses[1], access)), value, region, depth - 1)
     return Addend(ONE, term, access)
 
@@ -175,7 +185,7 @@ def _affine(terms: Terms, index: Addend) -> tuple[int, int, Operand | None]:
     total = terms.add(rest)
     if total is None:
         return int(constant), 0, None
-    if constant.denominator == 1 and _has_fractions(terms, total.term):
+    if constant.denominator == 1 and total.coefficient != 1 and has_fractions(terms, total.term):
         # Seven times a term with sevenths in it: the seven stays inside, so that what is looked up with is whole.
         return int(constant), 1, terms.freeze(total)
     if constant.denominator == 1 and total.coefficient.denominator == 1:
@@ -183,5 +193,17 @@ def _affine(terms: Terms, index: Addend) -> tuple[int, int, Operand | None]:
     return 0, 1, terms.freeze(index)
 
 
-def _has_fractions(terms: Terms, term: int) -> bool:
-    return terms.label(term)[0] == "add" and any(c.denominator != 1 for c in terms.coefficients(term))
+def has_fractions(terms: Terms, term: int) -> bool:
+    """Whether an integer tensor, its leading coefficient outside, may be no integer inside: in a sum, or under a guard.
+
+    What a name hides may be such.
+    """
+    left, seen = [term], {term}
+    while left:
+        label = terms.see(one := left.pop())
+        if label[0] == "named" or (label[0] == "add" and any(c.denominator != 1 for c in terms.coefficients(one))):
+            return True
+        if label[0] in _CARRYING or (label[0] == "apply" and label[1] in _LINEAR):
+            left += [child for child in terms.children(one) if child not in seen]
+            seen.update(terms.children(one))
+    return False

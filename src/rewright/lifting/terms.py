@@ -434,7 +434,10 @@ class Terms:
     def tests(self, term: int, value: int) -> list[Region]:
         """The sets that guards on a value directly in a term, or in its addends, test."""
         found: list[Region] = []
-        for child in (term, *self.children(term)):
+        children = self.children(term)
+        if len(children) == 1 and self.label(term)[0] == "add":  # a multiple of a sum
+            children = (*children, *self.children(children[0]))
+        for child in (term, *children):
             label = self.label(child)
             hole = self.children(child)[0] if label[0] == "ranged" else None
             if hole is not None and self.label(hole)[0] == "guard" and self.children(hole)[0] == value:

@@ -160,27 +160,43 @@ def cuts(value: View, axis: int, start: Dim, limit: Dim) -> list[tuple[int, int]
 
 def join(left: View, right: View, axis: int) -> View | None:
     """One window for two neighbours, where the second continues the first; indices of one value may be left out."""
+    if not _alike(left, right):
+        return None
     joined = _continued(left, right, axis)
     if joined is None and any(1 in digits for view in (left, right) for digits in view.dims):
         joined = _continued(plain_axis(left, axis), plain_axis(right, axis), axis)
     return joined or _stacked(left, right, axis)
 
 
+def _alike(left: View, right: View) -> bool:
+    """Whether two views are of the same terms, wherever they read them."""
+    if len(left.addends) != len(right.addends):
+        return False
+    pairs = zip(left.addends, right.addends, strict=True)
+    return all((x.coefficient, x.term, x.parts) == (y.coefficient, y.term, y.parts) for x, y in pairs)
+
+
+def _beside(left: View, right: View, count: Dim) -> bool:
+    """Whether all that a view of the same terms reads begins where another begins, or so many places behind."""
+    pairs = zip(left.addends, right.addends, strict=True)
+    places = [(i[0], j[0]) for x, y in pairs for i, j in zip(x.access, y.access, strict=True)]
+    return all(there in (here, here + count) for here, there in places)
+
+
 def _stacked(left: View, right: View, axis: int) -> View | None:
     """Some rows and one more that is read at the next place of some axis, as the results of neighbours are stacked."""
-    if right.shape[axis] != 1:
+    if right.shape[axis] != 1 or not _beside(left, right, left.shape[axis]):
         return None
     right = _unread(right, axis)
     left = _unread(left, axis) if left.shape[axis] == 1 else left
-    if len(left.addends) != len(right.addends) or len(left.dims[axis]) != 1:
+    if len(left.dims[axis]) != 1:
         return None
     if left.dims[:axis] != right.dims[:axis] or left.dims[axis + 1 :] != right.dims[axis + 1 :]:
         return None
     count, outer = left.dims[axis][0], variables_of(left.dims)[axis][0]
     addends: list[Addend] = []
     for x, y in zip(left.addends, right.addends, strict=True):
-        same = (x.coefficient, x.term, x.parts) == (y.coefficient, y.term, y.parts)
-        access = [_next_place(i, j, outer, count) for i, j in zip(x.access, y.access, strict=True)] if same else [None]
+        access = [_next_place(i, j, outer, count) for i, j in zip(x.access, y.access, strict=True)]
         if any(index is None for index in access):
             return None
         addends.append(replace(x, access=tuple(index for index in access if index is not None)))
@@ -207,17 +223,13 @@ def _unread(view: View, axis: int) -> View:
 
 
 def _continued(left: View, right: View, axis: int) -> View | None:
-    if len(left.addends) != len(right.addends) or left.dims[:axis] != right.dims[:axis]:
-        return None
-    if left.dims[axis + 1 :] != right.dims[axis + 1 :]:
+    if left.dims[:axis] != right.dims[:axis] or left.dims[axis + 1 :] != right.dims[axis + 1 :]:
         return None
     a, b = left.dims[axis], right.dims[axis]
     if len(a) != len(b) or a[1:] != b[1:] or not a:
         return None
     outer = variables_of(left.dims)[axis][0]
     for x, y in zip(left.addends, right.addends, strict=True):
-        if x.coefficient != y.coefficient or x.term != y.term or x.parts != y.parts:
-            return None
         for (c, t), (d, u) in zip(x.access, y.access, strict=True):
             if t != u or c + dict(t).get(outer, 0) * a[0] != d:
                 return None

@@ -183,12 +183,22 @@ def cumsum(c: Context, x: Value, dim: int, **__: object) -> int:
     return position if x.rank == 0 else prefix_sum(c, position, x.axis(dim))
 
 
+@TABLE.register("aten.cumprod.default")
+def cumprod(c: Context, x: Value, dim: int, **__: object) -> int:
+    (position,) = c.positions(x)
+    return position if x.rank == 0 else _prefixes(c, "product", position, x.axis(dim))
+
+
 def prefix_sum(c: Context, x: int, axis: int) -> int:
     """Sums of the first 1, 2, ... elements along an axis."""
+    return _prefixes(c, "sum", x, axis)
+
+
+def _prefixes(c: Context, kind: ReductionKind, x: int, axis: int) -> int:
     shape = c.b.type(x).shape
     window: tuple[Dim, ...] = tuple(size if i == axis else 1 for i, size in enumerate(shape))
     padding = tuple((size - 1 if i == axis else 0, 0) for i, size in enumerate(shape))
-    return c.b.add(ops.ReduceWindow("sum", window, (1,) * len(shape), padding), x)
+    return c.b.add(ops.ReduceWindow(kind, window, (1,) * len(shape), padding), x)
 
 
 @TABLE.register("aten.diff.default")

@@ -75,7 +75,8 @@ def _check_finished(module: Any) -> None:
     except RuntimeError:
         raise CaptureError(
             "a DistributedDataParallel waits for gradients of parameters that the step does not use, and never reduces "
-            "the bucket that they are in; freeze these parameters (requires_grad=False) or leave them out of the module"
+            "the bucket that they are in; freeze these parameters (requires_grad=False), leave them out of the module, "
+            "or capture with ranks='threads', where find_unused_parameters works"
         ) from None
 
 

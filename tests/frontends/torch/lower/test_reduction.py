@@ -23,6 +23,7 @@ REDUCTIONS: dict[str, Function] = {
     "logsumexp": lambda x: (torch.logsumexp(x, 1), torch.logsumexp(x, -1, keepdim=True)),
     "norms": lambda x: (x.norm(), torch.linalg.vector_norm(x, 1, dim=1), x.norm(float("inf"))),
     "cumsum": lambda x: (x.cumsum(0), x.cumsum(-1)),
+    "cumprod": lambda x: (x.cumprod(0), x.cumprod(-1)),
     "diff": lambda x: (x.diff(dim=1), x.diff(n=2, prepend=x[..., :1])),
     "topk": lambda x: (*x.topk(2), *x.topk(3, dim=1, largest=False)),
     "sort": lambda x: (*x.sort(), *x.sort(1, descending=True), x.argsort(0)),
@@ -37,12 +38,14 @@ def test_reductions(function: Function) -> None:
 
 def test_reductions_of_integers() -> None:
     agree(lambda x: (x.sum(), x.sum(0), x.amax(1), x.cumsum(1), (x > 0).sum(), x.sort(stable=True)[1]), WHOLE)
+    agree(lambda x: (x.cumprod(0), x.prod(1)), WHOLE)
     agree(lambda x: torch.histc(x.double(), bins=7, min=-3, max=3), WHOLE)
     agree(lambda x: x.double().mean(), WHOLE)
 
 
 def test_scalars() -> None:
-    agree(lambda x: (x.sum(0), x.max(0)[0], x.cumsum(0), x.argmax()), torch.tensor(1.5, dtype=torch.float64))
+    scalar = torch.tensor(1.5, dtype=torch.float64)
+    agree(lambda x: (x.sum(0), x.max(0)[0], x.cumsum(0), x.cumprod(0), x.argmax()), scalar)
 
 
 def test_the_first_of_equal_elements_is_the_largest() -> None:
@@ -55,6 +58,7 @@ GRADIENTS: dict[str, Function] = {
     "amax": lambda x: x.amax(1),
     "variance": lambda x: x.var(2),
     "cumsum": lambda x: x.cumsum(1),
+    "cumprod": lambda x: x.cumprod(1),
     "norm": lambda x: x.norm(dim=1),
     "max": lambda x: x.max(1)[0],
     "logsumexp": lambda x: torch.logsumexp(x, 1),
