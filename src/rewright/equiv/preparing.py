@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rewright.equiv.casts import without_casts
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.computed import MOST, with_computed
 from rewright.equiv.convolutions import shifted_alike
@@ -72,7 +73,7 @@ def prepared(
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
-    same = tuple(without_starts(graph) for graph in shifted_alike(same))
+    same = tuple(without_casts(without_starts(graph)) for graph in shifted_alike(same))
     graphs = placed_alike(shares_alike(chosen_alike(filled_alike(without_floors(same)))))
     program = replace(both.right, graphs=graphs[1:])
     said_before = tuple(dict.fromkeys((*ideal.assumptions, *taken, *more)))
