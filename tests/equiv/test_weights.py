@@ -116,6 +116,19 @@ def test_a_weight_that_the_map_forgets_is_never_read() -> None:
     assert verdict.status == "refuted"
 
 
+def test_outputs_that_one_program_has_not_are_one_sentence() -> None:
+    graphs: list[Graph] = []
+    for count in (3, 2):
+        builder = GraphBuilder()
+        given = builder.input("x", ops.Input("x", TensorType((4,), DType.F32)))
+        for number in range(count):
+            builder.output(f"output.{number}", given)
+        graphs.append(builder.build())
+    with pytest.raises(RewrightError, match=r"output\.2.*return the same outputs"):
+        equiv(*graphs)
+    assert equiv(*reversed(graphs)).status == "proved"
+
+
 def test_another_vocabulary_is_one_sentence() -> None:
     with pytest.raises(RewrightError, match="compare programs of one configuration"):
         equiv(product(w=(2, 4)), product(w=(4, 4)))

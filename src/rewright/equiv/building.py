@@ -1,55 +1,16 @@
-"""Graphs made from other graphs: nodes replaced one by one, parts cut out, and parts put in."""
+"""Graphs made from other graphs: parts cut out, and parts put in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 
 from rewright import ops
 from rewright.interp.program import run_nodes
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.rebuilding import pruned, rebuilt
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array
-
-Maker = Callable[[GraphBuilder, int, Node, tuple[int, ...]], int | None]
-"""Given the builder, an old position, its node and the new places of its operands: the new place, or None to copy."""
-
-
-def rebuilt(graph: Graph, make: Maker) -> Graph:
-    """The graph with some nodes made anew; nodes that nothing reads any more are left out, inputs stay.
-
-    Raises TypeMismatch where a replacement does not fit what reads it.
-    """
-    builder = GraphBuilder(graph.name)
-    places: dict[int, int] = {}
-    names = {position: name for name, position in graph.inputs.items()}
-    for position, node in enumerate(graph.nodes):
-        builder.span = node.span
-        operands = tuple(places[p] for p in node.operands)
-        made = make(builder, position, node, operands)
-        if made is None:
-            made = builder.input(names[position], node.op) if position in names else builder.add(node.op, *operands)
-        places[position] = made
-    for name, position in graph.outputs.items():
-        builder.output(name, places[position])
-    return pruned(replace(builder.build(), metadata=graph.metadata))
-
-
-def pruned(graph: Graph) -> Graph:
-    """The graph without nodes that no output depends on; inputs stay."""
-    live = graph.live()
-    if len(live) == len(graph.nodes):
-        return graph
-    places: dict[int, int] = {}
-    nodes: list[Node] = []
-    for position, node in enumerate(graph.nodes):
-        if position in live:
-            places[position] = len(nodes)
-            nodes.append(replace(node, operands=tuple(places[p] for p in node.operands)))
-    inputs = {name: places[p] for name, p in graph.inputs.items()}
-    outputs = {name: places[p] for name, p in graph.outputs.items()}
-    return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
 
 
 def values_of(graph: Graph, wanted: Iterable[int], inputs: Mapping[str, Array] | None = None) -> dict[int, Array]:
@@ -104,3 +65,6 @@ def depends_on_inputs(graph: Graph) -> list[bool]:
     for node in graph.nodes:
         found.append(isinstance(node.op, ops.Input) or any(found[p] for p in node.operands))
     return found
+
+
+__all__ = ["converted", "copy_nodes", "cut", "depends_on_inputs", "pruned", "rebuilt", "values_of"]

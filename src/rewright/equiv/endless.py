@@ -15,7 +15,6 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.alignment import agree
-from rewright.equiv.bounds import Bound, bounds
 from rewright.equiv.fillings import MOVED
 from rewright.equiv.ideal import is_lowest, with_endless
 from rewright.interp.meetings import match_collectives
@@ -24,6 +23,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ops.base import Array
+from rewright.refine.bounds import Bound, bounds
 from rewright.refine.twin.twin import Trial, Twin
 
 _DRAWS = 3

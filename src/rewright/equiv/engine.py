@@ -30,7 +30,6 @@ from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
 from rewright.equiv.wording import reworded
-from rewright.equiv.wrapping import wrapping
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -44,6 +43,7 @@ from rewright.refine.engine import answer
 from rewright.refine.relations import Relations, input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict
+from rewright.refine.wrapping import counted, wrapping
 
 _SINGLE = 4
 """Bytes of a float that numpy has; shorter ones are read as these."""
@@ -100,10 +100,33 @@ def equiv(
     Raises:
         RewrightError: for programs that have nothing in common and for a map that is partial or contradicts itself.
     """
+    return _judged(left, right, inputs, relations, budget, _How(audit, explain), prover or Prover())
+
+
+@dataclass(frozen=True)
+class _How:
+    """What is done besides a proof."""
+
+    audit: bool
+    explain: bool
+    counts: bool = True
+    """Whether a proof has to hold for short integers as they count, from the other end where they do not fit."""
+
+
+def _judged(
+    left: Graph,
+    right: Graph | RankProgram | Sequence[Graph],
+    inputs: Inputs | None,
+    relations: Given | None,
+    budget: float | None,
+    how: _How,
+    prover: Prover,
+) -> Equivalence:
+    """As :func:`equiv`."""
     started = time.perf_counter()
     deadline = None if budget is None else time.monotonic() + budget
     captured = _program(right)
-    named, prover = renamed(left, captured), prover or Prover()
+    named = renamed(left, captured)
     values, shards = _values(inputs, len(captured.graphs))
     weights = guessed(read_map(relations, left, named), left, named, values, shards)
     apart = [n for graph in named.graphs for n in held_apart(weights, left, graph) if not _given(n, values)]
@@ -120,15 +143,15 @@ def equiv(
         stages.append(swept.stage)
         pair = pair.with_stage(swept.stage)
     stages = [stage for stage in _numbered(stages) if stage.splices]
-    verdict = pair.answered(audit=audit, locate=not pair.is_single)
+    verdict = pair.answered(audit=how.audit, locate=not pair.is_single)
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
-    verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), audit)
+    verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), how.audit)
     verdict, twin = _told_apart(verdict, pair)
-    verdict = _with_findings(verdict, pair, twin, ready, swept, prover if explain else None)
+    verdict = _with_findings(verdict, pair, twin, ready, swept, prover if how.explain else None)
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
     doubt = doubt or _shown(verdict, ready, pair)
-    if verdict.status == "proved" and not doubt:
-        doubt = wrapping(ready.written, {} if values is None else values[0])
+    if verdict.status == "proved" and not doubt and how.counts:
+        doubt = _wrapped(ready, pair, {} if values is None else values[0], how, prover)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
     if apart and verdict.status == "proved":
@@ -179,6 +202,17 @@ def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
         return ""
     program = replace(ready.right, graphs=ready.written[1:])
     return met(ready.written) or shown(replace(pair, left=ready.written[0], right=program).executable())
+
+
+def _wrapped(ready: Prepared, pair: _Pair, values: Mapping[str, Array], how: _How, prover: Prover) -> str:
+    """Why short integers may not be equal as they count in programs that are proved equal; empty where they are."""
+    doubt = wrapping(ready.written, values)
+    if not doubt:
+        return ""
+    left, *ranks = (counted(graph, values) for graph in ready.written)
+    right, given = replace(ready.right, graphs=tuple(ranks)), pair.weights.placements
+    plain = _How(how.audit, explain=False, counts=False)
+    return "" if _judged(left, right, None, given, pair.left_over(), plain, prover).status == "proved" else doubt
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:
@@ -296,9 +330,21 @@ class _Pair:
 
     def answered(self, *, audit: bool = False, locate: bool = True) -> Verdict:
         """What the engine says; with ``locate`` also where values part, as far as it finds that."""
-        left_over = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.001)
         given, suggest = self.weights.placements or None, not self.is_single
-        return answer(self.left, self.right, given, None, left_over, suggest=suggest, locate=locate, audit=audit)
+        return answer(
+            self.left,
+            self.right,
+            given,
+            budget=self.left_over(),
+            suggest=suggest,
+            locate=locate,
+            audit=audit,
+            counts=False,
+        )
+
+    def left_over(self) -> float | None:
+        """The seconds that are left of the budget."""
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.001)
 
     def relations(self) -> Relations:
         """Every input on one rank is what it is in the left program."""

@@ -13,11 +13,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.equiv.bounds import Bound, bounds
 from rewright.equiv.spans import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.refine.bounds import Bound, bounds
 
 HIGHEST = -1e4
 """What is above this may be a score."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rewright.equiv.casts import without_casts
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.computed import MOST, with_computed
 from rewright.equiv.convolutions import shifted_alike
@@ -23,6 +24,7 @@ from rewright.equiv.starts import without_starts
 from rewright.equiv.tables import bound
 from rewright.equiv.truths import with_masks_chosen
 from rewright.equiv.weights import Side, WeightMap, renamed, shared
+from rewright.equiv.wholes import with_wholes
 from rewright.ir.digest import digest
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
@@ -65,17 +67,18 @@ def prepared(
     # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
     first, taken = with_computed([both.left, *both.right.graphs], most)
     first = tuple(with_masks_chosen(graph) for graph in first)
-    ideal = idealised(first, masks_choose=len(first) > 2)
+    whole, cut_off = with_wholes(first)
+    ideal = idealised(whole, masks_choose=len(first) > 2)
     given: Values = values or ({}, {})
     tables = (
         {name: given[0][name] for name in left.inputs if name not in mine.inputs},
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
-    same = tuple(without_starts(graph) for graph in shifted_alike(same))
+    same = tuple(without_casts(without_starts(graph)) for graph in shifted_alike(same))
     graphs = placed_alike(shares_alike(chosen_alike(filled_alike(without_floors(same)))))
     program = replace(both.right, graphs=graphs[1:])
-    said_before = tuple(dict.fromkeys((*ideal.assumptions, *taken, *more)))
+    said_before = tuple(dict.fromkeys((*cut_off, *ideal.assumptions, *taken, *more)))
     return Prepared(graphs[0], program, said_before, tables, both.unread, first)
 
 
@@ -138,13 +141,17 @@ def _read(graph: Graph) -> set[str]:
 
 
 def _check(left: Graph, right: RankProgram) -> None:
-    """Raise RewrightError for outputs of other shapes, of another vocabulary say, or of other kinds of numbers."""
+    """Raise RewrightError for outputs that one program has not, or in another shape or another kind of number."""
     if len(right.graphs) != 1:
         return
     graph = right.graphs[0]
+    missing = [name for name in left.outputs if name not in graph.outputs]
+    if missing:
+        raise RewrightError(
+            f"output {missing[0]!r} of the left program is none of the right one, which returns "
+            f"{', '.join(list(graph.outputs)[:3])}; return the same outputs in both"
+        )
     for name, position in left.outputs.items():
-        if name not in graph.outputs:
-            continue
         kinds = left.nodes[position].type, graph.nodes[graph.outputs[name]].type
         if kinds[0].shape != kinds[1].shape:
             raise RewrightError(

@@ -254,6 +254,8 @@ class Algebra:
         addends = view.addends
         if not linear:
             addends = self.settle(view.dims, [self.filler.fill(a) for a in addends]).addends
+            # Folds that a sum has opened again are filled where they stand.
+            addends = tuple(self.filler.fill(a) if a.parts else a for a in addends)
         else:
             addends = tuple(self._summable(view))
         closed = [a for a in addends if not a.parts]

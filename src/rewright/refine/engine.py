@@ -22,6 +22,7 @@ from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
+from rewright.refine.wrapping import counted, wrapping
 
 
 def refine(
@@ -64,17 +65,19 @@ def answer(
     suggest: bool = True,
     locate: bool = True,
     audit: bool = False,
+    counts: bool = True,
 ) -> Verdict:
     """As :func:`refine`, with less said of a refutation, which takes most of its time.
 
-    With ``suggest=False`` no repairs are tried; with ``locate=False`` the place where values part is not looked for.
+    With ``suggest=False`` no repairs are tried; with ``locate=False`` the place where values part is not looked for;
+    with ``counts=False`` short integers have no end.
     """
     deadline = None if budget is None else time.monotonic() + budget
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
-        found = _answer(question, relations, expect, deadline, budget, suggest, locate, audit)
+        found = _answer(question, relations, expect, deadline, budget, suggest, locate, audit, counts)
         if verdict is None or found.status == "proved":
             verdict = found
         if found.status == "proved":
@@ -92,6 +95,7 @@ def _answer(
     suggest: bool,
     locate: bool,
     audit: bool,
+    counts: bool,
 ) -> Verdict:
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, relations)
@@ -130,11 +134,24 @@ def _answer(
     if not proof.failed:
         if proof.pairing is not None:  # written down under names that say which outputs belong together
             sequential, program = aligned(sequential, program, proof.pairing)
+        doubt = _wrapped(case, deadline) if counts else ""
+        if doubt:
+            return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, doubt)
         verdict = _proved(sequential, program, known, expected, proof, stats, notes)
         return audited(verdict, sequential, program) if audit else verdict
     ran()
     stats.seconds["numeric twin"] = sum(seconds)
     return _failed(case, ran, proof, stats, notes, assumptions, deadline, suggest, locate)
+
+
+def _wrapped(case: Case, deadline: float | None) -> str:
+    """Why short integers may not be equal as they count, from the other end where they do not fit; else empty."""
+    doubt = wrapping([case.sequential, *case.program.graphs])
+    if not doubt:
+        return ""
+    ranks = replace(case.program, graphs=tuple(counted(graph) for graph in case.program.graphs))
+    proof = attempt(counted(case.sequential), ranks, case.relations, case.expected, deadline)
+    return doubt if proof.failed or proof.mismatch or proof.out_of_time else ""
 
 
 def _proved(

@@ -17,6 +17,7 @@ from rewright.frontends.aten.views import (
     Step,
     TransposeStep,
     UnsqueezeStep,
+    WindowStep,
 )
 from rewright.ir.dims import Dim, Shape, at_most, divide
 from rewright.ir.errors import UnsupportedOperator
@@ -266,13 +267,19 @@ def unbind(c: Context, x: Value, dim: int = 0) -> tuple[Steps, ...]:
     return tuple(select(c, x, dim, index) for index in range(size))
 
 
+_WIDEST = 256
+"""Windows that overlap are written out place by place up to this width."""
+
+
 @TABLE.register("aten.unfold.default")
 def unfold(c: Context, x: Value, dimension: int, size: int, step: int) -> Steps:
     axis = x.axis(dimension)
     whole = x.shape[axis] if x.rank else 1
     count = divide(whole, size)
+    if x.rank and isinstance(whole, int) and 0 < size <= _WIDEST and (step != size or count is None):
+        return (WindowStep(axis, size, step),)
     if step != size or count is None:
-        raise UnsupportedOperator("unfold with windows that overlap or leave a rest; use a convolution or slices")
+        raise UnsupportedOperator("unfold with wide windows that overlap or leave a rest; use a convolution or slices")
     shape = (*x.shape[:axis], count, size, *x.shape[axis + 1 :])
     order = [*(i for i in range(x.rank + 1) if i != axis + 1), axis + 1]
     return (ReshapeStep(shape), *_permuted(order))

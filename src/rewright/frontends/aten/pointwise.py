@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from rewright import ops
 from rewright.frontends.aten.context import Context, Number, Operand, Table, Value
+from rewright.interp.program import run_nodes
 from rewright.ir.errors import UnsupportedOperator
+from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
+from rewright.ir.rebuilding import pruned
 from rewright.ir.types import DType, TensorType
+from rewright.ops.base import Array
 from rewright.ops.elementwise import Direction
 from rewright.ops.reference import activation, indexing
 from rewright.ops.reference import building as rb
@@ -75,16 +81,29 @@ def _binary(op: Operator, *, boolean: Operator | None = None) -> Callable[[Conte
     return lower
 
 
+def _and(c: Context, x: Operand, y: Operand) -> int:
+    """The common bits of two numbers; the lowest bits of one that is not negative are a remainder."""
+    both = _binary(ops.And())
+    kind = c.result().dtype
+    if isinstance(x, int) and not isinstance(x, bool):
+        x, y = y, x
+    if isinstance(y, bool) or not isinstance(y, int) or not isinstance(x, Value) or x.dtype is not kind:
+        return both(c, x, y)
+    is_low = kind.is_integer and 0 < y < 1 << int(kind.value.lstrip("ui")) - 1 and y & (y + 1) == 0
+    is_low = is_low and (kind.is_unsigned or indexing.is_nonnegative(c.b, x.position))
+    return c.spread(_floor_remainder(c, x.position, y + 1)) if is_low else both(c, x, y)
+
+
 TABLE.register("aten.mul.Tensor", "aten.mul.Scalar")(_binary(ops.Multiply(), boolean=ops.And()))
 TABLE.register("aten.maximum.default")(_binary(ops.Maximum(), boolean=ops.Or()))
 TABLE.register("aten.minimum.default")(_binary(ops.Minimum(), boolean=ops.And()))
 TABLE.register("aten.fmod.Tensor", "aten.fmod.Scalar")(_binary(ops.Remainder()))
 for _overload in ("Tensor", "Scalar", "Scalar_Tensor"):
-    TABLE.register(f"aten.bitwise_and.{_overload}")(_binary(ops.And()))
+    TABLE.register(f"aten.bitwise_and.{_overload}")(_and)
     TABLE.register(f"aten.bitwise_or.{_overload}")(_binary(ops.Or()))
     TABLE.register(f"aten.bitwise_xor.{_overload}")(_binary(ops.Xor()))
 for _overload in ("Tensor", "Scalar"):
-    TABLE.register(f"aten.__and__.{_overload}")(_binary(ops.And()))
+    TABLE.register(f"aten.__and__.{_overload}")(_and)
     TABLE.register(f"aten.__or__.{_overload}")(_binary(ops.Or()))
     TABLE.register(f"aten.__xor__.{_overload}")(_binary(ops.Xor()))
 
@@ -130,6 +149,32 @@ def floor_divide(c: Context, x: Operand, y: Operand) -> int:
     return div_mode(c, x, y, rounding_mode="floor")
 
 
+@TABLE.register("aten.__rshift__.Tensor", "aten.bitwise_right_shift.Tensor")
+def right_shifts(c: Context, x: Value, y: Value) -> int:
+    """Shifts by several numbers that depend on no input: one after the other along the axis where they differ."""
+    by = _closed(c, y.position)
+    axes = [] if by is None else [axis for axis in range(by.ndim) if (by != by.take([0], axis)).any()]
+    if by is None or len(axes) > 1 or not by.size or x.dtype is not c.result().dtype:
+        raise UnsupportedOperator("a shift by numbers that are not known and do not differ along one axis; divide")
+    if not axes:
+        return right_shift(c, x, int(by.flat[0]))
+    (axis,), whole = axes, c.spread(x.position)
+    amounts = np.moveaxis(by, axis, 0).reshape(by.shape[axis], -1)[:, 0]
+    axis += len(c.result().shape) - by.ndim
+    parts = [rb.slice_axis(c.b, whole, axis, k, k + 1) for k in range(len(amounts))]
+    divisors = [rb.splat_like(c.b, _power_of_two(c, int(n)), part) for n, part in zip(amounts, parts, strict=True)]
+    return rb.concatenate(c.b, [_floor_divide(c, *pair) for pair in zip(parts, divisors, strict=True)], axis)
+
+
+def _closed(c: Context, position: int) -> Array | None:
+    """The numbers of a node that depends on no input; None of others."""
+    part = pruned(Graph(c.b.build().nodes, {}, {"numbers": position}))
+    if not part.nodes[-1].type.is_static() or any(isinstance(node.op, ops.Input) for node in part.nodes):
+        return None
+    (place,) = part.outputs.values()
+    return run_nodes(part, {}, [place])[place]
+
+
 @TABLE.register("aten.__rshift__.Scalar", "aten.bitwise_right_shift.Tensor_Scalar")
 def right_shift(c: Context, x: Operand, y: Operand) -> int:
     """The quotient by a power of two, towards minus infinity."""
@@ -155,7 +200,7 @@ def left_shift(c: Context, x: Operand, y: Operand) -> int:
 def _floor_remainder(c: Context, x: int, divisor: int) -> int:
     """The remainder by a number above nought, which is not negative either."""
     rest = rb.binary(c.b, ops.Remainder(), x, rb.splat_like(c.b, divisor, x))
-    if indexing.is_nonnegative(c.b, x):
+    if c.b.type(x).dtype.is_unsigned or indexing.is_nonnegative(c.b, x):
         return rest
     below = rb.compare(c.b, "LT", rest, rb.splat_like(c.b, 0, rest))
     return rb.select(c.b, below, rb.shifted(c.b, rest, divisor), rest)

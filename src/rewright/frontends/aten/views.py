@@ -166,6 +166,25 @@ class DiagonalStep:
         raise UnsupportedOperator("an in-place operator writes to a diagonal; use torch.where on the whole tensor")
 
 
+@dataclass(frozen=True, slots=True)
+class WindowStep:
+    """Windows along an axis that may overlap, with the places in a window as the last axis; only read."""
+
+    axis: int
+    size: int
+    step: int
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        length = b.type(base).shape[self.axis]
+        assert isinstance(length, int)
+        last = (length - self.size) // self.step * self.step + 1
+        columns = [rb.slice_axis(b, base, self.axis, k, last + k, self.step) for k in range(self.size)]
+        return indexing.stack_last(b, columns)
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        raise UnsupportedOperator("an in-place operator writes to windows of a tensor; clone the tensor before")
+
+
 class Storage:
     """What a block of memory holds at this point of the program."""
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from rewright.ir.errors import UnsupportedOperator
 from tests.frontends.torch.lower.executing import agree, gradients, integers, lowered, numbers, operators
 
 X, Y, ROW = numbers(2, 3, 4), numbers(2, 3, 4, seed=1), numbers(4, seed=2)
@@ -93,6 +94,19 @@ def test_bytes_hold_packed_weights(dtype: torch.dtype) -> None:
     """A shift drops what does not fit, and brings the sign of the lower half back."""
     values = torch.arange(256).to(dtype)
     agree(lambda x: (x << 4, (x << 4) >> 4, x >> 4, x % 16, x // 16, x + -1), values)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32], ids=str)
+def test_bytes_are_unpacked_by_several_shifts_at_once(dtype: torch.dtype) -> None:
+    values = torch.arange(256).to(dtype).reshape(8, 32)
+    by = torch.tensor([0, 4], dtype=dtype)
+    agree(lambda x: (x[..., None] >> by & 15, x[:, None] >> torch.arange(0, 6, 2).to(dtype)[:, None]), values)
+    agree(lambda x: (x & 1, x & 7, 15 & x, x & 100, x >> torch.tensor(3, dtype=dtype)), values)
+
+
+def test_shifts_that_are_not_known_are_refused() -> None:
+    with pytest.raises(UnsupportedOperator, match="not known"):
+        lowered(lambda x, y: x >> y, torch.arange(4), torch.arange(4))
 
 
 def test_booleans() -> None:

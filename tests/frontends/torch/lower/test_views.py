@@ -37,6 +37,8 @@ READS: dict[str, Callable[[torch.Tensor], Any]] = {
     "unbind": lambda x: x.unbind(1),
     "diagonal": lambda x: x[:, :4].diagonal(),
     "unfold": lambda x: x.unfold(1, 3, 3),
+    "unfold that overlaps": lambda x: (x.unfold(1, 3, 1), x.unfold(0, 2, 1).unfold(1, 3, 2)),
+    "unfold that leaves a rest": lambda x: x.unfold(1, 4, 4),
     "as_strided": lambda x: x.as_strided((6, 2), (1, 6), 6),
     "as_strided of all": lambda x: x.as_strided((2, 12), (12, 1)),
     "contiguous": lambda x: x.t().contiguous(),

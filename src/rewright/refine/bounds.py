@@ -19,13 +19,15 @@ Bound = tuple[float, float]
 """The least and the largest number that an element may be, infinities among them."""
 SHORT = frozenset({DType.I8, DType.U8, DType.I16, DType.U16})
 """Integer types of which any number may be met."""
+_ANY: Bound = (-math.inf, math.inf)
+_DIGITS: Mapping[DType, int] = MappingProxyType({DType.BF16: 8, DType.F16: 11, DType.F32: 24})
+"""How many binary digits floats have."""
 _MOVES = (
     ops.BroadcastInDim,
     ops.Reshape,
     ops.Transpose,
     ops.Slice,
     ops.Concatenate,
-    ops.Convert,
     ops.Reverse,
     ops.Pad,
     ops.DynamicSlice,
@@ -63,11 +65,16 @@ _COMBINED: Mapping[type[Operator], Callable[[float, float], float]] = {
 
 
 def bounds(
-    graph: Graph, *, at_nought: bool = False, given: Mapping[str, Bound] = MappingProxyType({})
+    graph: Graph,
+    *,
+    at_nought: bool = False,
+    one_sided: bool = False,
+    given: Mapping[str, Bound] = MappingProxyType({}),
 ) -> list[Bound | None]:
     """The bounds of every node; None where none are known.
 
-    With ``at_nought`` all floats that the program is given are nought; ``given`` are bounds of inputs by name.
+    With ``at_nought`` all floats that the program is given are nought; with ``one_sided`` a maximum or minimum with
+    what may be anything has a bound on one side. ``given`` are bounds of inputs by name.
     """
     found: list[Bound | None] = []
     for node in graph.nodes:
@@ -81,7 +88,10 @@ def bounds(
             found.append(given.get(node.op.label) or _range(node.type.dtype))
             continue
         try:
-            own = _bound(graph, node, [found[p] for p in node.operands])
+            known = [found[p] for p in node.operands]
+            if one_sided and isinstance(node.op, ops.Maximum | ops.Minimum):
+                known = [_ANY if bound is None else bound for bound in known]
+            own = _bound(graph, node, known)
             if own is not None and node.type.dtype.is_integer:
                 # What is divided or converted loses its fraction, towards nought.
                 own = float(math.trunc(own[0])), float(math.trunc(own[1]))
@@ -98,11 +108,11 @@ def _is_held(bound: Bound, dtype: DType) -> bool:
         return False
     if dtype.is_float:
         return True
-    low, high = _whole(dtype)
+    low, high = whole(dtype)
     return low <= bound[0] and bound[1] <= high
 
 
-def _whole(dtype: DType) -> tuple[int, int]:
+def whole(dtype: DType) -> tuple[int, int]:
     """The least and the largest number of an integer type."""
     bits = int(dtype.value.lstrip("iu"))
     return (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -112,7 +122,7 @@ def _range(dtype: DType) -> Bound | None:
     """What an input may be: any number of a short integer type; None where that says nothing."""
     if dtype not in SHORT:
         return None
-    low, high = _whole(dtype)
+    low, high = whole(dtype)
     return float(low), float(high)
 
 
@@ -130,9 +140,13 @@ def _bound(graph: Graph, node: Node, known: Sequence[Bound | None]) -> Bound | N
         return (0.0, float(size - 1)) if isinstance(size, int) else None
     if isinstance(op, ops.Gather):
         return None if known[0] is None else _hull([known[0], (0.0, 0.0)])  # nought beyond the end
+    if isinstance(op, ops.Clamp) and known[1] is None:
+        known = (known[0], _ANY, known[2])
     given = [bound for bound in known if bound is not None]
     if not given or len(given) < len(known):
         return None
+    if isinstance(op, ops.Convert):
+        return _rounded(given[0], op.dtype)
     if isinstance(op, _MOVES):
         return _hull(given)
     if isinstance(op, ops.Select):
@@ -145,6 +159,15 @@ def _bound(graph: Graph, node: Node, known: Sequence[Bound | None]) -> Bound | N
     if isinstance(op, ops.ReduceWindow) and op.kind == "sum" and all(isinstance(n, int) for n in op.window):
         return _times(_hull([given[0], (0.0, 0.0)]), math.prod(int(str(n)) for n in op.window))
     return _elementwise(op, given)
+
+
+def _rounded(given: Bound, dtype: DType) -> Bound:
+    """The bounds of what is cast, as it is or to the nearest number of a type with few digits: 258 is 257 in bf16."""
+    digits = _DIGITS.get(dtype)
+    if digits is None or not all(map(math.isfinite, given)):
+        return given
+    parts = [math.frexp(x) for x in given]
+    return _hull([given, *((x, x) for x in (math.ldexp(round(math.ldexp(m, digits)), e - digits) for m, e in parts))])
 
 
 def _elementwise(op: Operator, given: Sequence[Bound]) -> Bound | None:

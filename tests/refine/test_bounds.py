@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rewright import ops
-from rewright.equiv.bounds import bounds
 from rewright.interp.ranks import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
+from rewright.refine.bounds import bounds
 
 N = 5
 ROW = TensorType((N,), DType.F64)
@@ -111,3 +111,12 @@ def test_nothing_is_known_of_one_over_what_may_be_nought() -> None:
     builder.output("1", quotient)
 
     assert [bounds(builder.build())[p] for p in (power, quotient)] == [None, None]
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(DType.BF16, 260.0), (DType.F16, 259.0), (DType.F64, 259.0)])
+def test_a_type_of_few_digits_holds_the_nearest_number(dtype: DType, most: float) -> None:
+    builder = GraphBuilder("cast")
+    cast = builder.add(ops.Convert(dtype), builder.add(ops.Constant(TensorType((), DType.I64), (259,))))
+    builder.output("0", cast)
+
+    assert bounds(builder.build())[cast] == (259.0, most)

@@ -1,0 +1,126 @@
+"""Short integers that are counted from the other end: arithmetic of 8 or 16 bits whose results may not fit.
+
+Proofs take whole numbers to have no end. Of integers of 32 and 64 bits, which count tokens and places, that is an
+assumption like others. Packed and quantised weights have all numbers of their type: ``w - 8`` of unsigned bytes is not
+the number ``w - 8``. Programs with such numbers are proved once more with the remainders written out, which says that
+they are equal as they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from rewright import ops
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.rebuilding import rebuilt
+from rewright.ir.types import DType, TensorType
+from rewright.ops.base import Array
+from rewright.refine.bounds import SHORT, Bound, bounds, whole
+
+_MOVING = (
+    ops.AllGather,
+    ops.AllToAll,
+    ops.And,
+    ops.BroadcastInDim,
+    ops.Clamp,
+    ops.CollectiveBroadcast,
+    ops.CollectivePermute,
+    ops.Concatenate,
+    ops.Constant,
+    ops.CustomCall,
+    ops.DynamicSlice,
+    ops.DynamicUpdateSlice,
+    ops.Gather,
+    ops.Input,
+    ops.Maximum,
+    ops.Minimum,
+    ops.Not,
+    ops.Or,
+    ops.Pad,
+    ops.Recv,
+    ops.Remainder,
+    ops.Reshape,
+    ops.Reverse,
+    ops.Select,
+    ops.Send,
+    ops.Sign,
+    ops.Slice,
+    ops.Sort,
+    ops.TopK,
+    ops.Transpose,
+    ops.Xor,
+)
+"""What gives numbers that its operands have, or that fit into their type whenever these do."""
+_PICKING = ("maximum", "minimum", "and", "or", "replace")
+"""Kinds of reductions and writes that give one of the numbers that they are given."""
+WRAPS = (
+    "the programs are equal if no {0} is too large for its type at {1}, which a number of that type may be; cast "
+    "before, or give the values of weights"
+)
+
+
+def wrapping(graphs: Sequence[Graph], values: Mapping[str, Array] | None = None) -> str:
+    """Where whole numbers of some program may not be what they count up to, in words; empty where all fit.
+
+    ``values`` are known values of inputs by name.
+    """
+    for graph in graphs:
+        found = _positions(graph, _known(values))
+        if found:
+            node = graph.nodes[min(found)]
+            return WRAPS.format(node.type.dtype.value, node.span)
+    return ""
+
+
+def counted(graph: Graph, values: Mapping[str, Array] | None = None) -> Graph:
+    """The program with every number that may not fit into its type counted from the other end by operators."""
+    found = _positions(graph, _known(values))
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        return _counted(builder, builder.add(node.op, *operands), node.type) if position in found else None
+
+    return rebuilt(graph, make) if found else graph
+
+
+def _known(values: Mapping[str, Array] | None) -> dict[str, Bound]:
+    return {n: (float(np.min(v)), float(np.max(v))) for n, v in (values or {}).items() if v.size}
+
+
+def _positions(graph: Graph, given: Mapping[str, Bound]) -> frozenset[int]:
+    """Nodes of short types whose results may not fit."""
+    if not any(node.type.dtype in SHORT for node in graph.nodes):
+        return frozenset()
+    known, live = bounds(graph, one_sided=True, given=given), graph.live()
+    return frozenset(
+        position
+        for position, node in enumerate(graph.nodes)
+        if node.type.dtype in SHORT and known[position] is None and position in live and _counts(graph, node)
+    )
+
+
+def _counts(graph: Graph, node: Node) -> bool:
+    """Whether a node computes a number, or casts one, that its type may not hold."""
+    if isinstance(node.op, ops.Convert):
+        source = graph.nodes[node.operands[0]].type.dtype
+        return source is not DType.BOOL and source is not node.type.dtype
+    return not isinstance(node.op, _MOVING) and getattr(node.op, "kind", "") not in _PICKING
+
+
+def _counted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
+    """The number of a short type that is as far from another one as a whole count of the type's numbers."""
+    low, high = whole(kind.dtype)
+    wide = TensorType(kind.shape, DType.I64)
+
+    def number(value: int) -> int:
+        return builder.add(ops.Constant(wide, (value,)))
+
+    place = builder.add(ops.Convert(DType.I64), position)
+    place = builder.add(ops.Subtract(), place, number(low)) if low else place
+    rest = builder.add(ops.Remainder(), place, number(high - low + 1))
+    more = builder.add(ops.Add(), rest, number(high - low + 1))
+    below = builder.add(ops.Compare("LT"), rest, number(0))
+    rest = builder.add(ops.Select(), below, more, rest)
+    rest = builder.add(ops.Add(), rest, number(low)) if low else rest
+    return builder.add(ops.Convert(kind.dtype), rest)
