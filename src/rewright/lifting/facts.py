@@ -30,6 +30,8 @@ class Facts:
         """Whether an index that depends on what passes between layers is among these look-ups."""
         self.rounded: set[Fraction] = set()
         """Numbers whose roots were taken for the doubles nearest to them."""
+        self.finite: set[str] = set()
+        """Inputs of which the programs ask whether something largest is finite, and go on otherwise if not."""
 
     def allowed(self, term: int) -> Region | None:
         """The set that an integer term's values lie in, where it is known."""

@@ -327,9 +327,15 @@ def _is_positive(algebra: Algebra, view: View) -> bool:
 
 
 def _is_finite_maximum(algebra: Algebra, view: View) -> bool:
+    """Whether a view is a maximum of finite numbers, which is remembered, so that the verdict says it."""
     addend = algebra.closed(view)
     operand = addend.term, addend.access
-    return is_maximum(algebra.terms, addend.term) and is_finite(algebra.terms, operand, ranges_of(algebra.terms.window))
+    if not is_maximum(algebra.terms, addend.term):
+        return False
+    found = is_finite(algebra.terms, operand, ranges_of(algebra.terms.window))
+    if found:
+        algebra.facts.finite.update(algebra.terms.inputs(addend.term))
+    return found
 
 
 def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:

@@ -25,6 +25,8 @@ from rewright.refine.outputs import equation, holds, infer
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations
 from rewright.refine.verdict import OutputRelation
 
+_NAMED = 3
+"""Inputs that an assumption about many of them names."""
 REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
 
 
@@ -330,6 +332,10 @@ def _facts(lifter: Lifter) -> list[str]:
     if lifter.algebra.facts.rounded:
         numbers = ", ".join(str(n) for n in sorted(lifter.algebra.facts.rounded))
         found.append(f"constants that are the rounded root of {numbers} stand for that root")
+    if lifter.algebra.facts.finite:
+        names = sorted(lifter.algebra.facts.finite)
+        several = f"{', '.join(names[:_NAMED])}{' and others' if len(names) > _NAMED else ''}"
+        found.append(f"where the programs ask whether the largest of what is made of {several} is finite, it is")
     return list(dict.fromkeys(found))
 
 
