@@ -113,6 +113,8 @@ def test_what_is_proved_once_serves_every_layer() -> None:
     for lemma in verdict.lemmas:
         assert lemma.evidence == "proved"
         assert len(lemma.places) == 4
+    # Every other feature of a head, where the other side has the second half of it.
+    assert any("[:, :, :, 1::2]; used 4 times, at decoders.py:" in note for note in verdict.notes)
 
 
 def test_weights_are_matched_by_what_they_are_called() -> None:

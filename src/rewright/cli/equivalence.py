@@ -88,6 +88,7 @@ def _report(verdict: Equivalence, as_json: bool, certificate: Path | None) -> No
         found["lemmas"] = [
             {
                 "name": lemma.name,
+                "statement": lemma.statement,
                 "evidence": lemma.evidence,
                 "key": lemma.key,
                 "places": [list(p) for p in lemma.places],

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from rewright import ops
 from rewright.equiv.building import copy_nodes, pruned
 from rewright.ir.digest import digest
+from rewright.ir.expression import expression
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
@@ -36,6 +37,11 @@ class Lemma:
     def key(self) -> str:
         """A digest of what it says."""
         return key_of(self.left, self.right)
+
+    @property
+    def statement(self) -> str:
+        """What it says, as an equation over the inputs of both sides."""
+        return " = ".join(expression(side, next(iter(side.outputs))) for side in (self.left, self.right))
 
 
 def key_of(left: Graph, right: Graph) -> str:
@@ -114,9 +120,14 @@ def _sliced(graph: Graph, where: _Where) -> Graph:
     return builder.build()
 
 
+_PLACES = 3
+"""Places at which a lemma was used that are named."""
+
+
 def described(lemma: Lemma) -> str:
-    """One line about a lemma."""
-    left, right = len(lemma.left.nodes), len(lemma.right.nodes)
-    where = f", first at {lemma.places[0][0]} and {lemma.places[0][1]}" if lemma.places else ""
-    count = len(lemma.places)
-    return f"{lemma.name}: {left} operators = {right} operators ({lemma.evidence}), used {count} times{where}"
+    """One line about a lemma: what it says, how that is known, and where it was used."""
+    count, lines = len(lemma.places), list(dict.fromkeys(lemma.places))
+    where = "; ".join(f"{left} and {right}" for left, right in lines[:_PLACES])
+    more = f"; {len(lines) - _PLACES} more" if len(lines) > _PLACES else ""
+    times = f"used {count} time{'s' if count != 1 else ''}{', at ' if where else ''}{where}{more}"
+    return f"{lemma.name} ({lemma.evidence}): {lemma.statement}; {times}"
