@@ -41,7 +41,7 @@ class Lemma:
     @property
     def statement(self) -> str:
         """What it says, as an equation over the inputs of both sides."""
-        return " = ".join(expression(side, next(iter(side.outputs))) for side in (self.left, self.right))
+        return " == ".join(expression(side, next(iter(side.outputs))) for side in (self.left, self.right))
 
 
 def key_of(left: Graph, right: Graph) -> str:
