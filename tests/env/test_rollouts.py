@@ -23,9 +23,7 @@ from tests.env.modules import LOOP, RATES
 
 
 def test_a_rollout_travels_and_its_trajectory_runs_again(xla: Session) -> None:
-    task = Task(
-        "rates", xla.parse(RATES).proto, ("algsimp", "rule:add-associates"), ("always-first", "uniform"), seeds=2
-    )
+    task = Task("rates", xla.parse(RATES).proto, ("algsimp", "rules"), ("always-first", "uniform"), seeds=2)
     outcome = pickle.loads(pickle.dumps(run_rollouts(pickle.loads(pickle.dumps(task)))))
     assert outcome.error == ""
     assert [(one.agent, one.seed) for one in outcome.rollouts] == [

@@ -91,3 +91,20 @@ def test_what_an_infinite_number_is_cut_off_to_is_not_known() -> None:
 
     graph = rw.capture(open_ended, ARGUMENTS)
     assert with_wholes([graph]) == ((graph,), ())
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(999999.95, torch.float32), (3 - 3e-7, torch.float32), (3 - 1e-9, torch.float64)]
+)
+def test_what_its_type_tells_from_a_whole_number_is_another_number(number: float, kind: torch.dtype) -> None:
+    """However large it is, and however small the share that is missing."""
+
+    def cut(w: Tensor) -> Tensor:
+        place = torch.full((4,), number, dtype=kind) * torch.ones(4, dtype=kind)
+        return w[place.floor().long() % 16]
+
+    def exact(w: Tensor) -> Tensor:
+        return w[torch.full((4,), round(number)) % 16]
+
+    w = torch.zeros(16)
+    assert equiv(rw.capture(cut, (w,)), rw.capture(exact, (w,)), explain=False).status == "refuted"

@@ -15,17 +15,21 @@ from rewright import ops
 from rewright.equiv.building import depends_on_inputs, rebuilt
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.types import TensorType
+from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 
 _MOST = 1 << 16
 """Elements of a tensor that is computed."""
-_NEAR = 1e-7
-"""What rounding moves in double precision is less, and what is seen of a fraction is more."""
+_CLOSE = 1e-7
+"""Floats that are compared, and nearer to each other than this, may be other ones in the type that they have."""
+_EXACT = 1e-12
+"""What some operators in double precision move a number by is less."""
+_EXACT_SINGLE = 2.0**-25
+"""What is as near to a whole number is that number in single precision; what is farther away is another one."""
 _FILLERS = 12345.0, -12345.0
 """What an infinite number is cut off to: nothing is known of it, and it may be chosen nowhere."""
 _CUTTING = (ops.Floor, ops.Ceil, ops.RoundNearestEven)
-CUT_OFF = "numbers that are cut off to whole ones are exact: {:.17g} stands for {:g}"
+CUT_OFF = "numbers that are cut off to whole ones are exact: {:.17g} stands for {:.17g}"
 
 
 def with_wholes(graphs: Sequence[Graph]) -> tuple[tuple[Graph, ...], tuple[str, ...]]:
@@ -50,7 +54,7 @@ class _Numbers:
         self._values: dict[int, Array] = {}
         self._told = [False] * len(graph.nodes)
         """Whether a node is made of a table that is written out, or of what was cut off."""
-        wanted = self._behind([p for p, node in enumerate(graph.nodes) if self._is_whole(p, node)])
+        wanted = graph.ancestors(p for p, node in enumerate(graph.nodes) if self._is_whole(p, node))
         with np.errstate(all="ignore"):
             for position in sorted(wanted):
                 self._compute(position)
@@ -83,15 +87,6 @@ class _Numbers:
     def _is_whole(self, position: int, node: Node) -> bool:
         return node.type.dtype.is_integer and not self._depends[position]
 
-    def _behind(self, roots: Sequence[int]) -> set[int]:
-        found, stack = set[int](), list(roots)
-        while stack:
-            position = stack.pop()
-            if position not in found:
-                found.add(position)
-                stack.extend(self.graph.nodes[position].operands)
-        return found
-
     def _compute(self, position: int) -> None:
         node = self.graph.nodes[position]
         before = [self._values.get(p) for p in node.operands]
@@ -108,7 +103,9 @@ class _Numbers:
         cuts = _cuts(self.graph, node)
         if cuts:
             # What is rounded may go either way in the middle, too.
-            operands = [self._exact(operands[0], 2 if isinstance(op, ops.RoundNearestEven) else 1)]
+            single = self.graph.nodes[node.operands[0]].type.dtype is not DType.F64
+            near = _EXACT_SINGLE if single else _EXACT
+            operands = [self._exact(operands[0], 2 if isinstance(op, ops.RoundNearestEven) else 1, near)]
         if isinstance(node.op, ops.Compare) and _are_close(operands):
             return
         try:
@@ -118,12 +115,12 @@ class _Numbers:
         is_table = isinstance(node.op, ops.Constant) and len(node.op.values) > 1 and node.type.dtype.is_integer
         self._told[position] = cuts or is_table or any(self._told[p] for p in node.operands)
 
-    def _exact(self, value: Array, parts: int) -> Array:
-        """Whole numbers, or halves of them, where only rounding makes others of them."""
-        near = np.round(value * parts) / parts
-        moved = (near != value) & (np.abs(value - near) <= _NEAR * np.maximum(1.0, np.abs(near)))
-        self.said += [CUT_OFF.format(a, b) for a, b in zip(value[moved][:1], near[moved][:1], strict=True)]
-        return np.where(np.isfinite(value), np.where(moved, near, value), self._filler)
+    def _exact(self, value: Array, parts: int, near: float) -> Array:
+        """Whole numbers, or halves of them, where only rounding makes others of them: by a share of ``near``."""
+        whole = np.round(value * parts) / parts
+        moved = (whole != value) & (np.abs(value - whole) <= near * np.maximum(1.0, np.abs(whole)))
+        self.said += [CUT_OFF.format(a, b) for a, b in zip(value[moved][:1], whole[moved][:1], strict=True)]
+        return np.where(np.isfinite(value), np.where(moved, whole, value), self._filler)
 
 
 def _in_a_row(builder: GraphBuilder, op: ops.Gather, node: Node, operands: tuple[int, ...]) -> int | None:
@@ -150,5 +147,5 @@ def _are_close(operands: Sequence[Array]) -> bool:
     left, right = operands
     if left.dtype.kind != "f":
         return False
-    near = np.abs(left - right) <= _NEAR * np.maximum(1.0, np.abs(right))
+    near = np.abs(left - right) <= _CLOSE * np.maximum(1.0, np.abs(right))
     return bool((near & (left != right)).any())

@@ -31,7 +31,7 @@ def expression(graph: Graph, output: str, most: int = 40) -> str:
 class _Writer:
     def __init__(self, graph: Graph, root: int) -> None:
         self._graph, self._root = graph, root
-        live = sorted(self._below(root))
+        live = sorted(graph.ancestors([root]))
         self.operators = sum(not self._is_leaf(graph.nodes[p]) for p in live)
         readers = Counter(operand for p in live for operand in graph.nodes[p].operands)
         taken, fresh = set(graph.inputs), _names()
@@ -46,15 +46,6 @@ class _Writer:
         whole = self._written(self._root)
         shared = [f"{self._names[p]} = {self._written(p)}" for p in reversed(self._shared)]
         return f"{whole} with {', '.join(shared)}" if shared else whole
-
-    def _below(self, root: int) -> set[int]:
-        found, stack = set[int](), [root]
-        while stack:
-            position = stack.pop()
-            if position not in found:
-                found.add(position)
-                stack.extend(self._graph.nodes[position].operands)
-        return found
 
     def _is_leaf(self, node: Node) -> bool:
         """Whether a node is an input, or a number."""

@@ -22,6 +22,7 @@ SHORT = frozenset({DType.I8, DType.U8, DType.I16, DType.U16})
 _ANY: Bound = (-math.inf, math.inf)
 _DIGITS: Mapping[DType, int] = MappingProxyType({DType.BF16: 8, DType.F16: 11, DType.F32: 24})
 """How many binary digits floats have."""
+_LARGEST_HALF = 65504.0
 _MOVES = (
     ops.BroadcastInDim,
     ops.Reshape,
@@ -167,7 +168,10 @@ def _rounded(given: Bound, dtype: DType) -> Bound:
     if digits is None or not all(map(math.isfinite, given)):
         return given
     parts = [math.frexp(x) for x in given]
-    return _hull([given, *((x, x) for x in (math.ldexp(round(math.ldexp(m, digits)), e - digits) for m, e in parts))])
+    near = [math.ldexp(round(math.ldexp(m, digits)), e - digits) for m, e in parts]
+    if dtype is DType.F16:
+        near = [x if abs(x) <= _LARGEST_HALF else math.copysign(math.inf, x) for x in near]
+    return _hull([given, *((x, x) for x in near)])
 
 
 def _elementwise(op: Operator, given: Sequence[Bound]) -> Bound | None:

@@ -23,6 +23,13 @@ def _each(value: Sizes, count: int) -> list[int]:
     return numbers * count if len(numbers) == 1 else numbers
 
 
+def _windows(count: int, kernel_size: Sizes, stride: Sizes, padding: Sizes) -> tuple[list[int], list[int], list[int]]:
+    """Widths, steps and padding of windows; without a step they stand side by side."""
+    window = _each(kernel_size, count)
+    step = _each(stride, count) if stride or isinstance(stride, int) else window
+    return window, step, _each(padding, count)
+
+
 def _pool(c: Context, kind: ReductionKind, x: Value, window: list[int], stride: list[int], padding: list[int]) -> int:
     lead = x.rank - len(window)
     op = ops.ReduceWindow(
@@ -45,8 +52,7 @@ def _average(count: int) -> Callable[..., int]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> int:
-        window, pad = _each(kernel_size, count), _each(padding, count)
-        step = _each(stride, count) if stride or isinstance(stride, int) else window
+        window, step, pad = _windows(count, kernel_size, stride, padding)
         if ceil_mode:
             raise UnsupportedOperator("average pooling with ceil_mode has no lowering; use the default")
         total = _pool(c, "sum", x, window, step, pad)
@@ -71,8 +77,7 @@ def _maximum(count: int, places: bool) -> Callable[..., int | tuple[int | None, 
         dilation: Sizes = 1,
         ceil_mode: bool = False,
     ) -> int | tuple[int | None, ...]:
-        window, pad = _each(kernel_size, count), _each(padding, count)
-        step = _each(stride, count) if stride or isinstance(stride, int) else window
+        window, step, pad = _windows(count, kernel_size, stride, padding)
         if ceil_mode or any(d != 1 for d in _each(dilation, count)):
             raise NotCovered("maximum pooling with ceil_mode or dilation has no lowering")
         found = _pool(c, "maximum", x, window, step, pad)
