@@ -69,7 +69,7 @@ def equiv(
     if lemmas is not None and isinstance(prover, Prover):
         from rewright.equiv.book import write_book
 
-        write_book(lemmas, verdict.lemmas)
+        write_book(lemmas, verdict.rules)
     _report(verdict, as_json, written)
     return STATUS[verdict.status]
 
@@ -94,6 +94,16 @@ def _report(verdict: Equivalence, as_json: bool, certificate: Path | None) -> No
                 "places": [list(p) for p in lemma.places],
             }
             for lemma in verdict.lemmas
+        ]
+        found["rules"] = [
+            {
+                "name": rule.name,
+                "statement": rule.statement,
+                "evidence": rule.evidence,
+                "known": rule.earlier,
+                "lemmas": [lemma.name for lemma in rule.lemmas],
+            }
+            for rule in verdict.rules
         ]
         sys.stdout.write(json.dumps(found, indent=2, allow_nan=False) + "\n")
         return

@@ -1,33 +1,40 @@
-"""A file of lemmas: what was proved about parts of programs, kept for later runs.
+"""A file of rules: what pairs of programs asked for and was proved, kept for later runs.
 
-A lemma is read as its two programs and proved again, whatever the file says of it: who can write a file cannot make
-a wrong lemma count. Reading a file executes nothing.
+A rule is read as two programs whose sizes and numbers are parameters, and is proved again when it is first of use,
+whatever the file says of it: who can write a file cannot make a wrong rule count. Reading a file executes nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import rewright
 from rewright import ops
-from rewright.equiv.lemmas import Lemma, Prover, key_of
+from rewright.equiv.lemmas import Prover
+from rewright.equiv.synthesised import SynthesisedRule
+from rewright.ir.digest import digest
+from rewright.ir.dims import parse_dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import from_json, to_json
+from rewright.rules.reading import Counted, Given, Number, Where
+from rewright.rules.scheme import Scheme
 
 FORMAT = "rewright.lemmas"
-VERSION = 1
+VERSION = 2
+_WANTED = {"statement", "evidence", "prover", "left", "right", "numbers", "positive", "digest"}
 
 
-def write_book(path: Path, lemmas: Iterable[Lemma]) -> None:
-    """Write lemmas, with those that the file has already; raises RewrightError where it cannot be written."""
-    entries = {entry["key"]: entry for entry in (_entries(path) if path.is_file() else [])}
-    for lemma in lemmas:
-        entries.setdefault(lemma.key, _entry(lemma))
-    document = {"format": FORMAT, "version": VERSION, "lemmas": list(entries.values())}
+def write_book(path: Path, rules: Iterable[SynthesisedRule]) -> None:
+    """Write rules, with those that the file has already; raises RewrightError where it cannot be written."""
+    entries = {entry["digest"]: entry for entry in (_entries(path) if path.is_file() else [])}
+    for rule in rules:
+        entry = _entry(rule)
+        entries.setdefault(entry["digest"], entry)
+    document = {"format": FORMAT, "version": VERSION, "rules": list(entries.values())}
     try:
         temporary = path.with_name(f"{path.name}.part")
         temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -37,34 +44,62 @@ def write_book(path: Path, lemmas: Iterable[Lemma]) -> None:
 
 
 def read_book(path: Path) -> Prover:
-    """A prover that has proved the lemmas of a file; raises RewrightError for a file that is none, or was changed."""
-    prover = Prover()
-    for entry in _entries(path):
-        left, right = (from_json(entry[side], ops.REGISTRY) for side in ("left", "right"))
-        key = key_of(left, right)
-        if key != entry["key"] or entry["digest"] != _digest(entry):
-            raise RewrightError(f"{path}: the lemma {entry.get('name')!r} was changed after it was written; delete it")
-        prover.proves(left, right)
-    prover.attempts = 0
-    return prover
+    """A prover that proves the rules of a file as they are of use.
+
+    Raises RewrightError for a file that is none, or was changed.
+    """
+    return Prover(claimed=[_scheme(path, entry) for entry in _entries(path)])
 
 
-def _entry(lemma: Lemma) -> dict[str, Any]:
+def _entry(rule: SynthesisedRule) -> dict[str, Any]:
+    scheme = rule.scheme
+    numbers = [[*where, _number(number)] for where, number in scheme.numbers]
     entry: dict[str, Any] = {
-        "name": lemma.name,
-        "key": lemma.key,
-        "evidence": lemma.evidence,
+        "statement": rule.statement,
+        "evidence": rule.evidence,
         "prover": rewright.__version__,
-        "places": [list(place) for place in lemma.places[:8]],
-        "left": to_json(lemma.left),
-        "right": to_json(lemma.right),
+        "places": [list(place) for place in rule.places[:8]],
+        "left": to_json(scheme.left),
+        "right": to_json(scheme.right),
+        "numbers": numbers,
+        "positive": list(scheme.positive),
     }
-    return {**entry, "digest": _digest(entry)}
+    return {**entry, "digest": _digest(entry, scheme)}
 
 
-def _digest(entry: dict[str, Any]) -> str:
-    said = {name: entry[name] for name in ("key", "evidence", "prover")}
+def _number(number: Number) -> dict[str, Any]:
+    if isinstance(number, Counted):
+        return {"size": str(number.size)}
+    return {"given": number.name, "negated": number.negated}
+
+
+def _digest(entry: Mapping[str, Any], scheme: Scheme) -> str:
+    said: list[Any] = [entry[name] for name in ("evidence", "prover", "numbers", "positive")]
+    said += [digest(scheme.left), digest(scheme.right)]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _scheme(path: Path, entry: Mapping[str, Any]) -> Scheme:
+    left, right = (from_json(entry[side], ops.REGISTRY) for side in ("left", "right"))
+    try:
+        numbers = tuple(_read_number(item) for item in entry["numbers"])
+        scheme = Scheme(left, right, numbers, tuple(str(name) for name in entry["positive"]))
+        scheme.check()
+    except (TypeError, ValueError, KeyError) as error:
+        raise RewrightError(f"{path} has a rule that cannot be read ({error}); delete the file") from None
+    except RewrightError as error:
+        raise RewrightError(f"{path} has a rule whose parts do not belong together: {error}; delete the file") from None
+    if entry["digest"] != _digest(entry, scheme):
+        raise RewrightError(f"{path}: the rule {entry['statement']!r:.60} was changed after it was written; delete it")
+    return scheme
+
+
+def _read_number(item: Any) -> tuple[Where, Number]:
+    side, position, said = item
+    where = int(side), int(position)
+    if "size" in said:
+        return where, Counted(parse_dim(str(said["size"])))
+    return where, Given(str(said["given"]), bool(said["negated"]))
 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
@@ -77,8 +112,7 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     known = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if known.get("format") != FORMAT or known.get("version") != VERSION:
         raise RewrightError(f"{path} is no file of lemmas of this version; name another file")
-    entries = cast("list[dict[str, Any]]", known.get("lemmas", []))
-    wanted = {"name", "key", "evidence", "prover", "left", "right", "digest"}
-    if not all(wanted <= entry.keys() for entry in entries):
-        raise RewrightError(f"{path} has a lemma that says too little; delete the file")
+    entries = cast("list[dict[str, Any]]", known.get("rules", []))
+    if not isinstance(entries, list) or not all(isinstance(e, dict) and e.keys() >= _WANTED for e in entries):
+        raise RewrightError(f"{path} has a rule that says too little; delete the file")
     return entries

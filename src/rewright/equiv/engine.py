@@ -21,13 +21,14 @@ from rewright.equiv.endless import met, shown
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed, held_apart
 from rewright.equiv.ideal import MASKS
-from rewright.equiv.lemmas import Lemma, Prover, described
+from rewright.equiv.lemmas import Lemma, Prover
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, Values, asked, prepared
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.scales import told_apart
 from rewright.equiv.splices import Stage, spliced
 from rewright.equiv.sweep import Sweep, Swept
+from rewright.equiv.synthesised import SynthesisedRule, synthesised
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
 from rewright.equiv.wording import reworded
 from rewright.ir.digest import digest
@@ -63,6 +64,8 @@ class Equivalence(Verdict):
     """The weight map, one equation for each tensor that is not shared under its own name."""
     lemmas: tuple[Lemma, ...] = ()
     """What was proved about parts of the two programs."""
+    rules: tuple[SynthesisedRule, ...] = ()
+    """What the lemmas say for all sizes, where that was proved."""
     left: Graph | None = field(default=None, repr=False, compare=False)
     right: RankProgram | None = field(default=None, repr=False, compare=False)
     """The programs that were compared: over the same inputs, over the reals, the right one with parts of the left."""
@@ -125,6 +128,7 @@ def _judged(
     """As :func:`equiv`."""
     started = time.perf_counter()
     deadline = None if budget is None else time.monotonic() + budget
+    known = [*prover.schemes, *prover.claimed]
     captured = _program(right)
     named = renamed(left, captured)
     values, shards = _values(inputs, len(captured.graphs))
@@ -157,15 +161,18 @@ def _judged(
     if apart and verdict.status == "proved":
         verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
+    before = time.perf_counter()
+    rules = synthesised(lemmas, prover, known, deadline) if verdict.status == "proved" and how.counts else ()
+    verdict.stats.seconds["rules"] = time.perf_counter() - before
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
     fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *weights.guessed)
     fields["notes"] = (
         *verdict.notes,
         *(pair.precision() if verdict.status == "proved" else ()),
-        *(described(lemma) for lemma in lemmas),
+        *map(str, rules),
     )
     equations = tuple(str(definition) for definition in weights.definitions)
-    return Equivalence(**fields, equations=equations, lemmas=lemmas, left=pair.left, right=pair.right)
+    return Equivalence(**fields, equations=equations, lemmas=lemmas, rules=rules, left=pair.left, right=pair.right)
 
 
 def _given(name: str, values: Values | None) -> bool:

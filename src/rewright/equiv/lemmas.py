@@ -8,8 +8,12 @@ from dataclasses import dataclass, field, replace
 from rewright import ops
 from rewright.equiv.building import copy_nodes, pruned
 from rewright.ir.digest import digest
+from rewright.ir.errors import RewrightError
 from rewright.ir.expression import expression
 from rewright.ir.graph import Graph, GraphBuilder
+from rewright.rules.generalisation import generalised
+from rewright.rules.reading import canonical
+from rewright.rules.scheme import Scheme
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
@@ -57,16 +61,55 @@ class Prover:
     known: dict[str, bool] = field(default_factory=dict[str, bool])
     reasons: dict[str, str] = field(default_factory=dict[str, str])
     attempts: int = 0
+    schemes: list[Scheme] = field(default_factory=list[Scheme])
+    """Proved for all sizes; what is an instance of one needs no proof."""
+    claimed: list[Scheme] = field(default_factory=list[Scheme])
+    """From a file: each is proved when it is first of use."""
 
     def proves(self, left: Graph, right: Graph) -> bool:
         """Whether two programs over the same inputs are proved to compute the same for all inputs."""
         key = key_of(left, right)
+        if key not in self.known and self.covering(left, right) is not None:
+            self.known[key] = True
         if key not in self.known:
             self.attempts += 1
             outcome = prove(Claim(left, right), self.seconds)
             self.known[key] = outcome.status == "proved" or self._proves_parts(left, right)
             self.reasons[key] = outcome.reason
         return self.known[key]
+
+    def covering(self, left: Graph, right: Graph) -> Scheme | None:
+        """A proved scheme of which two programs are an instance."""
+        if not self.schemes and not self.claimed:
+            return None
+        sides = canonical(left, right)
+        for scheme in self.schemes:
+            if scheme.covers_canonical(sides):
+                return scheme
+        for scheme in [scheme for scheme in self.claimed if scheme.covers_canonical(sides)]:
+            self.claimed.remove(scheme)
+            if self._holds(scheme):
+                self.schemes.append(scheme)
+                return scheme
+        return None
+
+    def generalised(self, left: Graph, right: Graph, seconds: float) -> Scheme | None:
+        """A proved scheme of which two programs are an instance, made of them where there is none yet."""
+        found = self.covering(left, right)
+        if found is None:
+            found = generalised(left, right, seconds)
+            if found is not None:
+                self.schemes.append(found)
+        return found
+
+    def _holds(self, scheme: Scheme) -> bool:
+        try:
+            claim = scheme.rule.claim()
+        except RewrightError:
+            return False
+        if prove(claim, self.seconds).status == "proved":
+            return True
+        return not scheme.is_general and self._proves_parts(claim.left, claim.right)
 
     def _proves_parts(self, left: Graph, right: Graph) -> bool:
         """Whether a side is put together from parts along an axis, and each is that part of the other side.
@@ -82,7 +125,8 @@ class Prover:
 
     def hurried(self) -> Prover:
         """A prover that knows what this one knows and takes less time for what is new; it teaches this one nothing."""
-        return Prover(min(self.seconds, _HURRIED), dict(self.known), dict(self.reasons))
+        seconds = min(self.seconds, _HURRIED)
+        return Prover(seconds, dict(self.known), dict(self.reasons), 0, list(self.schemes), list(self.claimed))
 
     def why_not(self, left: Graph, right: Graph) -> str:
         """Why a statement that was tried is not proved."""
@@ -118,16 +162,3 @@ def _sliced(graph: Graph, where: _Where) -> Graph:
     ends = tuple(end if a == axis else n for a, n in enumerate(sizes))
     builder.output(name, builder.add(ops.Slice(begins, ends, (1,) * len(sizes)), places[position]))
     return builder.build()
-
-
-_PLACES = 3
-"""Places at which a lemma was used that are named."""
-
-
-def described(lemma: Lemma) -> str:
-    """One line about a lemma: what it says, how that is known, and where it was used."""
-    count, lines = len(lemma.places), list(dict.fromkeys(lemma.places))
-    where = "; ".join(f"{left} and {right}" for left, right in lines[:_PLACES])
-    more = f"; {len(lines) - _PLACES} more" if len(lines) > _PLACES else ""
-    times = f"used {count} time{'s' if count != 1 else ''}{', at ' if where else ''}{where}{more}"
-    return f"{lemma.name} ({lemma.evidence}): {lemma.statement}; {times}"

@@ -1,0 +1,227 @@
+"""A rule whose sizes and numbers are parameters, as two programs, so that its instances are recognised."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+from rewright import ops
+from rewright.ir.digest import digest
+from rewright.ir.dims import Dim, SizeExpr, at_most
+from rewright.ir.errors import RewrightError
+from rewright.ir.expression import expression
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
+from rewright.rules.free_sizes import replaced
+from rewright.rules.reading import Counted, Given, Number, Reading, Sides, Where, canonical, read
+from rewright.rules.rule import Rule
+from rewright.terms.conditions import AtMost
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """Two programs whose sizes and numbers are parameters, and which compute the same whatever these are.
+
+    The graphs have the constants of the example that they were made from; ``numbers`` says which of them may be others.
+    """
+
+    left: Graph
+    right: Graph
+    numbers: tuple[tuple[Where, Number], ...] = ()
+    positive: tuple[str, ...] = ()
+    """Given numbers that are above zero."""
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The statement, with the given numbers as inputs."""
+        known = dict(self.numbers)
+        left, right = (_stated(graph, side, known) for side, graph in enumerate((self.left, self.right)))
+        return Rule("lemma", "", left, right, _demanded(left, right), self._facts(), "generalised from one instance")
+
+    def _facts(self) -> Graph | None:
+        if not self.positive:
+            return None
+        builder = GraphBuilder("facts")
+        kinds = {n.name: self.node(where).type.dtype for where, n in self.numbers if isinstance(n, Given)}
+        for number, name in enumerate(self.positive):
+            kind = TensorType((), kinds[name])
+            given = builder.input(name, ops.Input(name, kind))
+            zero = builder.add(ops.Constant(kind, (0.0 if kind.dtype.is_float else 0,)))
+            builder.output(str(number), builder.add(ops.Compare("GT"), given, zero))
+        return builder.build()
+
+    def node(self, where: Where) -> Node:
+        """A node of one of the sides."""
+        return (self.left, self.right)[where[0]].nodes[where[1]]
+
+    def is_number(self, where: Where) -> bool:
+        """Whether a node is a constant with one element."""
+        return _is_number(self.node(where))
+
+    @cached_property
+    def statement(self) -> str:
+        """What it says, as an equation; ``n0`` and so on are sizes, ``c0`` and so on numbers or tables."""
+        known = dict(self.numbers)
+        sides = (_stated(g, side, known, shown=True) for side, g in enumerate((self.left, self.right)))
+        bounds = [f"{c.low} <= {c.high}" for c in self.rule.conditions if isinstance(c, AtMost)]
+        where = [*bounds, *(f"{name} > 0" for name in self.positive)]
+        said = " == ".join(expression(graph, next(iter(graph.outputs))) for graph in sides)
+        return f"{said} where {', '.join(where)}" if where else said
+
+    @cached_property
+    def is_general(self) -> bool:
+        """Whether anything in it is a parameter."""
+        return bool(self.numbers) or bool(self.rule.parameters)
+
+    def check(self) -> None:
+        """Raise RewrightError where the parts do not belong together, as in a file that was written by hand."""
+        labels = set(self.left.inputs) | set(self.right.inputs)
+        kinds: dict[str, tuple[bool, DType]] = {}
+        tables: set[str] = set()
+        for (side, position), number in self.numbers:
+            nodes = (self.left, self.right)[side].nodes if side in (0, 1) else ()
+            node = nodes[position] if 0 <= position < len(nodes) else None
+            is_table = node is not None and isinstance(node.op, ops.Input) and isinstance(number, Given)
+            if node is None or not (is_table or _is_number(node)):
+                raise RewrightError(f"{number} is no number of the programs")
+            if is_table:
+                tables.add(node.op.label)  # type: ignore[union-attr]
+            if isinstance(number, Given):
+                kind = _is_number(node), node.type.dtype
+                if kinds.setdefault(number.name, kind) != kind:
+                    raise RewrightError(f"{number.name!r} is two kinds of numbers")
+        if len(dict(self.numbers)) != len(self.numbers) or (labels - tables) & kinds.keys():
+            raise RewrightError("a number has two meanings")
+        if any(not kinds.get(name, (False, None))[0] for name in self.positive):
+            raise RewrightError("what is above zero is no given number")
+        if len(self.left.outputs) != 1 or self.left.outputs.keys() != self.right.outputs.keys():
+            raise RewrightError("the sides are not about one tensor")
+
+    def covers(self, left: Graph, right: Graph) -> bool:
+        """Whether two programs are an instance: these programs at some sizes and numbers that are allowed."""
+        return self.covers_canonical(canonical(left, right))
+
+    def covers_canonical(self, sides: Sides) -> bool:
+        """As :meth:`covers`, of programs in their canonical form.
+
+        The programs at the sizes and numbers that were read off are made, and must be those that were given.
+        """
+        found = read((self.left, self.right), dict(self.numbers), sides)
+        if found is None or any(found.given[name][0] <= 0 for name in self.positive):
+            return False
+        if not all(math.isfinite(value) for values in found.given.values() for value in values):
+            return False
+        mine = (_instance(graph, side, dict(self.numbers), found) for side, graph in enumerate((self.left, self.right)))
+        same = all(graph is not None and digest(graph) == digest(own) for graph, own in zip(mine, sides, strict=True))
+        return same and self._allows(found.sizes)
+
+    def _allows(self, sizes: Mapping[str, Dim]) -> bool:
+        """Whether the rule is about sizes: all of at least one, and such that both sides are well formed."""
+        needs = [*_needs(self.rule.left), *_needs(self.rule.right)]
+        named = all(at_most(1, size) is True for size in sizes.values())
+        return named and all(at_most(replaced(low, sizes), replaced(high, sizes)) is True for low, high in needs)
+
+
+def _stated(graph: Graph, side: int, numbers: Mapping[Where, Number], *, shown: bool = False) -> Graph:
+    """One side of the rule: given numbers are inputs, and a size that is a number is a sum of so many ones.
+
+    To be ``shown``, such a size is an input of its name.
+    """
+    builder = GraphBuilder(graph.name)
+    places: list[int] = []
+    inputs: dict[str, int] = {}
+    for position, node in enumerate(graph.nodes):
+        number = numbers.get((side, position))
+        if isinstance(node.op, ops.Input) and number is None:
+            made = builder.input(node.op.label, node.op)
+        elif number is None:
+            made = builder.add(node.op, *(places[p] for p in node.operands))
+        elif isinstance(number, Counted) and shown:
+            label, kind = str(number.size), TensorType((), node.type.dtype)
+            if label not in inputs:
+                inputs[label] = builder.input(label, ops.Input(label, kind))
+            made = _spread(builder, inputs[label], node.type)
+        elif isinstance(number, Counted):
+            one = 1.0 if node.type.dtype.is_float else 1
+            ones = builder.add(ops.Constant(TensorType((number.size,), node.type.dtype), (one,)))
+            made = _spread(builder, builder.add(ops.Reduce("sum", (0,)), ones), node.type)
+        else:
+            kind = TensorType((), node.type.dtype) if _is_number(node) else node.type
+            if number.name not in inputs:
+                inputs[number.name] = builder.input(number.name, ops.Input(number.name, kind))
+            made = inputs[number.name]
+            made = builder.add(ops.Negate(), made) if number.negated else made
+            made = _spread(builder, made, node.type) if _is_number(node) else made
+        places.append(made)
+    for name, position in graph.outputs.items():
+        builder.output(name, places[position])
+    return builder.build()
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node.op, ops.Constant) and len(node.op.values) == 1
+
+
+def _spread(builder: GraphBuilder, scalar: int, kind: TensorType) -> int:
+    return builder.add(ops.BroadcastInDim(kind.shape, ()), scalar) if kind.rank else scalar
+
+
+def _needs(graph: Graph) -> Iterator[tuple[Dim, Dim]]:
+    """The inequalities that make a program well formed."""
+    for node in graph.nodes:
+        wanted = getattr(node.op, "demands", None)
+        if wanted is not None:
+            yield from ((d.low, d.high) for d in wanted([graph.nodes[p].type for p in node.operands]))
+        yield from ((0, size) for size in node.type.shape)
+
+
+def _demanded(left: Graph, right: Graph) -> tuple[AtMost, ...]:
+    """What the right side needs and the left one may not."""
+    known = set(_needs(left))
+    wanted = dict.fromkeys(need for need in _needs(right) if need not in known and at_most(*need) is not True)
+    return tuple(AtMost(low, high) for low, high in wanted)
+
+
+def _instance(graph: Graph, side: int, numbers: Mapping[Where, Number], found: Reading) -> Graph | None:
+    """One side at sizes and numbers; None where it is not well formed there."""
+    builder = GraphBuilder(graph.name)
+    try:
+        for position, node in enumerate(graph.nodes):
+            op = cast(Operator, replace(cast(Any, node.op), **_resized(node.op, found.sizes)))
+            number = numbers.get((side, position))
+            if isinstance(op, ops.Constant | ops.Input) and isinstance(number, Given):
+                values = found.given[number.name]
+                op = ops.Constant(op.tensor, tuple(-v for v in values) if number.negated else values)
+            elif isinstance(op, ops.Constant) and number is not None:
+                size = replaced(number.size, found.sizes)
+                if not isinstance(size, int):
+                    return None
+                op = replace(op, values=(float(size) if op.tensor.dtype.is_float else size,))
+            if isinstance(op, ops.Input):
+                builder.input(op.label, op)
+            else:
+                builder.add(op, *node.operands)
+    except (RewrightError, TypeError):
+        return None
+    for name, position in graph.outputs.items():
+        builder.output(name, position)
+    return builder.build()
+
+
+def _resized(op: Operator, sizes: Mapping[str, Dim]) -> dict[str, Any]:
+    """The attributes of an operator that change where sizes are replaced."""
+
+    def resized(value: Any) -> Any:
+        if isinstance(value, SizeExpr):
+            return replaced(value, sizes)
+        if isinstance(value, TensorType):
+            return value.with_shape(resized(value.shape))
+        return tuple(map(resized, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else value
+
+    before = {f.name: getattr(op, f.name) for f in dataclasses.fields(cast(Any, op))}
+    return {name: after for name, value in before.items() if (after := resized(value)) != value}
