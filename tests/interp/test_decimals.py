@@ -54,3 +54,12 @@ def test_rounding_does_not_decide_an_order() -> None:
     one = NUMBERS.apply("multiply", [third, Decimal(3)])
     assert NUMBERS.apply("compare_EQ", [one, Decimal(1)])
     assert not NUMBERS.apply("compare_LT", [one, Decimal(1)])
+
+
+@pytest.mark.parametrize("point", ["0.3333333333333333333333333333333333333333333333333", "2.7", "-1.1"])
+def test_tanh_is_a_shifted_logistic(point: str) -> None:
+    """To all digits, and not only to those that Python's decimals have by default."""
+    x, one, two = Decimal(point), Decimal(1), Decimal(2)
+    curve = NUMBERS.apply("logistic", [NUMBERS.apply("multiply", [x, two])])
+    shifted = NUMBERS.apply("subtract", [NUMBERS.apply("multiply", [curve, two]), one])
+    assert close(NUMBERS.apply("tanh", [x]), shifted, digits=45)

@@ -69,8 +69,8 @@ def _entry(rule: SynthesisedRule) -> dict[str, Any]:
 
 def _number(number: Number) -> dict[str, Any]:
     if isinstance(number, Counted):
-        return {"size": str(number.size)}
-    return {"given": number.name, "negated": number.negated}
+        return {"size": str(number.size), "inverted": number.inverted}
+    return {"given": number.name, "negated": number.negated, "inverted": number.inverted}
 
 
 def _digest(entry: Mapping[str, Any], scheme: Scheme) -> str:
@@ -98,8 +98,8 @@ def _read_number(item: Any) -> tuple[Where, Number]:
     side, position, said = item
     where = int(side), int(position)
     if "size" in said:
-        return where, Counted(parse_dim(str(said["size"])))
-    return where, Given(str(said["given"]), bool(said["negated"]))
+        return where, Counted(parse_dim(str(said["size"])), bool(said["inverted"]))
+    return where, Given(str(said["given"]), bool(said["negated"]), bool(said["inverted"]))
 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
@@ -112,7 +112,11 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     known = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if known.get("format") != FORMAT or known.get("version") != VERSION:
         raise RewrightError(f"{path} is no file of lemmas of this version; name another file")
-    entries = cast("list[dict[str, Any]]", known.get("rules", []))
-    if not isinstance(entries, list) or not all(isinstance(e, dict) and e.keys() >= _WANTED for e in entries):
+    entries: object = known.get("rules")
+    if not isinstance(entries, list) or not all(_says_enough(entry) for entry in cast("list[object]", entries)):
         raise RewrightError(f"{path} has a rule that says too little; delete the file")
-    return entries
+    return cast("list[dict[str, Any]]", entries)
+
+
+def _says_enough(entry: object) -> bool:
+    return isinstance(entry, dict) and cast("dict[str, Any]", entry).keys() >= _WANTED

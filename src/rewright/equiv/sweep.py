@@ -8,7 +8,6 @@ proved for every layer.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -202,17 +201,19 @@ class Sweep:
     def _cones(self, left: int, right: int) -> Iterator[tuple[_Keys, Cone, Cone]]:
         """Pairs of cones over the same leaves, the smallest first."""
         seen: set[tuple[object, object]] = set()
-        found: list[tuple[_Keys, Cone, Cone]] = []
-        for keys, largest in itertools.product(self._keys, (LARGEST // 4, LARGEST)):
-            for pair in self._cut(left, right, keys, largest):
-                for fresh in _fresh(keys, *pair, seen):
-                    found.append(fresh)
-                    yield fresh
-        for keys, _, mine in found:
-            allowed = self._sources(mine)
-            if len(allowed) < len(mine.leaves.values()):
-                pair = self._over(left, right, keys, allowed, LARGEST // 4)
-                yield from _fresh(keys, *pair, seen)
+        for largest in (LARGEST // 4, LARGEST):
+            found: list[tuple[_Keys, Cone, Cone]] = []
+            for keys in self._keys:
+                for pair in self._cut(left, right, keys, largest):
+                    for fresh in _fresh(keys, *pair, seen):
+                        found.append(fresh)
+                        yield fresh
+            for keys, *both in found:
+                for cutter, cone in zip(reversed(self._cutters), reversed(both), strict=True):
+                    allowed = _sources(cutter, cone)
+                    if len(allowed) < len(cone.leaves.values()):
+                        pair = self._over(left, right, keys, allowed, LARGEST // 4)
+                        yield from _fresh(keys, *pair, seen)
 
     def _cut(self, left: int, right: int, keys: _Keys, largest: int) -> Iterator[tuple[Cone | None, Cone | None]]:
         """Cones that end at the first values that are known, those of one program or of the other."""
@@ -233,20 +234,6 @@ class Sweep:
         lefts, rights = self._cutters
         other = lefts.cone(left, partial(self._known_left, keys=keys, allowed=allowed), largest)
         return other, rights.cone(right, partial(self._within, keys=keys, allowed=allowed), largest)
-
-    def _sources(self, cone: Cone) -> set[int]:
-        """The leaves without those that are computed from other leaves nearby.
-
-        A mean beside the elements that it is the mean of hides what a variance in one pass is about.
-        """
-        kept = dict(cone.leaves)
-        for position in sorted(cone.leaves, reverse=True):
-            others = {p: key for p, key in kept.items() if key != cone.leaves[position]}
-            part = self._cutters[1].cone(position, others.get, _NEARBY)
-            is_input = isinstance(self.right.nodes[position].op, ops.Input)
-            if others and not is_input and part is not None and part.leaves:
-                kept = others
-        return set(kept.values())
 
     def _is_plain(self, cone: Cone) -> bool:
         """Whether leaves that hold one value are one expression: a lemma takes them for one tensor."""
@@ -313,6 +300,22 @@ def _shaped(part: Graph, layout: Layout, kind: TensorType) -> Graph:
     result = layout.build(builder, places[part.outputs["result"]], kind.shape)
     builder.output("result", converted(builder, result, kind))
     return builder.build()
+
+
+def _sources(cutter: Cutter, cone: Cone) -> set[int]:
+    """The leaves without those that are computed from other leaves nearby.
+
+    A mean beside the elements that it is the mean of hides what a variance in one pass is about, and halves beside what
+    they are the halves of hide what a rotation is about.
+    """
+    kept = dict(cone.leaves)
+    for position in sorted(cone.leaves, reverse=True):
+        others = {p: key for p, key in kept.items() if key != cone.leaves[position]}
+        part = cutter.cone(position, others.get, _NEARBY)
+        is_input = isinstance(cutter.graph.nodes[position].op, ops.Input)
+        if others and not is_input and part is not None and part.leaves:
+            kept = others
+    return set(kept.values())
 
 
 def _no_leaf(position: int) -> None:

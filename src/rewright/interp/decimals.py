@@ -114,7 +114,7 @@ def _logistic(value: Decimal) -> Decimal:
 
 
 def _tanh(value: Decimal) -> Decimal:
-    grown = _SERIES.exp(2 * value)
+    grown = _SERIES.exp(_SERIES.multiply(Decimal(2), value))
     return _CONTEXT.divide(_SERIES.subtract(grown, Decimal(1)), _SERIES.add(grown, Decimal(1)))
 
 

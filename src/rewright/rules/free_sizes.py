@@ -7,10 +7,13 @@ only keeps the number that it has.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import combinations, count
+from math import gcd
+from typing import Any
 
-from rewright.ir.dims import Dim, SizeExpr, product, symbol
+from rewright.ir.dims import Dim, SizeExpr, divide, product, symbol
 
 Place = int
 Term = tuple[int, tuple[Place, ...]]
@@ -45,6 +48,8 @@ class Places:
         self._parents: list[Place] = []
         self._fixed: set[Place] = set()
         self._equations: list[list[Term]] = []
+        self._cuts: dict[tuple[Place, Dim], Place] = {}
+        self._parts: dict[tuple[Place, Dim, Dim], Place] = {}
 
     def new(self, value: Dim) -> Place:
         """A size of its own; 0 and 1 mean something to most operators and are numbers."""
@@ -80,14 +85,39 @@ class Places:
         """A sum of products of sizes is nothing."""
         self._equations.append(list(terms))
 
+    def cut(self, whole: Place, at: Dim) -> Place:
+        """A position on an axis; what is cut at one number is cut at one position at all sizes."""
+        if at in (0, self.value(whole)):
+            return whole if at else self.fixed(0)
+        known = self._known(self._cuts, whole, at)
+        if known is None:
+            known = self._cuts[whole, at] = self.new(at)
+        return known
+
+    def part(self, whole: Place, low: Dim, high: Dim, own: Place | None = None) -> Place:
+        """The size of what lies between two positions on an axis, which may be known by a place of its ``own``."""
+        known = self._known(self._parts, whole, low, high)
+        if known is None:
+            known = self._parts[whole, low, high] = self.new(high - low) if own is None else own
+            self.vanishes((1, (self.cut(whole, high),)), (-1, (self.cut(whole, low),)), (-1, (known,)))
+        elif own is not None:
+            self.same(known, own)
+        return known
+
+    def _known(self, places: Mapping[tuple[Any, ...], Place], whole: Place, *where: Dim) -> Place | None:
+        root = self._root(whole)
+        found = (p for (axis, *other), p in places.items() if other == [*where] and self._root(axis) == root)
+        return next(found, None)
+
     def _root(self, place: Place) -> Place:
         while self._parents[place] != place:
             place = self._parents[place]
         return place
 
-    def related(self) -> list[Place]:
-        """The places that an equation is about."""
-        return [place for terms in self._equations for _, places in terms for place in places]
+    def related(self) -> list[list[Place]]:
+        """The places of every equation that leaves a choice."""
+        found = [{self._root(place) for _, places in terms for place in places} for terms in self._equations]
+        return [sorted(places) for places in found if not places <= {self._root(place) for place in self._fixed}]
 
     def solved(self) -> Solution:
         """Every place as an expression in free sizes."""
@@ -101,27 +131,38 @@ class Places:
         def now(place: Place) -> Dim:
             return replaced(own[self._root(place)], known)
 
-        for terms in self._equations:
+        def left(terms: list[Term]) -> Dim:
             rest: Dim = 0
             for coefficient, places in terms:
                 rest = rest + coefficient * product(map(now, places))
-            _eliminate(rest, values, known)
+            return _reduced(rest)
+
+        waiting = self._equations
+        while waiting := [terms for terms in waiting if isinstance(left(terms), SizeExpr)]:
+            found = next((p for terms in waiting if (p := _pivot(left(terms), values))), None)
+            found = found or _specialised(left(waiting[0]), values)
+            for name in known:
+                known[name] = replaced(known[name], found)
+            known.update(found)
         return Solution(now, values, taken)
 
 
-def _eliminate(rest: Dim, values: Mapping[str, Dim], known: dict[str, Dim]) -> None:
-    """Make an expression vanish: by what one size is of others, else by numbers in place of as few as possible."""
-    while isinstance(rest, SizeExpr):
-        found = _pivot(rest, values) or _specialised(rest, values)
-        assert found, "sizes that stay what they are satisfy every equation"
-        for name in known:
-            known[name] = replaced(known[name], found)
-        known.update(found)
-        rest = replaced(rest, found)
+def _reduced(rest: Dim) -> Dim:
+    """An expression without the factors that all its terms have; sizes are no zeros."""
+    if not isinstance(rest, SizeExpr):
+        return rest
+    common = Counter(rest.terms[0][0])
+    for monomial, _ in rest.terms:
+        common &= Counter(monomial)
+    factor = gcd(*(c for _, c in rest.terms)) * product(symbol(name) for name in common.elements())
+    found = divide(rest, factor)
+    return rest if found is None else found
 
 
-def _pivot(rest: SizeExpr, values: Mapping[str, Dim]) -> dict[str, Dim] | None:
+def _pivot(rest: Dim, values: Mapping[str, Dim]) -> dict[str, Dim] | None:
     """A size that the others give, without a difference, so that it is at least one whatever they are."""
+    if not isinstance(rest, SizeExpr):
+        return None
     for monomial, coefficient in rest.terms:
         name = monomial[0] if len(monomial) == 1 else ""
         alone = sum(name in other for other, _ in rest.terms) == 1
@@ -133,16 +174,28 @@ def _pivot(rest: SizeExpr, values: Mapping[str, Dim]) -> dict[str, Dim] | None:
     return None
 
 
-def _specialised(rest: SizeExpr, values: Mapping[str, Dim]) -> dict[str, Dim]:
-    """Numbers for few sizes, or two sizes made one, with which an expression vanishes; else numbers for all of them."""
-    names = sorted((n for n in rest.symbols() if n in values), key=lambda n: (str(values[n]), n))
-    for name in names:
-        if replaced(rest, {name: values[name]}) == 0:
-            return {name: values[name]}
-    for first, second in combinations(names, 2):
-        if values[first] == values[second] and replaced(rest, {second: symbol(first)}) == 0:
-            return {second: symbol(first)}
-    return {name: values[name] for name in names}
+def _specialised(rest: Dim, values: Mapping[str, Dim]) -> dict[str, Dim]:
+    """The number that one size is, or two equal sizes made one: nothing is left then, one size follows, or least is."""
+    symbols = rest.symbols() if isinstance(rest, SizeExpr) else ()
+    names = sorted((name for name in symbols if name in values), key=_number)
+    assert names, "sizes that stay what they are satisfy every equation"
+    numbers: list[dict[str, Dim]] = [{name: values[name]} for name in sorted(names, key=lambda n: str(values[n]))]
+    pairs: list[dict[str, Dim]] = [{b: symbol(a)} for a, b in combinations(names, 2) if values[a] == values[b]]
+    for found in (*numbers, *pairs):
+        if replaced(rest, found) == 0:
+            return found
+    for found in (*numbers, *pairs):
+        if _pivot(_reduced(replaced(rest, found)), values):
+            return found
+    return min(pairs, key=lambda pair: _terms(replaced(rest, pair)), default={name: values[name] for name in names})
+
+
+def _terms(size: Dim) -> int:
+    return len(size.terms) if isinstance(size, SizeExpr) else 1
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition(" ")[2])
 
 
 def replaced(size: Dim, known: Mapping[str, Dim]) -> Dim:

@@ -12,75 +12,97 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from rewright import ops
-from rewright.ir.dims import Dim, SizeExpr
+from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.rules.free_sizes import Place, Places, replaced
-from rewright.rules.reading import Counted, Given, Number, Sides, Where, canonical
+from rewright.rules.reading import Counted, Given, Number, Sides, Values, Where, canonical, inverse
 from rewright.rules.scheme import Scheme
 from rewright.rules.size_relations import Attribute, Shifted, Sized, sized
 from rewright.terms.normal.prove import prove
 
-_PLAIN = (0, 1, -1, 2, -2, 0.5)
+_PLAIN = (0, 1, -1)
 """Numbers that mean themselves."""
+_Key = tuple[DType, Values, Shape]
 _MOST_WAYS = 12
+_SECONDS = 0.6
+"""Seconds for the proof of one scheme; most take a few hundredths of one."""
 _MOST_SIZES = 3
 _MOST_NODES = 120
 
 
 def generalised(left: Graph, right: Graph, seconds: float = 3.0) -> Scheme | None:
-    """The widest scheme that was proved of which two programs are an instance; None where there is none."""
-    deadline = time.monotonic() + seconds
+    """The widest scheme that was proved of which two programs are an instance; None where there is none.
+
+    Tried are all sizes that may be free; none that an equation relates to others; then none of one equation.
+    """
+    started = time.monotonic()
     sides = canonical(left, right)
     if any(len(graph.nodes) > _MOST_NODES for graph in sides):
         return None
-    for narrow in (False, True):
-        for scheme in _schemes(sides, narrow=narrow):
-            rest = deadline - time.monotonic()
-            if rest <= 0:
-                return None
-            if _is_proved(scheme, rest):
-                return scheme
+    shared = _shared(sides)
+    related = _placed(sides, shared)[0].related()
+    widest = _first_proved(_schemes(sides, shared, ()), started + 0.4 * seconds)
+    if widest is not None or not related:
+        return widest
+    narrow = _first_proved(_schemes(sides, shared, related), started + 0.8 * seconds)
+    if narrow is not None and len(related) > 1:
+        for group in related:
+            found = _first_proved(
+                _schemes(sides, shared, (group,)), min(time.monotonic() + _SECONDS, started + seconds)
+            )
+            if found is not None:
+                return found
+    return narrow
+
+
+def _first_proved(schemes: Iterable[Scheme], deadline: float) -> Scheme | None:
+    for scheme in schemes:
+        rest = deadline - time.monotonic()
+        if rest <= 0:
+            return None
+        try:
+            claim = scheme.rule.claim()
+        except RewrightError:
+            continue
+        if prove(claim, min(rest, _SECONDS)).status == "proved":
+            return scheme
     return None
 
 
-_SECONDS = 1.0
-"""Seconds for the proof of one scheme; most take a few hundredths of one."""
-
-
-def _is_proved(scheme: Scheme, seconds: float) -> bool:
-    return prove(scheme.rule.claim(), min(seconds, _SECONDS)).status == "proved"
-
-
-def _schemes(sides: Sides, *, narrow: bool) -> Iterator[Scheme]:
-    """Schemes of which programs are an instance, those first that say most."""
-    shared = _shared(sides)
-    places, inputs = Places(), dict[str, tuple[Place, ...]]()
-    found = [sized(graph, places, inputs) for graph in sides]
-    for a, b in zip(
-        *(s[next(iter(g.outputs.values()))].result for s, g in zip(found, sides, strict=True)), strict=True
-    ):
-        places.same(a, b)
-    _relate_tables(sides, found, places, shared)
-    if narrow:
-        places.fix(places.related())
+def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Iterable[Sequence[Place]]) -> Iterator[Scheme]:
+    """Schemes of which programs are an instance, with some sizes fixed; those first whose numbers are freest."""
+    places, found = _placed(sides, shared)
+    for group in fixed:
+        places.fix(group)
     solution = places.solved()
     left, right = (_with_sizes(graph, own, solution.size, shared) for graph, own in zip(sides, found, strict=True))
     if left is None or right is None:
         return
-    for way in itertools.islice(_ways(sides, (left, right), shared, solution.example), _MOST_WAYS):
+    for way in _ways(sides, (left, right), shared, solution.example):
         scheme = Scheme(left, right, way)
         yield scheme
         numbers = {n.name for where, n in way if isinstance(n, Given) and scheme.is_number(where)}
         if numbers:
             yield replace(scheme, positive=tuple(sorted(numbers)))
+
+
+def _placed(sides: Sides, shared: Mapping[_Key, str]) -> tuple[Places, list[list[Sized]]]:
+    """The places of both programs, which have a result of one shape."""
+    places, inputs = Places(), dict[str, tuple[Place, ...]]()
+    found = [sized(graph, places, inputs) for graph in sides]
+    results = [own[next(iter(graph.outputs.values()))].result for own, graph in zip(found, sides, strict=True)]
+    for a, b in zip(*results, strict=True):
+        places.same(a, b)
+    _relate_tables(sides, found, places, shared)
+    return places, found
 
 
 def _constants(sides: Sides) -> Iterator[tuple[Where, ops.Constant]]:
@@ -90,24 +112,37 @@ def _constants(sides: Sides) -> Iterator[tuple[Where, ops.Constant]]:
                 yield (side, position), node.op
 
 
-def _key(op: ops.Constant) -> tuple[DType, tuple[float | int | bool, ...]]:
-    """What two constants have in common that are one number up to its sign, or one table."""
-    values = op.values
-    return op.tensor.dtype, (abs(values[0]),) if len(values) == 1 and op.tensor.dtype is not DType.BOOL else values
+def _key(op: ops.Constant) -> _Key:
+    """What two constants have in common that are one number up to its sign or its inverse, or one table."""
+    values, dtype = op.values, op.tensor.dtype
+    if not _is_number(op):
+        return dtype, values, op.tensor.shape
+    found = inverse(abs(values[0])) if _is_inverted(op) else None
+    return dtype, (abs(values[0]) if found is None else found,), ()
 
 
-def _shared(sides: Sides) -> dict[tuple[Any, ...], str]:
+def _is_number(op: ops.Constant) -> bool:
+    return len(op.values) == 1 and op.tensor.dtype is not DType.BOOL
+
+
+def _is_inverted(op: ops.Constant) -> bool:
+    """Whether a constant is read as the inverse of a number above one."""
+    value = next(iter(op.values), 0)
+    return _is_number(op) and op.tensor.dtype.is_float and 0 < abs(value) < 1 and inverse(value) is not None
+
+
+def _shared(sides: Sides) -> dict[_Key, str]:
     """Names for the numbers and tables that both sides have and that do not mean themselves."""
     seen = tuple({_key(op): op for (side, _), op in _constants(sides) if side == k} for k in (0, 1))
-    found: dict[tuple[Any, ...], str] = {}
+    found: dict[_Key, str] = {}
     for key, op in seen[0].items():
         finite = all(math.isfinite(v) for v in op.values)
-        if key in seen[1] and finite and (len(op.values) > 1 or op.values[0] not in _PLAIN):
+        if key in seen[1] and finite and not (len(op.values) == 1 and op.values[0] in _PLAIN):
             found[key] = f"c{len(found)}"
     return found
 
 
-def _relate_tables(sides: Sides, found: Sequence[list[Sized]], places: Places, shared: Mapping[Any, str]) -> None:
+def _relate_tables(sides: Sides, found: Sequence[list[Sized]], places: Places, shared: Mapping[_Key, str]) -> None:
     """A table that both sides have is of one size; any other is what it is."""
     first: dict[str, tuple[Place, ...]] = {}
     for (side, position), op in _constants(sides):
@@ -115,20 +150,20 @@ def _relate_tables(sides: Sides, found: Sequence[list[Sized]], places: Places, s
         if len(op.values) == 1:
             continue
         name = shared.get(_key(op))
-        if name is None or len(first.setdefault(name, own)) != len(own):
+        if name is None:
             places.fix(own)
         else:
-            for a, b in zip(first[name], own, strict=True):
+            for a, b in zip(first.setdefault(name, own), own, strict=True):
                 places.same(a, b)
 
 
-def _with_sizes(graph: Graph, own: Sequence[Sized], size: Any, shared: Mapping[Any, str]) -> Graph | None:
+def _with_sizes(graph: Graph, own: Sequence[Sized], size: Any, shared: Mapping[_Key, str]) -> Graph | None:
     """The program with expressions for its sizes and inputs for shared tables; None where these do not fit."""
 
     def attribute(value: Attribute) -> Any:
         if isinstance(value, Shifted):
             return size(value.place) + value.offset
-        return tuple(map(attribute, value)) if isinstance(value, tuple) else size(value)
+        return tuple(map(attribute, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else size(value)
 
     builder = GraphBuilder(graph.name)
     try:
@@ -152,35 +187,46 @@ def _with_sizes(graph: Graph, own: Sequence[Sized], size: Any, shared: Mapping[A
 
 
 def _ways(
-    sides: Sides, free: Sides, shared: Mapping[tuple[Any, ...], str], example: Mapping[str, Dim]
+    sides: Sides, free: Sides, shared: Mapping[_Key, str], example: Mapping[str, Dim]
 ) -> Iterator[tuple[tuple[Where, Number], ...]]:
     """What the constants may be: given, sizes, or the numbers that they are."""
-    groups: dict[tuple[Any, ...], list[tuple[Where, ops.Constant]]] = {}
+    groups: dict[_Key, list[tuple[Where, ops.Constant]]] = {}
     for where, op in _constants(sides):
         groups.setdefault(_key(op), []).append((where, op))
     choices: list[list[list[tuple[Where, Number]]]] = []
     for key, members in groups.items():
         options: list[list[tuple[Where, Number]]] = []
         if key in shared:
-            options.append([(where, Given(shared[key], _is_negative(op))) for where, op in members])
+            options.append([(w, Given(shared[key], _is_negative(op), _is_inverted(op))) for w, op in members])
         for size in _sizes_of(free, key, example):
-            options.append([(where, Counted(size)) for where, op in members if not _is_negative(op)])
+            options.append([(w, Counted(size, _is_inverted(op))) for w, op in members if not _is_negative(op)])
         if not (key in shared and len(key[1]) > 1):
             options.append([])
         choices.append(options)
-    for picked in itertools.product(*choices):
-        yield tuple(entry for option in picked for entry in option)
+    picks = itertools.islice(_picks([len(options) for options in choices]), _MOST_WAYS)
+    for pick in dict.fromkeys((*picks, tuple(len(options) - 1 for options in choices))):
+        yield tuple(entry for options, k in zip(choices, pick, strict=True) for entry in options[k])
 
 
-def _sizes_of(sides: Sides, key: tuple[Any, ...], example: Mapping[str, Dim]) -> list[Dim]:
+def _picks(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """One of each of several lists: the first of all, then another one of one of them, then of two."""
+    for others in range(3):
+        for changed in itertools.combinations(range(len(counts)), others):
+            ranges = [range(1, n) if k in changed else range(1) for k, n in enumerate(counts)]
+            yield from itertools.product(*ranges)
+
+
+def _sizes_of(sides: Sides, key: _Key, example: Mapping[str, Dim]) -> list[Dim]:
     """The sizes that a number may be."""
-    dtype, values = key
+    dtype, values, _ = key
     if len(values) != 1 or dtype is DType.BOOL or values[0] in _PLAIN or not float(values[0]).is_integer():
         return []
     sizes = dict.fromkeys(size for graph in sides for node in graph.nodes for size in node.type.shape)
-    found = [size for size in sizes if isinstance(size, SizeExpr) and replaced(size, example) == int(values[0])]
+    found: list[Dim] = [
+        size for size in sizes if isinstance(size, SizeExpr) and replaced(size, example) == int(values[0])
+    ]
     return found[:_MOST_SIZES]
 
 
 def _is_negative(op: ops.Constant) -> bool:
-    return len(op.values) == 1 and op.tensor.dtype is not DType.BOOL and op.values[0] < 0
+    return _is_number(op) and op.values[0] < 0

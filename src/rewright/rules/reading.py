@@ -3,33 +3,69 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr, divide, product
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
+from rewright.ir.types import DType
 
 Sides = tuple[Graph, Graph]
+Values = tuple[float | int | bool, ...]
+"""The elements of a constant."""
 Where = tuple[int, int]
 """A side, 0 or 1, and a node of it."""
 
 
+def inverse(value: float | bool) -> float | None:
+    """The inverse of a number where it is exact in floating point."""
+    found = 1 / value if value and math.isfinite(value) else math.inf
+    return found if math.isfinite(found) and Fraction(found) * Fraction(value) == 1 else None
+
+
 @dataclass(frozen=True)
 class Given:
-    """A number, or a table of numbers, that is whatever it is, with a sign where that is needed."""
+    """A number or a table of numbers that is whatever it is, or with the other sign, or the inverse of that."""
 
     name: str
     negated: bool = False
+    inverted: bool = False
+
+    def value(self, values: Values) -> Values | None:
+        """What the constant is where the given one is known, and the other way round; None where no float is that."""
+        if self.inverted:
+            found = inverse(values[0]) if len(values) == 1 else None
+            if found is None:
+                return None
+            values = (found,)
+        return tuple(-value for value in values) if self.negated else values
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A number that is a size."""
+    """A number that is a size, or one divided by a size."""
 
     size: Dim
+    inverted: bool = False
+
+    def value(self, size: Dim, dtype: DType) -> Values | None:
+        """The constant of an element type at a size; None where there is none."""
+        if not isinstance(size, int):
+            return None
+        if not self.inverted:
+            return (float(size) if dtype.is_float else size,)
+        found = inverse(float(size))
+        return None if found is None else (found,)
+
+    def read(self, values: Values) -> int | None:
+        """The size at which a constant is this number."""
+        value = inverse(values[0]) if self.inverted else values[0]
+        return int(value) if value is not None and len(values) == 1 and float(value).is_integer() else None
 
 
 Number = Given | Counted
@@ -71,13 +107,13 @@ class Reading:
     """The sizes and the given numbers at which a scheme may be two programs."""
 
     sizes: Mapping[str, Dim]
-    given: Mapping[str, tuple[float | int | bool, ...]]
+    given: Mapping[str, Values]
 
 
 def read(scheme: Sides, numbers: Mapping[Where, Number], sides: Sides) -> Reading | None:
     """The sizes and numbers that a scheme must have to be two programs; None where there are none."""
     equations: list[tuple[Dim, Dim]] = []
-    given: dict[str, tuple[float | int | bool, ...]] = {}
+    given: dict[str, Values] = {}
     for side, (mine, theirs) in enumerate(zip(scheme, sides, strict=True)):
         if len(mine.nodes) != len(theirs.nodes):
             return None
@@ -90,16 +126,17 @@ def read(scheme: Sides, numbers: Mapping[Where, Number], sides: Sides) -> Readin
             equations += zip(own.type.shape, other.type.shape, strict=True)
             equations += [] if is_table else _pairs(own.op, other.op)
             if isinstance(other.op, ops.Constant) and isinstance(number, Given):
-                values = other.op.values
-                given.setdefault(number.name, tuple(-v for v in values) if number.negated else values)
-            elif isinstance(other.op, ops.Constant) and isinstance(number, Counted) and _is_whole(other.op):
-                equations.append((number.size, int(other.op.values[0])))
+                values = number.value(other.op.values)
+                if values is None:
+                    return None
+                given.setdefault(number.name, values)
+            elif isinstance(other.op, ops.Constant) and isinstance(number, Counted):
+                size = number.read(other.op.values)
+                if size is None:
+                    return None
+                equations.append((number.size, size))
     sizes = _solved(equations)
     return None if sizes is None else Reading(sizes, given)
-
-
-def _is_whole(op: ops.Constant) -> bool:
-    return len(op.values) == 1 and float(op.values[0]).is_integer()
 
 
 def _pairs(mine: Operator, theirs: Operator) -> Iterator[tuple[Dim, Dim]]:

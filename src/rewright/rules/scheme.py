@@ -89,6 +89,8 @@ class Scheme:
             is_table = node is not None and isinstance(node.op, ops.Input) and isinstance(number, Given)
             if node is None or not (is_table or _is_number(node)):
                 raise RewrightError(f"{number} is no number of the programs")
+            if number.inverted and not (_is_number(node) and node.type.dtype.is_float):
+                raise RewrightError(f"{number} is no inverse of a number")
             if is_table:
                 tables.add(node.op.label)  # type: ignore[union-attr]
             if isinstance(number, Given):
@@ -141,34 +143,39 @@ def _stated(graph: Graph, side: int, numbers: Mapping[Where, Number], *, shown: 
             made = builder.input(node.op.label, node.op)
         elif number is None:
             made = builder.add(node.op, *(places[p] for p in node.operands))
-        elif isinstance(number, Counted) and shown:
-            label, kind = str(number.size), TensorType((), node.type.dtype)
-            if label not in inputs:
-                inputs[label] = builder.input(label, ops.Input(label, kind))
-            made = _spread(builder, inputs[label], node.type)
-        elif isinstance(number, Counted):
-            one = 1.0 if node.type.dtype.is_float else 1
-            ones = builder.add(ops.Constant(TensorType((number.size,), node.type.dtype), (one,)))
-            made = _spread(builder, builder.add(ops.Reduce("sum", (0,)), ones), node.type)
         else:
-            kind = TensorType((), node.type.dtype) if _is_number(node) else node.type
-            if number.name not in inputs:
-                inputs[number.name] = builder.input(number.name, ops.Input(number.name, kind))
-            made = inputs[number.name]
-            made = builder.add(ops.Negate(), made) if number.negated else made
-            made = _spread(builder, made, node.type) if _is_number(node) else made
+            made = _numbered(builder, node, number, inputs, shown=shown)
         places.append(made)
     for name, position in graph.outputs.items():
         builder.output(name, places[position])
     return builder.build()
 
 
+def _numbered(builder: GraphBuilder, node: Node, number: Number, inputs: dict[str, int], *, shown: bool) -> int:
+    """A constant as what it stands for."""
+    is_number = _is_number(node)
+    kind = TensorType((), node.type.dtype) if is_number else node.type
+    if isinstance(number, Counted) and not shown:
+        ones = builder.add(ops.Constant(TensorType((number.size,), kind.dtype), (_one(kind),)))
+        made = builder.add(ops.Reduce("sum", (0,)), ones)
+    else:
+        label = number.name if isinstance(number, Given) else str(number.size)
+        if label not in inputs:
+            inputs[label] = builder.input(label, ops.Input(label, kind))
+        made = inputs[label]
+    if number.inverted:
+        made = builder.add(ops.Divide(), builder.add(ops.Constant(kind, (_one(kind),))), made)
+    if isinstance(number, Given) and number.negated:
+        made = builder.add(ops.Negate(), made)
+    return builder.add(ops.BroadcastInDim(node.type.shape, ()), made) if is_number and node.type.rank else made
+
+
+def _one(kind: TensorType) -> float | int:
+    return 1.0 if kind.dtype.is_float else 1
+
+
 def _is_number(node: Node) -> bool:
     return isinstance(node.op, ops.Constant) and len(node.op.values) == 1
-
-
-def _spread(builder: GraphBuilder, scalar: int, kind: TensorType) -> int:
-    return builder.add(ops.BroadcastInDim(kind.shape, ()), scalar) if kind.rank else scalar
 
 
 def _needs(graph: Graph) -> Iterator[tuple[Dim, Dim]]:
@@ -195,13 +202,15 @@ def _instance(graph: Graph, side: int, numbers: Mapping[Where, Number], found: R
             op = cast(Operator, replace(cast(Any, node.op), **_resized(node.op, found.sizes)))
             number = numbers.get((side, position))
             if isinstance(op, ops.Constant | ops.Input) and isinstance(number, Given):
-                values = found.given[number.name]
-                op = ops.Constant(op.tensor, tuple(-v for v in values) if number.negated else values)
-            elif isinstance(op, ops.Constant) and number is not None:
-                size = replaced(number.size, found.sizes)
-                if not isinstance(size, int):
+                values = number.value(found.given[number.name])
+                if values is None:
                     return None
-                op = replace(op, values=(float(size) if op.tensor.dtype.is_float else size,))
+                op = ops.Constant(op.tensor, values)
+            elif isinstance(op, ops.Constant) and isinstance(number, Counted):
+                values = number.value(replaced(number.size, found.sizes), op.tensor.dtype)
+                if values is None:
+                    return None
+                op = replace(op, values=values)
             if isinstance(op, ops.Input):
                 builder.input(op.label, op)
             else:

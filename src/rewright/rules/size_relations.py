@@ -39,13 +39,10 @@ class Sized:
 def sized(graph: Graph, places: Places, inputs: dict[str, tuple[Place, ...]]) -> list[Sized]:
     """The places of every node of a program; inputs of one name are one tensor, also over several programs."""
     found: list[Sized] = []
-    cuts: dict[tuple[int, int], dict[Dim, Place]] = {}
     for node in graph.nodes:
         if isinstance(node.op, ops.Input):
             own = inputs.setdefault(node.op.label, tuple(map(places.new, node.type.shape)))
             found.append(Sized(own, {"tensor": own}))
-        elif isinstance(node.op, ops.Slice):
-            found.append(_slice(places, node, found[node.operands[0]].result, cuts))
         else:
             found.append(_related(places, node, [found[p].result for p in node.operands]))
     return found
@@ -102,7 +99,11 @@ def _reshape(places: Places, node: Node, operands: _Operands) -> Sized:
             if product(map(places.value, before[:i])) == product(map(places.value, after[:j]))
         )
         i, j = next(ends, (len(before), len(after)))
-        places.vanishes((1, tuple(before[:i])), (-1, tuple(after[:j])))
+        first, second = ([p for p in run if places.value(p) != 1] for run in (before[:i], after[:j]))
+        if len(first) == len(second) == 1:
+            places.same(first[0], second[0])
+        else:
+            places.vanishes((1, tuple(first)), (-1, tuple(second)))
         before, after = before[i:], after[j:]
     return Sized(own, {"shape": own})
 
@@ -116,28 +117,24 @@ def _unchanged(places: Places, node: Node, operands: _Operands) -> Sized:
     return Sized(operands[0])
 
 
-def _slice(
-    places: Places, node: Node, operand: tuple[Place, ...], cuts: dict[tuple[int, int], dict[Dim, Place]]
-) -> Sized:
-    """Parts of one axis that begin where another one ends do so at all sizes."""
+def _slice(places: Places, node: Node, operands: _Operands) -> Sized:
     op = node.op
     assert isinstance(op, ops.Slice)
     starts, limits, own = list[Place](), list[Place](), list[Place]()
-    for axis, place in enumerate(operand):
-        known = cuts.setdefault((node.operands[0], axis), {places.value(place): place})
+    for axis, place in enumerate(operands[0]):
         low, high, step = op.start[axis], op.limit[axis], op.stride[axis]
-        if low == 0 and step == 1 and high == places.value(place):
-            starts.append(places.fixed(0))
-            limits.append(place)
-            own.append(place)
+        size, whole = node.type.shape[axis], places.value(place)
+        limits.append(places.cut(place, high))
+        if step == 1:
+            starts.append(places.cut(place, low))
+            own.append(place if size == whole else places.part(place, low, high))
             continue
-        starts.append(known.setdefault(low, places.new(low)) if low != 0 else places.fixed(0))
-        limits.append(known.setdefault(high, places.new(high)))
-        own.append(places.new(node.type.shape[axis]))
-        if high - low == step * node.type.shape[axis]:
-            places.vanishes((1, (limits[-1],)), (-1, (starts[-1],)), (-step, (own[-1],)))
+        starts.append(places.fixed(low))
+        own.append(places.new(size))
+        if high == whole and whole == step * size:
+            places.vanishes((1, (place,)), (-step, (own[-1],)))
         else:
-            places.fix((place, starts[-1], limits[-1], own[-1]))
+            places.fix((place, limits[-1], own[-1]))
     return Sized(tuple(own), {"start": tuple(starts), "limit": tuple(limits)})
 
 
@@ -146,8 +143,12 @@ def _concatenate(places: Places, node: Node, operands: _Operands) -> Sized:
     axis, own = node.op.dimension, list(operands[0])
     for other in operands[1:]:
         _all_same(places, own[:axis] + own[axis + 1 :], other[:axis] + other[axis + 1 :])
-    own[axis] = places.new(node.type.shape[axis])
-    places.vanishes((1, (own[axis],)), *((-1, (other[axis],)) for other in operands))
+    own[axis], low = places.new(node.type.shape[axis]), 0
+    for other in operands:
+        high = low + places.value(other[axis])
+        if high != low:
+            places.part(own[axis], low, high, other[axis])
+        low = high
     return Sized(tuple(own))
 
 
@@ -248,6 +249,7 @@ _RELATIONS: dict[type, Callable[[Places, Node, _Operands], Sized | None]] = {
     ops.Reshape: _reshape,
     ops.Transpose: _transpose,
     ops.Reverse: _unchanged,
+    ops.Slice: _slice,
     ops.Sort: _unchanged,
     ops.Concatenate: _concatenate,
     ops.Pad: _pad,
