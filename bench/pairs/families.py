@@ -7,7 +7,7 @@ the sequence of :data:`SEQUENCE` tokens, so that a model that ignores them compu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 BATCH, SEQUENCE = 2, 12
@@ -55,6 +55,11 @@ _LLAMA3 = {
 _YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 8}
 _DEFAULT = {"rope_type": "default", "rope_theta": 10000.0}
 _EPS = {"rms_norm_eps": 1e-4}
+_WIDTHS = ("hidden_size", "n_embd", "word_embed_proj_dim")
+_COUNTS = (
+    *("num_attention_heads", "num_key_value_heads", "n_head", "intermediate_size", "ffn_dim", "moe_intermediate_size"),
+    *("shared_expert_intermediate_size", "kv_lora_rank", "q_lora_rank"),
+)
 _THETA = {"rope_parameters": {**_DEFAULT, "rope_theta": 9000.0}}
 
 
@@ -80,6 +85,13 @@ class Family:
     def values(self) -> dict[str, Any]:
         """All fields of the configuration that are given."""
         return {**self.common, **self.changes}
+
+    def resized(self) -> Family:
+        """Another model of the family: three times as wide, with half as many heads again, so that these are wider."""
+        found = dict(self.values)
+        for names, factor in ((_WIDTHS, 3.0), (_COUNTS, 1.5)):
+            found.update({name: int(found[name] * factor) for name in names if name in found})
+        return replace(self, changes=found)
 
 
 _WIDER = {"sliding_window": _WINDOW + 1}

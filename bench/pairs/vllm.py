@@ -17,7 +17,7 @@ from torch import nn
 
 import rewright as rw
 from bench.pairs import reference
-from bench.pairs.families import FAMILIES
+from bench.pairs.families import FAMILIES, Family
 from bench.pairs.reference import Pair
 from bench.pairs.vllm_kernels import defined, plain_experts, plain_products
 
@@ -198,10 +198,18 @@ PAIRS = {name: family.mutants for name, family in FAMILIES.items()}
 
 def pair(name: str, changed: Mapping[str, Any] | None) -> Pair:
     """A model of Transformers, and vLLM's for a configuration with some fields changed."""
-    family, tokens = FAMILIES[name], reference.tokens()
+    return _pair(FAMILIES[name], changed)
+
+
+def second(name: str) -> Pair:
+    """The same of another model of the family, of other sizes."""
+    return _pair(FAMILIES[name].resized(), None)
+
+
+def _pair(family: Family, changed: Mapping[str, Any] | None) -> Pair:
     model = reference.built(family)
     served = built(reference.configuration(family, changed), checkpoint(model))
-    return reference.pair(reference.Logits(model), served, (tokens,))
+    return reference.pair(reference.Logits(model), served, (reference.tokens(),))
 
 
 def ranks(name: str, changed: Mapping[str, Any] | None, degree: int) -> Pair:
