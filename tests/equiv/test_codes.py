@@ -83,7 +83,7 @@ def test_a_byte_read_with_a_sign() -> None:
     cases = (
         (lambda w: (w ^ 128).to(torch.int8), lambda w: w.to(torch.int16) - 128, "proved"),
         (lambda w: w.to(torch.int8), lambda w: torch.where(w > 127, w.float() - 256, w.float()), "proved"),
-        (lambda w: -(-w), lambda w: w.float(), "proved"),
+        (lambda w: (-w).neg(), lambda w: w.float(), "proved"),
         (lambda w: w ^ 128, lambda w: w.to(torch.int16) - 128, "refuted"),
         (lambda w: w - 1, lambda w: w.float() - 1, "unknown"),
     )

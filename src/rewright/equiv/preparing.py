@@ -20,6 +20,7 @@ from rewright.equiv.floors import without_floors
 from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
 from rewright.equiv.kinds import is_alike, of_one_kind
+from rewright.equiv.orders import in_order
 from rewright.equiv.placed import placed_alike
 from rewright.equiv.ranges import Ranges, told
 from rewright.equiv.shares import shares_alike
@@ -96,7 +97,7 @@ def prepared(
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
-    same = tuple(without_casts(without_starts(graph)) for graph in shifted_alike(same))
+    same = tuple(in_order(without_casts(without_starts(graph))) for graph in shifted_alike(same))
     graphs = placed_alike(shares_alike(chosen_alike(filled_alike(without_floors(same)))))
     program = replace(both.right, graphs=graphs[1:])
     said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more)))
