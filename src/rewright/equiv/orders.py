@@ -1,7 +1,7 @@
 """Steps of quantisation that exchange places, exactly and over all real numbers.
 
-The largest of a row and of its negative is the largest absolute value. Rounding keeps the order and leaves whole numbers
-alone, so that it may come before or after a clamp to whole numbers, or a maximum with one. Each has one form here.
+The largest of a row and of its negative is the largest absolute value. Rounding keeps the order and leaves whole
+numbers alone, so that it may come before or after a clamp to whole numbers, or a maximum with one. Each has one form.
 """
 
 from __future__ import annotations

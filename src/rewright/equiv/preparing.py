@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from rewright.equiv.cases import cases_alike
 from rewright.equiv.casts import without_casts
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.codes import codes_alike
@@ -98,7 +99,7 @@ def prepared(
     )
     same, more = with_computed(ideal.graphs, most)
     same = tuple(in_order(without_casts(without_starts(graph))) for graph in shifted_alike(same))
-    graphs = placed_alike(shares_alike(chosen_alike(filled_alike(without_floors(same)))))
+    graphs = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
     program = replace(both.right, graphs=graphs[1:])
     said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more)))
     return Prepared(graphs[0], program, said_before, tables, both.unread, first, ranges, wraps)
