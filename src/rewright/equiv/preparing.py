@@ -22,6 +22,7 @@ from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
 from rewright.equiv.kinds import is_alike, of_one_kind
 from rewright.equiv.orders import in_order
+from rewright.equiv.picked import with_values
 from rewright.equiv.placed import placed_alike
 from rewright.equiv.ranges import Ranges, told
 from rewright.equiv.shares import shares_alike
@@ -100,6 +101,7 @@ def prepared(
     same, more = with_computed(ideal.graphs, most)
     same = tuple(in_order(without_casts(without_starts(graph))) for graph in shifted_alike(same))
     graphs = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
+    graphs = tuple(with_values(graph) for graph in graphs)
     program = replace(both.right, graphs=graphs[1:])
     said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more)))
     return Prepared(graphs[0], program, said_before, tables, both.unread, first, ranges, wraps)
