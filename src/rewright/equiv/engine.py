@@ -167,8 +167,7 @@ def _judged(
         *(pair.precision() if verdict.status == "proved" else ()),
         *(described(lemma) for lemma in lemmas),
     )
-    equations = tuple(str(definition) for definition in weights.definitions)
-    return Equivalence(**fields, equations=equations, lemmas=lemmas, left=pair.left, right=pair.right)
+    return Equivalence(**fields, equations=weights.told(), lemmas=lemmas, left=pair.left, right=pair.right)
 
 
 def _given(name: str, values: Values | None) -> bool:
