@@ -29,15 +29,15 @@ def normed(x: torch.Tensor, up: torch.Tensor, gate: torch.Tensor, b: torch.Tenso
     return layer_norm(x @ up.T, (8,), b, None, 1e-5) + x @ gate.T
 
 
-def turned(shift: int, base: float = 1e4) -> Layer:
-    """A product of queries and keys, of which the keys may be at other places."""
+def turned(base: float, start: int = 0) -> Layer:
+    """A product of rotated queries and keys, of which the keys may be at other places."""
 
-    def rotated(y: torch.Tensor, start: int) -> torch.Tensor:
-        angles = torch.outer(torch.arange(6.0) + start, 1 / base ** (torch.arange(0, 8, 2) / 8))
+    def rotated(y: torch.Tensor, first: int) -> torch.Tensor:
+        angles = torch.outer(torch.arange(6.0) + first, 1 / base ** (torch.arange(0, 8, 2) / 8))
         cos, sin = (torch.cat([f(angles), f(angles)], -1) for f in (torch.cos, torch.sin))
         return y * cos + torch.cat([-y[:, 4:], y[:, :4]], -1) * sin
 
-    return lambda x, up, gate, b: rotated(x @ up.T, 0) @ rotated(x @ gate.T, shift).T + b[:6]
+    return lambda x, up, gate, b: rotated(x @ up.T, 0) @ rotated(x @ gate.T, start).T + b[:6]
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def turned(shift: int, base: float = 1e4) -> Layer:
             "norm",
             "the left program subtracts a mean here, and the right one does not",
         ),
-        (turned(0), turned(1), "rotary_positions", "positions are counted otherwise"),
-        (turned(0), turned(0, 10001.0), "rotary_frequencies", "the angles are made with other numbers"),
+        (turned(1e4), turned(1e4, 1), "rotary_positions", "positions are counted otherwise"),
+        (turned(1e4), turned(10001.0), "rotary_frequencies", "the angles are made with other numbers"),
     ],
 )
 def test_a_finding_says_what_is_wrong(left: Layer, right: Layer, kind: str, text: str) -> None:

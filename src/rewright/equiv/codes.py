@@ -8,7 +8,6 @@ times a number and plus a number, and floats come of it, it is written so.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -47,6 +46,7 @@ _FUNCTIONS = (
     ops.Subtract,
     ops.Xor,
 )
+_WHOLE = 1 << 40
 _FINEST, _LARGEST = 1 << 8, 1 << 12
 """Floats that are multiples of the inverse of the one and no larger than the other are computed with exactly."""
 
@@ -65,6 +65,14 @@ class _Code:
 
 
 @dataclass(frozen=True)
+class _Looked:
+    """What a table holds at a function of the code."""
+
+    table: ops.Constant
+    place: _Function
+
+
+@dataclass(frozen=True)
 class _Applied:
     """An operator on functions of the code."""
 
@@ -72,7 +80,7 @@ class _Applied:
     operands: tuple[_Function, ...]
 
 
-_Function = Union[_Number, _Code, _Applied]
+_Function = Union[_Number, _Code, _Applied, _Looked]
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class _Known:
     dtype: DType
     first: Fraction
     step: Fraction
-    """Its table is the first number plus so many times a table of whole numbers without a common divisor."""
+    """Its first number, and by how much the next other one is more."""
 
 
 def codes_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
@@ -127,6 +135,9 @@ def _tables(graph: Graph) -> dict[int, _Table]:
             numbers[position] = _Number(node.op.values[0], node.type.dtype)
         elif isinstance(node.op, ops.BroadcastInDim | ops.Reshape) and node.operands[0] in numbers:
             numbers[position] = numbers[node.operands[0]]
+        elif isinstance(node.op, ops.Gather):
+            looked = _looked(graph, node, found)
+            found |= {} if looked is None else {position: looked}
         elif isinstance(node.op, _FUNCTIONS):
             table = _table(graph, node, found, numbers)
             if table is not None and table.leaf >= 0:
@@ -158,6 +169,20 @@ def _table(graph: Graph, node: Node, known: Mapping[int, _Table], numbers: Mappi
         return None
     function = _Applied(node.op, tuple(part for _, part in parts))
     return _Table(leaves.pop() if leaves else -1, values, function, node.type.dtype)
+
+
+def _looked(graph: Graph, node: Node, known: Mapping[int, _Table]) -> _Table | None:
+    """What a table of numbers holds at a function of a code; None for other look-ups, and any out of range."""
+    op, table, place = node.op, graph.nodes[node.operands[0]], known.get(node.operands[1])
+    assert isinstance(op, ops.Gather)
+    if place is None or not isinstance(table.op, ops.Constant) or table.type.rank != 1 or op.offset_dims:
+        return None
+    values, count = np.array(table.op.values), len(table.op.values)
+    is_plain = op.index_vector_dim == node.type.rank == graph.nodes[node.operands[1]].type.rank
+    in_range = place.values.dtype.kind in "iu" and 0 <= place.values.min() <= place.values.max() < count
+    if count != table.type.shape[0] or not is_plain or not in_range or not np.isfinite(values).all():
+        return None
+    return _Table(place.leaf, values[place.values], _Looked(table.op, place.function), node.type.dtype)
 
 
 def _applied(node: Node, operands: Sequence[Array]) -> Array | None:
@@ -198,26 +223,24 @@ def _put(builder: GraphBuilder, leaf: int, table: _Table, known: dict[object, _K
     """A function of a node, as the first one of its table is written."""
     kind = builder.type(leaf)
     exact = [Fraction(v) for v in table.values.tolist()]
-    first, step = exact[0], _common(exact)
+    first = exact[0]
+    step = next((value - first for value in exact if value != first), Fraction(0))
     own = _Known(table.function, table.dtype, first, step)
     key = kind.dtype, table.dtype is DType.BOOL, tuple((value - first) / (step or 1) for value in exact)
     code = _Known(_Code(), kind.dtype, Fraction(whole(kind.dtype)[0]), Fraction(1))
     alike = known.setdefault(key, code if key[-1] == tuple(range(len(exact))) else own)
     times = step / alike.step if step else Fraction(1)
     more = first - times * alike.first
-    if not table.dtype.is_float and (times, more) != (1, 0):
+    if (times, more) != (1, 0) and not (table.dtype.is_float and _is_float(times, more)):
         alike, times, more = known.setdefault((*key, times, more), own), Fraction(1), Fraction(0)
     place = converted(builder, _built(builder, leaf, alike.function), TensorType(kind.shape, table.dtype))
     return _moved(builder, place, times, more)
 
 
-def _common(values: Sequence[Fraction]) -> Fraction:
-    """The greatest number of which all differences are multiples, with the sign of the first of them; else nought."""
-    gaps = [value - values[0] for value in values]
-    scale = math.lcm(*(gap.denominator for gap in gaps))
-    divisor = math.gcd(*(int(gap * scale) for gap in gaps))
-    sign = next((1 if gap > 0 else -1 for gap in gaps if gap), 0)
-    return Fraction(sign * divisor, scale)
+def _is_float(*numbers: Fraction) -> bool:
+    """Whether numbers, and what they are quotients of, are floats as they are."""
+    parts = [part for number in numbers for part in (number.numerator, number.denominator)]
+    return all(abs(part) < _WHOLE for part in parts) and all(Fraction(float(n)) == n for n in numbers[1:])
 
 
 def _moved(builder: GraphBuilder, place: int, times: Fraction, more: Fraction) -> int:
@@ -238,6 +261,10 @@ def _built(builder: GraphBuilder, leaf: int, function: _Function) -> int:
         if id(part) not in places:
             if isinstance(part, _Code):
                 places[id(part)] = leaf
+            elif isinstance(part, _Looked):
+                index, table = build(part.place), builder.add(part.table)
+                op = ops.Gather((), (0,), (), (), (0,), len(shape), (1,))
+                places[id(part)] = builder.add(op, table, index)
             elif isinstance(part, _Number):
                 places[id(part)] = builder.add(ops.Constant(TensorType(shape, part.dtype), (part.value,)))
             else:

@@ -27,7 +27,6 @@ class Diagnosis:
     text: str
 
 
-_POSITIONS = Diagnosis("rotary_positions", "the angles are others: positions are counted otherwise, or frequencies are")
 _STYLE = Diagnosis("rotary_style", "pairs or halves are rotated in another order, or over another width")
 
 
@@ -63,9 +62,7 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         found = rule(mine, theirs)
         if found is not None:
             is_style = rule is _operators and is_turned(left, exchange.left) and is_turned(right, exchange.right)
-            if is_style:
-                return _STYLE if mine.moves() != theirs.moves() else _POSITIONS
-            return found
+            return _STYLE if is_style else found
     if mine.work() == theirs.work() and {p for p, _ in exchange.sources.values()} != theirs.leaves():
         return Diagnosis("other_operand", "the same operators read another tensor here")
     return Diagnosis("other_operator", "the two compute something else")
@@ -180,10 +177,13 @@ class _Part:
         return [number for number in own if number is not None]
 
     def added(self) -> list[str]:
-        """The inputs of the program that it adds, as biases are."""
-        nodes = [node for node in self.nodes if isinstance(node.op, ops.Add)]
-        sources = [self._source(self.graph.nodes[p]).op for node in nodes for p in node.operands]
-        return [op.label for op in sources if isinstance(op, ops.Input)]
+        """The inputs of the program that it adds to what has more axes, as biases are."""
+        found: list[str] = []
+        for node in self.nodes:
+            sources = [self._source(self.graph.nodes[p]) for p in node.operands if isinstance(node.op, ops.Add)]
+            ranks = [(s.op.label, s.type.rank) for s in sources if isinstance(s.op, ops.Input)]
+            found += [name for name, rank in ranks if rank < node.type.rank]
+        return found
 
     def compares(self) -> bool:
         """Whether it makes or applies a mask."""
@@ -306,19 +306,15 @@ def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
         return Diagnosis(
             "rotary_frequencies", f"the angles use {_list(theirs.floats())}, the left {_list(mine.floats())}"
         )
-    turning = [bool(part.names & {"sine", "cosine"}) for part in (mine, theirs)]
-    same = mine.moves() == theirs.moves() and mine.work() == theirs.work()
-    if same or (turning[0] != turning[1] and not {"slice", "transpose"} & (mine.names | theirs.names)):
-        return _POSITIONS
     own_numbers = [v for v in mine.floats() if v not in theirs.floats()]
     others = [v for v in theirs.floats() if v not in mine.floats()]
-    if mine.moves() == theirs.moves() and mine.work() == theirs.work():
-        return Diagnosis(
-            "rotary_positions", "the angles are others: positions are counted otherwise, or frequencies are"
-        )
     if own_numbers and others:
         text = f"sines and cosines are scaled by {_list(others)} where the left has {_list(own_numbers)}"
         return Diagnosis("rotary_scale", text)
+    turning = [bool(part.names & {"sine", "cosine"}) for part in (mine, theirs)]
+    if turning[0] != turning[1] and not (own_numbers or others or {"slice", "transpose"} & (mine.names | theirs.names)):
+        text = "the angles are others: positions are counted otherwise, or frequencies are"
+        return Diagnosis("rotary_positions", text)
     return _STYLE
 
 
