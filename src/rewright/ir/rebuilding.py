@@ -11,10 +11,8 @@ Maker = Callable[[GraphBuilder, int, Node, tuple[int, ...]], int | None]
 """Given the builder, an old position, its node and the new places of its operands: the new place, or None to copy."""
 
 
-def rebuilt(graph: Graph, make: Maker, *, prune: bool = True) -> Graph:
+def rebuilt(graph: Graph, make: Maker) -> Graph:
     """The graph with some nodes made anew; nodes that nothing reads any more are left out, inputs stay.
-
-    With ``prune=False`` all nodes stay, such as those that only other ranks read.
 
     Raises TypeMismatch where a replacement does not fit what reads it.
     """
@@ -30,8 +28,7 @@ def rebuilt(graph: Graph, make: Maker, *, prune: bool = True) -> Graph:
         places[position] = made
     for name, position in graph.outputs.items():
         builder.output(name, places[position])
-    made_anew = replace(builder.build(), metadata=graph.metadata)
-    return pruned(made_anew) if prune else made_anew
+    return pruned(replace(builder.build(), metadata=graph.metadata))
 
 
 def pruned(graph: Graph) -> Graph:
