@@ -73,10 +73,9 @@ def _number(builder: GraphBuilder, position: int) -> float | None:
 
 def _absolute(builder: GraphBuilder, left: int, right: int) -> int | None:
     """The largest absolute value, where two tensors are the largest element and that of the negative."""
-    found = _extreme(builder, left), _extreme(builder, right)
-    if found[0] is None or found[1] is None:
+    one, other = _extreme(builder, left), _extreme(builder, right)
+    if one is None or other is None:
         return None
-    one, other = found
     if (one.source, one.axes, one.layout, one.of_absolute) != (
         other.source,
         other.axes,

@@ -121,7 +121,7 @@ def _mark(graph: Graph, position: int, places: frozenset[int]) -> tuple[int, boo
     number, mark = splat(graph, node.operands[1]), graph.nodes[node.operands[0]]
     if not mark.type.dtype.is_float or splat(graph, mark.operands[2]) != 1:
         return None
-    tells = {("EQ", 0): False, ("NE", 0): True, ("GT", 0): True, ("EQ", 1): True}
+    tells: dict[tuple[str, float], bool] = {("EQ", 0): False, ("NE", 0): True, ("GT", 0): True, ("EQ", 1): True}
     holds = None if number is None else tells.get((node.op.direction, number))
     return None if holds is None else (node.operands[0], holds)
 
