@@ -1,6 +1,6 @@
-"""Functions of one short integer, element by element: what programs make of packed and quantised codes.
+"""Functions of one byte, element by element: what programs make of packed and quantised codes.
 
-A number of 8 or 16 bits is one of a few, so that such a function is a table of what it gives for each of them, computed
+A number of 8 bits is one of a few, so that such a function is a table of what it gives for each of them, computed
 as the numbers of its types count. Functions of one table are one function, however bits are masked, shifted and moved:
 all of them are written as the first one is, in the left program before the right one. Where one table is another one
 times a number and plus a number, and floats come of it, it is written so.
@@ -22,7 +22,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator, array_dtype
-from rewright.proof.bounds import SHORT, whole
+from rewright.proof.bounds import whole
 
 _FUNCTIONS = (
     ops.Abs,
@@ -46,6 +46,7 @@ _FUNCTIONS = (
     ops.Subtract,
     ops.Xor,
 )
+_CODES = frozenset({DType.I8, DType.U8})
 _WHOLE = 1 << 40
 _FINEST, _LARGEST = 1 << 8, 1 << 12
 """Floats that are multiples of the inverse of the one and no larger than the other are computed with exactly."""
@@ -105,8 +106,8 @@ class _Known:
 
 
 def codes_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
-    """The programs with functions of one table written alike; those without short integers are returned as they are."""
-    if not any(node.type.dtype in SHORT for graph in graphs for node in graph.nodes):
+    """The programs with functions of one table written alike; those without bytes are returned as they are."""
+    if not any(node.type.dtype in _CODES for graph in graphs for node in graph.nodes):
         return tuple(graphs)
     known: dict[object, _Known] = {}
     return tuple(_written(graph, known) for graph in graphs)
@@ -127,7 +128,7 @@ def _written(graph: Graph, known: dict[object, _Known]) -> Graph:
 
 
 def _tables(graph: Graph) -> dict[int, _Table]:
-    """All nodes that are functions of one short integer, and of numbers."""
+    """All nodes that are functions of one byte, and of numbers."""
     found: dict[int, _Table] = {}
     numbers: dict[int, _Number] = {}
     for position, node in enumerate(graph.nodes):
@@ -158,7 +159,7 @@ def _table(graph: Graph, node: Node, known: Mapping[int, _Table], numbers: Mappi
         elif operand in known:
             leaves.add(known[operand].leaf)
             parts.append((known[operand].values, known[operand].function))
-        elif kind.dtype in SHORT:
+        elif kind.dtype in _CODES:
             low, high = whole(kind.dtype)
             leaves.add(operand)
             parts.append((np.arange(low, high + 1).astype(array_dtype(kind.dtype)), _Code()))
