@@ -28,7 +28,7 @@ def every_proof_is_audited(monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
         verdict = proved(sequential, program, *rest)
         found = verdict.certificate
         assert found is not None
-        audit(found, sequential, program, _LEMMAS)
+        audit(found, sequential, program, _LEMMAS, counts=rest[-1])
         return verdict
 
     monkeypatch.setattr(engine, "_proved", audited)

@@ -122,3 +122,13 @@ def test_weights_are_matched_by_what_they_are_called() -> None:
     assert verdict.status == "proved"
     assert any("found by names" in line for line in verdict.assumptions)
     assert len(verdict.equations) == 2 * PLAIN.layers
+    assert all(equation.endswith(", found by names") for equation in verdict.equations)
+
+
+def test_a_map_that_is_completed_says_which_equations_were_found() -> None:
+    verdict = compare(PLAIN, PLAIN.but(qkv="fused", mlp="fused"), FUSED_QKV)
+    assert verdict.status == "proved"
+    assert any("completed by names" in line for line in verdict.assumptions)
+    assert [e.endswith(", found by names") for e in verdict.equations] == [
+        ".mlp." in e or "up" in e for e in verdict.equations
+    ]

@@ -16,6 +16,7 @@ from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.lemmas import PROVED, Lemma, Prover
 from rewright.equiv.masks import COMPUTED, is_computed
 from rewright.equiv.preparing import Asked, Prepared, Values, asked, prepared
+from rewright.equiv.ranges import held, outside
 from rewright.equiv.splices import Stage, spliced, why_not
 from rewright.equiv.weights import WeightMap
 from rewright.ir.digest import digest
@@ -71,13 +72,16 @@ def audit(
             raise OtherPrograms(f"the certificate is not about the {name} that was given")
     _check_tables(certificate, tables)
     pair = _prepared(certificate, left, right)
+    known = held(left, right, WeightMap(certificate.definitions), tables)
+    for name in outside(certificate.ranges, known):
+        raise OtherPrograms(f"the certificate is about other values of {name!r} than those that were given")
     program = with_stages(pair.right, certificate.stages, prover or Prover(seconds=seconds))
     found = _asked(certificate, pair, program)
     mine, theirs = found.left, found.right
     if len(theirs.graphs) == 1:
         is_identity(certificate, mine)
     elapsed = time.perf_counter() - started
-    core = check_core(certificate.core(), mine, theirs, store, seconds)
+    core = check_core(certificate.core(), mine, theirs, store, seconds, counts=False)
     core.seconds["lemmas and splices"] = elapsed
     stages = certificate.stages
     return Confirmed(core, sum(len(s.lemmas) for s in stages), sum(len(s.splices) for s in stages), mine)
@@ -132,13 +136,17 @@ def _same(a: Array, b: Array) -> bool:
 
 def _prepared(certificate: EquivalenceCertificate, left: Graph, right: RankProgram) -> Prepared:
     try:
-        pair = prepared(left, right, WeightMap(certificate.definitions), certificate.tables)
+        weights = WeightMap(certificate.definitions)
+        pair = prepared(left, right, weights, certificate.tables, held=certificate.ranges, counts=True)
     except RewrightError as error:
         raise Refused(f"the weight map does not fit the programs: {error}") from None
     for side, stated, used in zip(("left", "right"), certificate.tables, pair.tables, strict=True):
         if stated.keys() != used.keys():
             name = sorted(stated.keys() ^ used.keys())[0]
             raise Refused(f"the certificate has values of {name!r} of the {side} program, which are not to be had")
+    if dict(pair.ranges) != dict(certificate.ranges):
+        name = sorted(certificate.ranges.keys() ^ pair.ranges.keys())[0]
+        raise Refused(f"the certificate has bounds of {name!r}, which its programs do not need")
     return pair
 
 

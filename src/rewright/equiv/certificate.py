@@ -8,6 +8,7 @@ constants, what reading them over the reals took for granted, lemmas, and where 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -17,12 +18,14 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.lemmas import Lemma
+from rewright.equiv.ranges import Ranges
 from rewright.equiv.splices import Splice, Stage
 from rewright.equiv.weights import Definition
 from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode, encode, from_json, to_json
 from rewright.ops.base import Array
 from rewright.ops.files import decode_json, explained, read_text, write_text
+from rewright.proof.bounds import Bound
 from rewright.proof.certificate import Certificate
 from rewright.proof.files import check_name, is_sealed, sealed, table
 from rewright.proof.reading import read_certificate
@@ -30,6 +33,7 @@ from rewright.proof.reading import read_certificate
 FORMAT = "rewright.equivalence"
 VERSION = 1
 _KEYS = ("format", "version", "left", "right", "map", "tables", "assumptions", "stages", "proof", "digest")
+_OPTIONAL = ("ranges",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,8 @@ class EquivalenceCertificate(Certificate):
     """What was taken for granted before the proof began."""
     stages: tuple[Stage, ...] = field(default=(), repr=False)
     """What was put into the right program."""
+    ranges: Ranges = field(default_factory=dict[str, Bound])
+    """Bounds of inputs without which short integers might not fit into their types."""
 
     def core(self) -> Certificate:
         """The proof about the prepared programs."""
@@ -102,6 +108,7 @@ def equivalence_table(certificate: EquivalenceCertificate) -> dict[str, Any]:
         ],
         "assumptions": list(certificate.taken),
         "stages": [_stage(stage) for stage in certificate.stages],
+        **({"ranges": [[name, *bound] for name, bound in certificate.ranges.items()]} if certificate.ranges else {}),
         "proof": json.loads(sealed(table(certificate.core()))),
     }
 
@@ -122,7 +129,7 @@ def equivalence_of(entries: dict[str, Any], intact: bool) -> EquivalenceCertific
     if entries.get("version") != VERSION:
         raise RewrightError(f"version {entries.get('version')!r:.20} of certificates is not known; this is {VERSION}")
     for key in (*_KEYS, *entries):
-        if key not in entries or key not in _KEYS:
+        if key not in entries or key not in (*_KEYS, *_OPTIONAL):
             raise RewrightError(f"the entry {key!r:.40} is missing or is none; write the certificate again")
     core = read_certificate(entries["proof"], intact=intact)
     key = ""
@@ -139,11 +146,20 @@ def equivalence_of(entries: dict[str, Any], intact: bool) -> EquivalenceCertific
         taken = tuple(_text(item) for item in _list(entries[key]))
         key = "stages"
         stages = tuple(_read_stage(item) for item in _list(entries[key]))
+        key = "ranges"
+        ranges = dict(_range(*_list(item)) for item in _list(entries.get(key, [])))
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise RewrightError(f"{key} is malformed: {str(error) or type(error).__name__:.80}") from None
     own = {f.name: getattr(core, f.name) for f in fields(Certificate)}
     return EquivalenceCertificate(
-        **own, left=left, right=right, definitions=definitions, tables=(mine, other), taken=taken, stages=stages
+        **own,
+        left=left,
+        right=right,
+        definitions=definitions,
+        tables=(mine, other),
+        taken=taken,
+        stages=stages,
+        ranges=ranges,
     )
 
 
@@ -168,6 +184,13 @@ def _definition(side: Any, name: Any, text: Any, rank: Any) -> Definition:
     if side != "left" and side != "right":
         raise ValueError(f"there is no side {side!r:.20}")
     return Definition(side, _text(name), _text(text), None if rank is None else _whole(rank))
+
+
+def _range(name: Any, low: Any, high: Any) -> tuple[str, Bound]:
+    ends = [float(end) for end in (low, high) if isinstance(end, int | float) and not isinstance(end, bool)]
+    if len(ends) != 2 or not all(map(math.isfinite, ends)) or ends[0] > ends[1]:
+        raise ValueError(f"{low!r:.40} and {high!r:.40} are no bounds")
+    return _text(name), (ends[0], ends[1])
 
 
 def _tables(item: Any) -> dict[str, Array]:

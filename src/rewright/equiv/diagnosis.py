@@ -11,6 +11,7 @@ from rewright import ops
 from rewright.equiv.cones import Cone
 from rewright.equiv.divergence import Exchange
 from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator
 
 _ACTIVATIONS = {"tanh": "tanh", "erf": "erf", "logistic": "the logistic function", "maximum": "a maximum with zero"}
 _ROOTS = {"rsqrt", "sqrt", "power"}
@@ -35,10 +36,10 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         return Diagnosis("other_operator", "the two compute something else")
     mine, theirs = (_Part(cone) for cone in exchange.cones)
     if _turns(right, exchange.right) and not theirs.names & {"dot_general", "reduce"}:
-        own, other = mine.floats() or ["other numbers"], theirs.floats() or ["other numbers"]
-        return Diagnosis(
-            "rotary_frequencies", f"the angles are made with {_list(other)}, on the left with {_list(own)}"
-        )
+        own, other = mine.floats(), theirs.floats()
+        text = f"the angles are made with {_list(other) if other else 'other numbers'}"
+        more = f", on the left with {_list(own) if own else 'other numbers'}" if own or other else " than on the left"
+        return Diagnosis("rotary_frequencies", text + more)
     missing = [name for name in unread if name in mine.inputs()]
     if missing:
         return Diagnosis("unread_input", f"{missing[0]} is never read by the right program")
@@ -51,8 +52,10 @@ def diagnose(left: Graph, right: Graph, exchange: Exchange, unread: Iterable[str
         _axes,
         _routing,
         _norm,
+        _mean,
         _numbers,
         _scale,
+        _biases,
         _sources,
         _operators,
     ):
@@ -127,7 +130,9 @@ class _Part:
 
     def floats(self, *, plain: bool = False) -> list[float]:
         """Its finite numbers, without nought and one where these ``plain`` ones are not asked for."""
-        found = [self._number(node) for node in self.nodes if node.type.dtype.is_float]
+        below = {p for node in self.nodes if isinstance(node.op, ops.Sqrt) for p in node.operands}
+        pairs = zip(self._positions, self.nodes, strict=True)
+        found = [self._number(node) for p, node in pairs if node.type.dtype.is_float and p not in below]
         return sorted({v for v in found if v is not None and math.isfinite(v) and (plain or v not in (0.0, 1.0))})
 
     def factors(self) -> list[float]:
@@ -161,7 +166,24 @@ class _Part:
     def _number(self, node: Node) -> float | None:
         if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
             return float(node.op.values[0])
+        if isinstance(node.op, ops.Sqrt):  # a rounded root stands for the root
+            number = self._spread(node.operands[0])
+            return None if number is None or number < 0 else math.sqrt(number)
         return None
+
+    def beside(self, *kinds: type[Operator]) -> list[float]:
+        """The numbers that its operators of these kinds read."""
+        own = [self._spread(p) for node in self.nodes if isinstance(node.op, kinds) for p in node.operands]
+        return [number for number in own if number is not None]
+
+    def added(self) -> list[str]:
+        """The inputs of the program that it adds to what has more axes, as biases are."""
+        found: list[str] = []
+        for node in self.nodes:
+            sources = [self._source(self.graph.nodes[p]) for p in node.operands if isinstance(node.op, ops.Add)]
+            ranks = [(s.op.label, s.type.rank) for s in sources if isinstance(s.op, ops.Input)]
+            found += [name for name, rank in ranks if rank < node.type.rank]
+        return found
 
     def compares(self) -> bool:
         """Whether it makes or applies a mask."""
@@ -289,6 +311,10 @@ def _rotary(mine: _Part, theirs: _Part) -> Diagnosis | None:
     if own_numbers and others:
         text = f"sines and cosines are scaled by {_list(others)} where the left has {_list(own_numbers)}"
         return Diagnosis("rotary_scale", text)
+    turning = [bool(part.names & {"sine", "cosine"}) for part in (mine, theirs)]
+    if turning[0] != turning[1] and not (own_numbers or others or {"slice", "transpose"} & (mine.names | theirs.names)):
+        text = "the angles are others: positions are counted otherwise, or frequencies are"
+        return Diagnosis("rotary_positions", text)
     return _STYLE
 
 
@@ -310,6 +336,11 @@ def _axes(mine: _Part, theirs: _Part) -> Diagnosis | None:
     sizes = [[_reduced(part, n) for n in part.nodes if isinstance(n.op, ops.Reduce)] for part in (mine, theirs)]
     if sizes[0] and sizes[1] and sorted(map(str, sizes[0])) != sorted(map(str, sizes[1])):
         text = f"elements are reduced over {_list(sizes[1])} where the left reduces over {_list(sizes[0])}"
+        if set(map(str, sizes[0])) == set(map(str, sizes[1])) and mine.has_root() and theirs.has_root():
+            more = "left" if len(sizes[0]) > len(sizes[1]) else "right"
+            return Diagnosis(
+                "norm", f"the {more} program takes one more mean: it is subtracted in one of the norms alone"
+            )
         if "exponential" in mine.names | theirs.names:
             return Diagnosis("softmax_axes", f"{text}: a softmax over other elements, as before a choice or after it")
         return Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
@@ -335,6 +366,14 @@ def _norm(mine: _Part, theirs: _Part) -> Diagnosis | None:
     return None
 
 
+def _mean(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for only, without, one, other in (("left", "right", mine, theirs), ("right", "left", theirs, mine)):
+        subtracts = {"reduce", "subtract"} <= one.names and "exponential" not in one.names
+        if subtracts and not other.names & {"reduce", "subtract"}:
+            return Diagnosis("norm", f"the {only} program subtracts a mean here, and the {without} one does not")
+    return None
+
+
 def _numbers(mine: _Part, theirs: _Part) -> Diagnosis | None:
     own = [v for v in mine.floats() if v not in theirs.floats()]
     other = [v for v in theirs.floats() if v not in mine.floats()]
@@ -351,12 +390,32 @@ def _scale(mine: _Part, theirs: _Part) -> Diagnosis | None:
     twice = [value for value in again if value in mine.factors()]
     if twice:
         return Diagnosis("extra_scale", f"the right program scales by {_list(twice)} more often than the left")
-    own = [v for v in mine.floats() if v not in theirs.floats()]
-    other = [v for v in theirs.floats() if v not in mine.floats()]
-    if own and "multiply" in mine.names | {"divide"} & mine.names:
-        return Diagnosis("missing_scale", f"the left scales by {_list(own)}, and the right program does not")
-    if other and theirs.names & {"multiply", "divide"}:
-        return Diagnosis("extra_scale", f"the right program scales by {_list(other)}, and the left does not")
+    for part, without, names in ((mine, theirs, ("left", "right")), (theirs, mine, ("right", "left"))):
+        for kinds, kind, text in _READ:
+            plain = kind == "number"  # also where that is one
+            own = [v for v in part.floats(plain=plain) if v and v not in without.floats(plain=plain)]
+            read = [v for v in own if v in part.beside(*kinds)]
+            if read:
+                side = "missing" if part is mine else "extra"
+                return Diagnosis(f"{side}_{kind}", text.format(names[0], _list(read), names[1]))
+    return None
+
+
+_READ: tuple[tuple[tuple[type[Operator], ...], str, str], ...] = (
+    ((ops.Minimum, ops.Maximum, ops.Clamp), "bound", "the {0} program bounds values by {1}, and the {2} one does not"),
+    ((ops.Multiply, ops.Divide), "scale", "the {0} program scales by {1}, and the {2} one does not"),
+    ((ops.Add, ops.Subtract), "number", "the {0} program adds {1}, and the {2} one does not"),
+)
+
+
+def _biases(mine: _Part, theirs: _Part) -> Diagnosis | None:
+    for part, without, names in ((mine, theirs, ("left", "right")), (theirs, mine, ("right", "left"))):
+        own = sorted(set(part.added()) - without.inputs())
+        if own:
+            side = "missing" if part is mine else "extra"
+            return Diagnosis(
+                f"{side}_bias", f"the {names[0]} program adds {_list(own)} here, and the {names[1]} one does not"
+            )
     return None
 
 

@@ -23,7 +23,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ops.base import Array
-from rewright.refine.bounds import Bound, bounds
+from rewright.proof.bounds import Bound, bounds
 from rewright.refine.twin.twin import Trial, Twin
 
 _DRAWS = 3

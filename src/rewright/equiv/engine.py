@@ -24,6 +24,7 @@ from rewright.equiv.ideal import MASKS
 from rewright.equiv.lemmas import Lemma, Prover
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, Values, asked, prepared
+from rewright.equiv.ranges import held
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.scales import told_apart
 from rewright.equiv.splices import Stage, spliced
@@ -44,7 +45,6 @@ from rewright.refine.engine import answer
 from rewright.refine.relations import Relations, input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict
-from rewright.refine.wrapping import counted, wrapping
 
 _SINGLE = 4
 """Bytes of a float that numpy has; shorter ones are read as these."""
@@ -112,8 +112,8 @@ class _How:
 
     audit: bool
     explain: bool
-    counts: bool = True
-    """Whether a proof has to hold for short integers as they count, from the other end where they do not fit."""
+    counts: bool = False
+    """Whether remainders are written out, with which short integers count from the other end where they do not fit."""
 
 
 def _judged(
@@ -134,7 +134,7 @@ def _judged(
     values, shards = _values(inputs, len(captured.graphs))
     weights = guessed(read_map(relations, left, named), left, named, values, shards)
     apart = [n for graph in named.graphs for n in held_apart(weights, left, graph) if not _given(n, values)]
-    ready = prepared(left, captured, weights, values)
+    ready = prepared(left, captured, weights, values, held=held(left, captured, weights, values), counts=how.counts)
     pair = _Pair(ready.left, ready.right, weights, deadline)
     stages: list[Stage] = []
     if pair.is_single:
@@ -147,15 +147,18 @@ def _judged(
         stages.append(swept.stage)
         pair = pair.with_stage(swept.stage)
     stages = [stage for stage in _numbered(stages) if stage.splices]
-    verdict = pair.answered(audit=how.audit, locate=not pair.is_single)
+    verdict = pair.answered(audit=how.audit and not ready.wraps, locate=not pair.is_single)
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
+    if ready.wraps:  # what integers without an end say is no more than a reason
+        again = _judged(left, right, inputs, relations, pair.left_over(), replace(how, counts=True), prover)
+        if verdict.status != "proved" or again.status == "proved":
+            return again
+        verdict = replace(verdict, status="unknown", reason=ready.wraps, certify=None)
     verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), how.audit)
     verdict, twin = _told_apart(verdict, pair)
     verdict = _with_findings(verdict, pair, twin, ready, swept, prover if how.explain else None)
     doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
     doubt = doubt or _shown(verdict, ready, pair)
-    if verdict.status == "proved" and not doubt and how.counts:
-        doubt = _wrapped(ready, pair, {} if values is None else values[0], how, prover)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
     if apart and verdict.status == "proved":
@@ -171,7 +174,7 @@ def _judged(
         *(pair.precision() if verdict.status == "proved" else ()),
         *map(str, rules),
     )
-    equations = tuple(str(definition) for definition in weights.definitions)
+    equations = weights.told()
     return Equivalence(**fields, equations=equations, lemmas=lemmas, rules=rules, left=pair.left, right=pair.right)
 
 
@@ -192,7 +195,8 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
         return UNNAMED.format(unnamed[0]) if unnamed else TOO_LARGE.format(large[0])
     if values is None or not any(ready.tables) or not pair.is_single:
         return ""
-    again = partial(prepared, captured.left, captured.right, captured.weights)
+    bounds = held(captured.left, captured.right, captured.weights, values)
+    again = partial(prepared, captured.left, captured.right, captured.weights, held=bounds)
     loose = again(values, LOOSE)
     if loose.assumptions != ready.assumptions and pair.of(loose).agrees():
         return ROUNDED
@@ -209,17 +213,6 @@ def _shown(verdict: Verdict, ready: Prepared, pair: _Pair) -> str:
         return ""
     program = replace(ready.right, graphs=ready.written[1:])
     return met(ready.written) or shown(replace(pair, left=ready.written[0], right=program).executable())
-
-
-def _wrapped(ready: Prepared, pair: _Pair, values: Mapping[str, Array], how: _How, prover: Prover) -> str:
-    """Why short integers may not be equal as they count in programs that are proved equal; empty where they are."""
-    doubt = wrapping(ready.written, values)
-    if not doubt:
-        return ""
-    left, *ranks = (counted(graph, values) for graph in ready.written)
-    right, given = replace(ready.right, graphs=tuple(ranks)), pair.weights.placements
-    plain = _How(how.audit, explain=False, counts=False)
-    return "" if _judged(left, right, None, given, pair.left_over(), plain, prover).status == "proved" else doubt
 
 
 def _numbered(stages: Sequence[Stage]) -> list[Stage]:
@@ -256,6 +249,7 @@ class _Captured:
             tables=self.ready.tables,
             taken=found.taken,
             stages=self.stages,
+            ranges=self.ready.ranges,
         )
 
 

@@ -17,7 +17,7 @@ from rewright.equiv.spans import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.refine.bounds import Bound, bounds
+from rewright.proof.bounds import Bound, bounds
 
 HIGHEST = -1e4
 """What is above this may be a score."""

@@ -76,6 +76,7 @@ def guessed(
         return _of_ranks(weights, left, right, values[0], shards) if values is not None and shards else weights
     found = list(weights.definitions)
     said: list[str] = []
+    known: dict[Definition, str] = {}
     arguments = list(_arguments(found, left, right.graphs[0]))
     if arguments:
         found += arguments
@@ -89,8 +90,9 @@ def guessed(
         if more:
             found += more
             shown = "; ".join(str(d) for d in more[:2]) + (f" and {len(more) - 2} more" if len(more) > 2 else "")
-            said.append(f"the weight map was found by {how}: {shown}")
-    return replace(weights, definitions=tuple(found), guessed=(*weights.guessed, *said))
+            known.update(dict.fromkeys(more, how))
+            said.append(f"the weight map was {'completed' if weights.definitions else 'found'} by {how}: {shown}")
+    return replace(weights, definitions=tuple(found), guessed=(*weights.guessed, *said), found=known)
 
 
 def _of_ranks(

@@ -34,6 +34,7 @@ from rewright.proof.checker import audit as check_core
 from rewright.proof.facts import REAL_ARITHMETIC
 from rewright.proof.files import check_name, is_sealed, sealed, table
 from rewright.proof.reading import read_certificate
+from rewright.proof.wrapping import wrapping
 
 FORMAT = "rewright.pieces"
 VERSION = 1
@@ -182,13 +183,16 @@ def why_not(piece: Piece, store: Store | None, seconds: float) -> str | None:
     kinds = [[side.nodes[p].type for p in (*sorted_inputs(side), *side.outputs.values())] for side in sides]
     if kinds[0] != kinds[1]:
         return "its sides have other types"
+    wraps = "" if piece.proof is not None or piece.is_same else wrapping(sides)
+    if wraps:
+        return wraps
     if piece.proof is None:
         prover = Prover(seconds=seconds)
         return None if piece.is_same or prover.proves(*sides) else prover.why_not(*sides)
     program = RankProgram((piece.right,), Mesh.of({"rank": 1}), {}, {})
     try:
         if isinstance(piece.proof, EquivalenceCertificate):
-            if piece.proof.definitions or any(piece.proof.tables):
+            if piece.proof.definitions or any(piece.proof.tables) or piece.proof.ranges:
                 return "its certificate is about inputs that are renamed, or have certain values"
             check_equivalence(piece.proof, piece.left, program, None, store, seconds)
         else:

@@ -2,6 +2,7 @@
 
 The places that a choice or a sort gives are different ones in every row, so that no element is written twice: writing
 into noughts is adding to them. The engine knows sums. Programs that weigh experts in several ways get them all as sums.
+Where ones, or truth values, are written, what is chosen by them instead of nought is multiplied by them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from rewright import ops
 from rewright.equiv.building import rebuilt
 from rewright.equiv.fillings import splat
+from rewright.equiv.spans import REAL, Span, spans_of_ranks
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType
@@ -23,22 +25,115 @@ def placed_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     They are returned as they are where all of them write in the same ways.
     """
     found = [_written(graph) for graph in graphs]
-    ways = [
-        {(node.op, splat(graph, node.operands[2])) for node in graph.nodes if isinstance(node.op, ops.Scatter)}
-        for graph in graphs
-    ]
+    ways = [_ways(graph) for graph in graphs]
     if not any(found) or all(own == ways[0] for own in ways):
         return tuple(graphs)
-    return tuple(_added(graph, places) for graph, places in zip(graphs, found, strict=True))
+    spans = spans_of_ranks(graphs)
+    return tuple(_added(graph, places, known) for graph, places, known in zip(graphs, found, spans, strict=True))
 
 
-def _added(graph: Graph, places: frozenset[int]) -> Graph:
+def _ways(graph: Graph) -> set[object]:
+    """How a program writes at places, and what it does with that."""
+    found = {(node.op, splat(graph, node.operands[2])) for node in graph.nodes if isinstance(node.op, ops.Scatter)}
+    written = {p for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Scatter)}
+    readers = {type(node.op) for node in graph.nodes if written.intersection(node.operands)}
+    return {*found, *readers}
+
+
+def _added(graph: Graph, places: frozenset[int], known: Sequence[Span]) -> Graph:
+    new: dict[int, int] = {}
+
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        if position not in places or not isinstance(node.op, ops.Scatter):
+        new.update(zip(node.operands, operands, strict=True))
+        if position in places and isinstance(node.op, ops.Scatter) and node.type.dtype.is_float:
+            return builder.add(replace(node.op, kind="sum"), *operands)
+        if not node.type.dtype.is_float:
             return None
-        return builder.add(replace(node.op, kind="sum"), *operands)
+        if isinstance(node.op, ops.Convert) and node.operands[0] in places:
+            return _marks(builder, graph, node.operands[0], new, node.type.dtype)
+        if isinstance(node.op, ops.Select):
+            return _selected(builder, graph, node, places, new, known)
+        return _multiplied(builder, graph, node, places, new, known) if isinstance(node.op, ops.Multiply) else None
 
     return rebuilt(graph, make) if places else graph
+
+
+def _selected(
+    builder: GraphBuilder,
+    graph: Graph,
+    node: Node,
+    places: frozenset[int],
+    new: dict[int, int],
+    known: Sequence[Span],
+) -> int | None:
+    """A choice by marks between what is real and nought, as what is written at them; None where it is none."""
+    found = _mark(graph, node.operands[0], places)
+    if found is None:
+        return None
+    mark, holds = found
+    chosen, other = node.operands[1:] if holds else node.operands[:0:-1]
+    is_real = splat(graph, other) == 0 and REAL in known[chosen] and mark in new
+    return _at_marks(builder, graph, mark, new, chosen) if is_real else None
+
+
+def _multiplied(
+    builder: GraphBuilder,
+    graph: Graph,
+    node: Node,
+    places: frozenset[int],
+    new: dict[int, int],
+    known: Sequence[Span],
+) -> int | None:
+    """What is real times marks as what is written at them; None for any other product."""
+    for mark, other in (node.operands, node.operands[::-1]):
+        source = graph.nodes[mark].operands[0] if isinstance(graph.nodes[mark].op, ops.Convert) else mark
+        is_real = source in places and other not in places and REAL in known[other] and source in new
+        if is_real and splat(graph, graph.nodes[source].operands[2]) == 1:
+            return _at_marks(builder, graph, source, new, other)
+    return None
+
+
+def _at_marks(builder: GraphBuilder, graph: Graph, mark: int, new: dict[int, int], chosen: int) -> int | None:
+    """Noughts, with the elements of a tensor where marks are; None where these are not along its last axis."""
+    node, kind = graph.nodes[mark], graph.nodes[chosen].type
+    op, last = node.op, kind.rank - 1
+    assert isinstance(op, ops.Scatter)
+    rows = tuple(range(last))
+    batched = op.input_batching_dims == op.scatter_indices_batching_dims == rows
+    if not batched or op.scatter_dims_to_operand_dims != (last,) or node.type.shape != kind.shape:
+        return None
+    own = (last,), rows, rows, (last,), op.index_vector_dim, tuple(1 for _ in kind.shape)
+    read = builder.add(ops.Gather((), *own), new[chosen], new[node.operands[1]])
+    nought = builder.add(ops.Constant(kind, (0.0,)))
+    return builder.add(replace(op, kind="sum"), nought, new[node.operands[1]], read)
+
+
+def _mark(graph: Graph, position: int, places: frozenset[int]) -> tuple[int, bool] | None:
+    """The marks that truth values are made of, and whether they are true where there is one."""
+    node = graph.nodes[position]
+    if isinstance(node.op, ops.Not):
+        inner = _mark(graph, node.operands[0], places)
+        return None if inner is None else (inner[0], not inner[1])
+    if position in places:
+        return position, True
+    if not isinstance(node.op, ops.Compare) or node.operands[0] not in places:
+        return None
+    number, mark = splat(graph, node.operands[1]), graph.nodes[node.operands[0]]
+    if not mark.type.dtype.is_float or splat(graph, mark.operands[2]) != 1:
+        return None
+    tells: dict[tuple[str, float], bool] = {("EQ", 0): False, ("NE", 0): True, ("GT", 0): True, ("EQ", 1): True}
+    holds = None if number is None else tells.get((node.op.direction, number))
+    return None if holds is None else (node.operands[0], holds)
+
+
+def _marks(builder: GraphBuilder, graph: Graph, position: int, new: dict[int, int], dtype: DType) -> int:
+    """Ones where something was written, and noughts elsewhere, as floats."""
+    node = graph.nodes[position]
+    assert isinstance(node.op, ops.Scatter)
+    written = graph.nodes[node.operands[2]].type
+    nought = builder.add(ops.Constant(replace(node.type, dtype=dtype), (0.0,)))
+    ones = builder.add(ops.Constant(replace(written, dtype=dtype), (1.0,)))
+    return builder.add(replace(node.op, kind="sum"), nought, new[node.operands[1]], ones)
 
 
 def _written(graph: Graph) -> frozenset[int]:
@@ -48,7 +143,7 @@ def _written(graph: Graph) -> frozenset[int]:
         for position, node in enumerate(graph.nodes)
         if isinstance(node.op, ops.Scatter)
         and node.op.kind == "replace"
-        and node.type.dtype.is_float
+        and (node.type.dtype.is_float or (node.type.dtype is DType.BOOL and splat(graph, node.operands[2]) == 1))
         and splat(graph, node.operands[0]) == 0
         and _never_twice(graph, node.op, node.operands[1])
     )

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
+from rewright.equiv.cases import cases_alike
 from rewright.equiv.casts import without_casts
 from rewright.equiv.choices import chosen_alike
+from rewright.equiv.codes import codes_alike
 from rewright.equiv.computed import MOST, with_computed
 from rewright.equiv.convolutions import shifted_alike
 from rewright.equiv.expressions import names_in
@@ -18,7 +21,10 @@ from rewright.equiv.floors import without_floors
 from rewright.equiv.guessing import differing
 from rewright.equiv.ideal import idealised
 from rewright.equiv.kinds import is_alike, of_one_kind
+from rewright.equiv.orders import in_order
+from rewright.equiv.picked import with_values
 from rewright.equiv.placed import placed_alike
+from rewright.equiv.ranges import Ranges, told
 from rewright.equiv.shares import shares_alike
 from rewright.equiv.starts import without_starts
 from rewright.equiv.tables import bound
@@ -30,10 +36,13 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
+from rewright.proof.bounds import Bound
 from rewright.proof.certificate import Certificate
+from rewright.proof.wrapping import counted, questioned, wrapping
 from rewright.refine.unknowns import questions, said
 
 Values = tuple[Mapping[str, Array], Mapping[str, Array]]
+_ANY: Ranges = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -48,14 +57,26 @@ class Prepared:
     unread: tuple[tuple[Side, str], ...] = ()
     written: tuple[Graph, ...] = ()
     """Both programs before numbers that masks are filled with became minus infinity, the left one first."""
+    ranges: Ranges = field(default_factory=dict[str, Bound])
+    """The bounds of inputs that short integers are made of which may not fit otherwise."""
+    wraps: str = ""
+    """Where short integers may not fit, in words, and are not counted from the other end."""
 
 
 def prepared(
-    left: Graph, right: RankProgram, weights: WeightMap, values: Values | None, most: float = MOST
+    left: Graph,
+    right: RankProgram,
+    weights: WeightMap,
+    values: Values | None,
+    most: float = MOST,
+    *,
+    held: Ranges = _ANY,
+    counts: bool = False,
 ) -> Prepared:
     """The map in front of the programs, tables that nothing relates as constants, and what rounding made put right.
 
-    ``most`` is how much the rounding of a held table may explain, relative to its largest element.
+    ``most`` is how much the rounding of a held table may explain, relative to its largest element. ``held`` are bounds
+    of inputs by name. With ``counts`` short integers count from the other end where they do not fit.
 
     Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
     """
@@ -67,7 +88,10 @@ def prepared(
     # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
     first, taken = with_computed([both.left, *both.right.graphs], most)
     first = tuple(with_masks_chosen(graph) for graph in first)
-    whole, cut_off = with_wholes(first)
+    first = codes_alike(first)
+    ranges = {name: held[name] for name in questioned(first) if name in held}
+    wraps = "" if counts else wrapping(first, ranges)
+    whole, cut_off = with_wholes([counted(graph, ranges) for graph in first] if counts else first)
     ideal = idealised(whole, masks_choose=len(first) > 2)
     given: Values = values or ({}, {})
     tables = (
@@ -75,11 +99,12 @@ def prepared(
         {name: given[1][name] for name in right.graphs[0].inputs if name not in other.graphs[0].inputs},
     )
     same, more = with_computed(ideal.graphs, most)
-    same = tuple(without_casts(without_starts(graph)) for graph in shifted_alike(same))
-    graphs = placed_alike(shares_alike(chosen_alike(filled_alike(without_floors(same)))))
+    same = tuple(in_order(without_casts(without_starts(graph))) for graph in shifted_alike(same))
+    graphs = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
+    graphs = tuple(with_values(graph) for graph in graphs)
     program = replace(both.right, graphs=graphs[1:])
-    said_before = tuple(dict.fromkeys((*cut_off, *ideal.assumptions, *taken, *more)))
-    return Prepared(graphs[0], program, said_before, tables, both.unread, first)
+    said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more)))
+    return Prepared(graphs[0], program, said_before, tables, both.unread, first, ranges, wraps)
 
 
 @dataclass(frozen=True)

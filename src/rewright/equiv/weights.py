@@ -55,6 +55,12 @@ class WeightMap:
     placements: dict[str, str | Sequence[str]] = field(default_factory=dict[str, "str | Sequence[str]"])
     guessed: tuple[str, ...] = ()
     """How definitions that nobody gave were found, in words."""
+    found: Mapping[Definition, str] = field(default_factory=dict[Definition, str])
+    """What definitions that nobody gave were found by."""
+
+    def told(self) -> tuple[str, ...]:
+        """All definitions as equations, those that nobody gave with what they were found by."""
+        return tuple(f"{d}, found by {self.found[d]}" if d in self.found else str(d) for d in self.definitions)
 
     def of(self, side: Side) -> list[Definition]:
         """The definitions of one side."""

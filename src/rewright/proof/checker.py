@@ -29,6 +29,7 @@ from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
 from rewright.proof.repetition import MESSAGES, Repeated, Stretch
+from rewright.proof.wrapping import counted
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
 SECONDS = 30.0
@@ -42,11 +43,19 @@ def audit(
     program: RankProgram,
     store: Store | None = None,
     seconds: float = SECONDS,
+    *,
+    counts: bool = True,
 ) -> Audit:
     """Verify a certificate for these programs; ``seconds`` is the time that one lemma may take.
 
+    Where arithmetic of 8 or 16 bits may not fit, the certificate is about the programs with remainders written out;
+    ``counts=False`` is for programs in which they are, or which hold nothing that does not fit.
+
     Raises Refused, naming the step, for anything that does not follow.
     """
+    if counts:
+        sequential = counted(sequential)
+        program = replace(program, graphs=tuple(counted(graph) for graph in program.graphs))
     with uncollected():
         return _Checker(Ledger(certificate, sequential, program, store, seconds)).run()
 

@@ -13,6 +13,7 @@ from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
+from rewright.proof.wrapping import counted, wrapping
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
@@ -22,7 +23,6 @@ from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
-from rewright.refine.wrapping import counted, wrapping
 
 
 def refine(
@@ -134,24 +134,28 @@ def _answer(
     if not proof.failed:
         if proof.pairing is not None:  # written down under names that say which outputs belong together
             sequential, program = aligned(sequential, program, proof.pairing)
-        doubt = _wrapped(case, deadline) if counts else ""
+        doubt = wrapping([sequential, *program.graphs]) if counts else ""
         if doubt:
-            return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, doubt)
-        verdict = _proved(sequential, program, known, expected, proof, stats, notes)
-        return audited(verdict, sequential, program) if audit else verdict
+            again = _counted_proof(sequential, program, known, expected, deadline)
+            if again.failed or again.mismatch or again.out_of_time:
+                return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, doubt)
+        verdict = _proved(sequential, program, known, expected, proof, stats, notes, counts)
+        return audited(verdict, sequential, program, counts=counts) if audit else verdict
     ran()
     stats.seconds["numeric twin"] = sum(seconds)
     return _failed(case, ran, proof, stats, notes, assumptions, deadline, suggest, locate)
 
 
-def _wrapped(case: Case, deadline: float | None) -> str:
-    """Why short integers may not be equal as they count, from the other end where they do not fit; else empty."""
-    doubt = wrapping([case.sequential, *case.program.graphs])
-    if not doubt:
-        return ""
-    ranks = replace(case.program, graphs=tuple(counted(graph) for graph in case.program.graphs))
-    proof = attempt(counted(case.sequential), ranks, case.relations, case.expected, deadline)
-    return doubt if proof.failed or proof.mismatch or proof.out_of_time else ""
+def _counted_proof(
+    sequential: Graph,
+    program: RankProgram,
+    known: Relations,
+    expected: Mapping[str, Placement],
+    deadline: float | None,
+) -> Proof:
+    """The proof of programs in which short integers count from the other end where they do not fit."""
+    ranks = replace(program, graphs=tuple(counted(graph) for graph in program.graphs))
+    return attempt(counted(sequential), ranks, known, expected, deadline)
 
 
 def _proved(
@@ -162,22 +166,34 @@ def _proved(
     proof: Proof,
     stats: Stats,
     notes: tuple[str, ...],
+    counts: bool,
 ) -> Verdict:
+    """The verdict of a proof; its certificate is about the programs as short integers count, if that was asked for."""
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
-    write = partial(certificate, sequential, replace(program, inputs=known.placements), known, expected)
+    graphs = tuple(counted(graph) for graph in program.graphs) if counts else program.graphs
+    ranks, whole = (
+        replace(program, graphs=graphs, inputs=known.placements),
+        counted(sequential) if counts else sequential,
+    )
+    write = partial(certificate, whole, ranks, known, expected)
     assumptions = tuple(proof.assumptions)
     programs = sequential, program
     return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write, programs)
 
 
-def audited(verdict: Verdict, sequential: Graph, program: RankProgram, store: Store | None = None) -> Verdict:
-    """A verdict that is proved, with its certificate verified; ``unknown`` where the checker refuses it."""
+def audited(
+    verdict: Verdict, sequential: Graph, program: RankProgram, store: Store | None = None, *, counts: bool = True
+) -> Verdict:
+    """A verdict that is proved, with its certificate verified; ``unknown`` where the checker refuses it.
+
+    With ``counts=False`` short integers have no end.
+    """
     started = time.perf_counter()
     try:
         found = verdict.certificate
         if found is not None:
-            check_certificate(found, sequential, program, store)
+            check_certificate(found, sequential, program, store, counts=counts)
     except RewrightError as error:
         return replace(verdict, status="unknown", reason=f"the proof is not confirmed: {error}", certify=None)
     verdict.stats.seconds["audit"] = time.perf_counter() - started

@@ -209,7 +209,8 @@ def _floor_remainder(c: Context, x: int, divisor: int) -> int:
 def _power_of_two(c: Context, places: Operand) -> int:
     """What a shift by so many places multiplies by; raises UnsupportedOperator where it is no number of the type."""
     kind = c.result().dtype
-    if not isinstance(places, int) or not kind.is_integer or not 0 <= places < int(kind.value.lstrip("ui")) - 1:
+    bits = int(kind.value.lstrip("ui")) - (0 if kind.is_unsigned else 1) if kind.is_integer else 0
+    if not isinstance(places, int) or not 0 <= places < bits:
         raise UnsupportedOperator("a shift of other than integers by a number of bits below their length; multiply")
     return 1 << places
 

@@ -13,6 +13,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import DType
 from rewright.ops.base import Array, static
+from rewright.proof.bounds import SHORT, whole
 from rewright.refine.twin.values import Counting, bound, value_classes
 
 MOST_TRIALS = 64
@@ -22,10 +23,11 @@ UNBOUNDED = 8
 
 @dataclass(frozen=True)
 class IntegerRange:
-    """Values for one integer input: everything in ``[0, high)``, and those that must occur."""
+    """Values for one integer input: everything in ``[low, high)``, and those that must occur."""
 
     high: int
     special: tuple[int, ...]
+    low: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def _floats(shape: tuple[int, ...], generator: np.random.Generator, positive: bo
 
 
 def _integers(shape: tuple[int, ...], known: IntegerRange, generator: np.random.Generator, trial: int) -> Array:
-    values = generator.integers(0, known.high, math.prod(shape))
+    values = generator.integers(known.low, known.high, math.prod(shape))
     start = trial * values.size % max(len(known.special), 1)
     chosen = (known.special[start:] + known.special[:start])[: values.size]
     values[: len(chosen)] = chosen
@@ -94,12 +96,17 @@ def plan_draws(sequential: Graph, program: RankProgram) -> Draws:
         assert isinstance(op, ops.Input)
         inputs[name] = op
         if op.tensor.dtype.is_integer:
-            integers[name] = _range(sequential, program, classes.of(position), constants)
+            integers[name] = _range(sequential, program, classes.of(position), constants, op.tensor.dtype)
     return Draws(inputs, integers)
 
 
-def _range(sequential: Graph, program: RankProgram, counting: Counting, constants: list[int]) -> IntegerRange:
+def _range(
+    sequential: Graph, program: RankProgram, counting: Counting, constants: list[int], dtype: DType
+) -> IntegerRange:
     high = bound(sequential, counting)
+    if counting.digits and dtype in SHORT and not counting.uses:
+        low, high = whole(dtype)
+        return IntegerRange(high + 1, (), low)
     if not isinstance(high, int) or high < 1:
         flags = counting.compared and counting.compared <= {0, 1}
         return IntegerRange(2 if flags or not counting.compared else UNBOUNDED, ())

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from rewright import ops
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
+from rewright.proof.bounds import SHORT
 
 _MOVING: tuple[type, ...] = (
     ops.BroadcastInDim,
@@ -38,6 +39,7 @@ _COMBINING: tuple[type, ...] = (
     ops.Remainder,
 )
 """Operators whose integer operands (and integer result) count the same thing."""
+_DIGITS: tuple[type, ...] = (ops.And, ops.Or, ops.Xor, ops.Divide, ops.Remainder)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Counting:
     """Positions of the nodes."""
     compared: set[int] = field(default_factory=set[int])
     """Constant values that are tested for equality, or divided by."""
+    digits: bool = False
+    """Whether binary digits are taken from numbers of a short type."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,9 @@ def _record(
         divisor = constant_value(graph, node.operands[1])
         if divisor:  # what is divided is no flag
             counting[representative[node.operands[0]]].compared.add(abs(divisor))
+    if isinstance(node.op, _DIGITS) and node.type.dtype in SHORT:
+        for operand in node.operands:
+            counting[representative[operand]].digits |= not isinstance(graph.nodes[operand].op, ops.Constant)
     if isinstance(node.op, ops.Compare) and node.op.direction in ("EQ", "NE"):
         for operand in node.operands:
             source = constant_value(graph, operand)

@@ -94,6 +94,7 @@ def test_bytes_hold_packed_weights(dtype: torch.dtype) -> None:
     """A shift drops what does not fit, and brings the sign of the lower half back."""
     values = torch.arange(256).to(dtype)
     agree(lambda x: (x << 4, (x << 4) >> 4, x >> 4, x % 16, x // 16, x + -1), values)
+    agree(lambda x: (x >> 7, x << 7), values.to(torch.uint8))
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32], ids=str)

@@ -11,7 +11,7 @@ from rewright import ops
 from rewright.interp.ranks import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.refine.bounds import bounds
+from rewright.proof.bounds import bounds
 
 N = 5
 ROW = TensorType((N,), DType.F64)

@@ -9,15 +9,13 @@ they are equal as they count.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import numpy as np
+from dataclasses import replace
+from types import MappingProxyType
 
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import rebuilt
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array
-from rewright.refine.bounds import SHORT, Bound, bounds, whole
+from rewright.proof.bounds import SHORT, Bound, bounds, whole
 
 _MOVING = (
     ops.AllGather,
@@ -53,6 +51,17 @@ _MOVING = (
     ops.Xor,
 )
 """What gives numbers that its operands have, or that fit into their type whenever these do."""
+_MEETING = (
+    ops.AllGather,
+    ops.AllReduce,
+    ops.AllToAll,
+    ops.CollectiveBroadcast,
+    ops.CollectivePermute,
+    ops.ReduceScatter,
+    ops.Send,
+)
+"""What other ranks read."""
+_ANYTHING: Mapping[str, Bound] = MappingProxyType({})
 _PICKING = ("maximum", "minimum", "and", "or", "replace")
 """Kinds of reductions and writes that give one of the numbers that they are given."""
 WRAPS = (
@@ -61,38 +70,58 @@ WRAPS = (
 )
 
 
-def wrapping(graphs: Sequence[Graph], values: Mapping[str, Array] | None = None) -> str:
+def wrapping(graphs: Sequence[Graph], given: Mapping[str, Bound] = _ANYTHING) -> str:
     """Where whole numbers of some program may not be what they count up to, in words; empty where all fit.
 
-    ``values`` are known values of inputs by name.
+    ``given`` are bounds of inputs by name.
     """
     for graph in graphs:
-        found = _positions(graph, _known(values))
+        found = _positions(graph, given)
         if found:
             node = graph.nodes[min(found)]
             return WRAPS.format(node.type.dtype.value, node.span)
     return ""
 
 
-def counted(graph: Graph, values: Mapping[str, Array] | None = None) -> Graph:
-    """The program with every number that may not fit into its type counted from the other end by operators."""
-    found = _positions(graph, _known(values))
+def counted(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Graph:
+    """The program with every number that may not fit into its type counted from the other end by operators.
 
-    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        return _counted(builder, builder.add(node.op, *operands), node.type) if position in found else None
+    It is the program itself where all numbers fit, and has the same inputs, outputs and collectives.
+    """
+    found = _positions(graph, given)
 
-    return rebuilt(graph, make) if found else graph
+    if not found:
+        return graph
+    builder, places = GraphBuilder(graph.name), dict[int, int]()
+    names = {position: name for name, position in graph.inputs.items()}
+    for position, node in enumerate(graph.nodes):
+        builder.span = node.span
+        operands = [places[p] for p in node.operands]
+        made = builder.input(names[position], node.op) if position in names else builder.add(node.op, *operands)
+        places[position] = _counted(builder, made, node.type) if position in found else made
+    for name, position in graph.outputs.items():
+        builder.output(name, places[position])
+    # All nodes stay, such as those that only other ranks read.
+    return replace(builder.build(), metadata=graph.metadata)
 
 
-def _known(values: Mapping[str, Array] | None) -> dict[str, Bound]:
-    return {n: (float(np.min(v)), float(np.max(v))) for n, v in (values or {}).items() if v.size}
+def questioned(graphs: Sequence[Graph]) -> frozenset[str]:
+    """Inputs of which numbers are made that may not fit into their types."""
+    return frozenset(
+        name
+        for graph in graphs
+        for reached in [graph.ancestors(_positions(graph, _ANYTHING))]
+        for name, position in graph.inputs.items()
+        if position in reached
+    )
 
 
 def _positions(graph: Graph, given: Mapping[str, Bound]) -> frozenset[int]:
-    """Nodes of short types whose results may not fit."""
+    """Nodes of short types whose results may not fit, and that an output or another rank reads."""
     if not any(node.type.dtype in SHORT for node in graph.nodes):
         return frozenset()
-    known, live = bounds(graph, one_sided=True, given=given), graph.live()
+    met = [position for position, node in enumerate(graph.nodes) if isinstance(node.op, _MEETING)]
+    known, live = bounds(graph, one_sided=True, given=given), graph.ancestors([*graph.outputs.values(), *met])
     return frozenset(
         position
         for position, node in enumerate(graph.nodes)
