@@ -1,4 +1,4 @@
-"""One table of all pairs: ``make pairs``, or ``python -m bench.pairs [--peer PEER] [--mutants] [--second] [FAMILY ..]``.
+"""One table of all pairs: ``make pairs``, or ``python -m bench.pairs [--peer PEER] [--mutants, --second] [FAMILY ..]``.
 
 With ``--second`` another model of each family, of other sizes, is compared after the first one: how many rules either
 asked for, how many of them are proved for all sizes, and how many of the second were not known from the first.
