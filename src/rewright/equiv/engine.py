@@ -165,7 +165,7 @@ def _judged(
         verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     before = time.perf_counter()
-    rules = synthesised(lemmas, prover, known, deadline) if verdict.status == "proved" and how.counts else ()
+    rules = synthesised(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
     verdict.stats.seconds["rules"] = time.perf_counter() - before
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
     fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *weights.guessed)
