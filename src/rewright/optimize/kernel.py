@@ -79,6 +79,12 @@ class Sweep:
         return frozenset(n for n in found if n in marked or n in self.compared or n not in scaled)
 
     @property
+    def grown(self) -> frozenset[int]:
+        """The extrema by whose differences other states of the sweep grow, by number."""
+        growing = [(r.update.growth, r.update.depends) for r in self.running]
+        return frozenset(e.number for g, depends in growing if g is not None for e in g.following(depends))
+
+    @property
     def estimated(self) -> frozenset[int]:
         """The sums whose estimates other states of the sweep follow, by number."""
         return frozenset(e.number for r in self.running if r.update.drift is not None for e in r.update.depends)

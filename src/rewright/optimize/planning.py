@@ -15,6 +15,7 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
+from rewright.ops.sorting import is_ranked
 from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
@@ -141,6 +142,8 @@ class Planner:
         """Operators without a scalar denotation are a library's."""
         for position in self.live:
             node = self.graph.nodes[position]
+            if isinstance(node.op, ops.TopK) and not is_ranked(node.op, self.graph.nodes[node.operands[0]].type):
+                continue
             if isinstance(
                 node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
             ):

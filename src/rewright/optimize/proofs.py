@@ -244,8 +244,9 @@ def _kernel_claims(kernel: Kernel, whole: bool) -> Iterator[tuple[str, Claim]]:
     for sweep in kernel.sweeps:
         for product in sweep.products:
             yield "operands of tiles", factors_claim(product.value.arguments[0], (product.left, product.right))
+        states = {r.value.number: r.body for r in sweep.running if r.value.bound and r.value.bound.kind == "sum"}
         for running in sweep.running:
-            yield from _claims(running, whole)
+            yield from _claims(running, whole, states)
             if running.factors is not None:
                 yield "operands of tiles", factors_claim(running.body, running.factors)
 
@@ -261,12 +262,12 @@ def factors_claim(body: Expression, factors: tuple[Expression, Expression]) -> C
     return claim_of(sides)
 
 
-def _claims(running: Running, whole: bool) -> list[tuple[str, Claim]]:
-    """The identities of one running state, in words and as claims."""
+def _claims(running: Running, whole: bool, states: Mapping[int, Expression]) -> list[tuple[str, Claim]]:
+    """The identities of one running state, in words and as claims; ``states`` are the bodies of those of its pass."""
     claims: list[tuple[str, Claim]] = []
-    if running.update.factor is not None:
+    if running.update.factor is not None or running.update.growth is not None:
         kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
-        claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update)))
+        claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update, states)))
     if running.update.drift is not None:
         what = "a sum follows the running sum of the same pass"
         claims += [(what, claim) for claim in drift_claims(running.update)]
@@ -295,14 +296,25 @@ def finish_claim(running: Running) -> Claim:
     return claim_of(sides)
 
 
-def update_claim(update: Update) -> Claim:
-    """``f(x, m') = f(x, m) * g(m, m')`` over scalars: everything that does not depend on m is a variable."""
-    assert update.factor is not None
+def update_claim(update: Update, states: Mapping[int, Expression] | None = None) -> Claim:
+    """``f(x, m') = f(x, m) * g(m, m')`` over scalars: everything that does not depend on m is a variable.
+
+    With a growth, what is multiplied by g is ``f(x, m) + each + h b(x, m) + ...``, b being what another one of
+    the ``states`` is the sum of.
+    """
+    assert update.factor is not None or update.growth is not None
     sides: list[Graph] = []
     for moved in (True, False):
-        writer = _Scalars(update)
+        writer = _Scalars(update) if update.growth is None else _Scalars(update, _PRODUCTS)
         body = writer.value(update.body, moved)
-        if not moved:
+        if not moved and update.growth is not None:
+            for coefficient, other in update.growth.others:
+                part = writer.value((states or {})[other.number], False)
+                part = writer.builder.add(ops.Multiply(), writer.value(coefficient, False), part)
+                body = writer.builder.add(ops.Add(), body, part)
+            if update.growth.each is not None:
+                body = writer.builder.add(ops.Add(), body, writer.value(update.growth.each, False))
+        if not moved and update.factor is not None:
             body = writer.builder.add(ops.Multiply(), body, writer.value(update.factor, False))
         writer.builder.output("0", body)
         sides.append(writer.builder.build())

@@ -302,7 +302,7 @@ class _Arranger:
                 continue
             here = [r.value for r in passes[number][1]]
             update = derive(self.table, e.bound.kind, body, lane.name, here)
-            by_row = update is not None and (update.drift is not None or update.reset is not None)
+            by_row = update is not None and any((update.drift, update.reset, update.growth))
             if update is not None and not (by_row and features in e.free):
                 passes[number][1].append(self.running(e, update, features))
                 return number

@@ -78,6 +78,8 @@ class Split:
 def split_kernel(graph: Graph, table: Table, kernel: Kernel, pieces: int) -> Split | None:
     """A kernel in about so many pieces; None where there is no such split, or no more than one piece."""
     sweep = kernel.sweeps[0]
+    if any(r.update.growth is not None for r in sweep.running):
+        return None  # a piece that a mask leaves nothing of has no value to follow another one from
     size = sweep.lane.size
     width = _width(sweep.running, size, min(pieces, MOST))
     if width is None:
