@@ -19,7 +19,7 @@ from rewright.optimize import targets
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.execution import Runner
 from rewright.optimize.laws import laws
-from rewright.optimize.planning import Plan, Planner, widened
+from rewright.optimize.planning import Plan, Planner, look_ups, widened
 from rewright.optimize.preparing import prepared
 from rewright.optimize.proofs import Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained
@@ -160,12 +160,19 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     seconds, graph = found.seconds, found.graph
     assert graph is not None
     started = time.monotonic()
+    given = None if captured.nodes == graph.nodes else captured
     found.plan = plan = Planner(graph).plan()
     seconds["plan"] = time.monotonic() - started
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    found.trust = trust(plan, budget, None if captured.nodes == graph.nodes else captured)
+    found.trust = trust(plan, budget, given)
+    apart = look_ups(plan, found.trust.unproved) if found.trust.evidence != "proved" else frozenset[int]()
+    if apart:  # what is read at computed places is left to a library, and the rest may be proved
+        other = Planner(graph, apart).plan()
+        again = trust(other, budget, given) if other.kernels else found.trust
+        if again.evidence == "proved":
+            found.plan, plan, found.trust = other, other, again
     if found.trust.evidence != "proved" and allow != "tested":
         seconds["prove"] = found.trust.seconds
         found.reason = f"the plan is not proved ({found.trust.reason}); allow='tested' uses it all the same"

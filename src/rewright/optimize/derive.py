@@ -34,7 +34,8 @@ class Update:
     The state is the reduction of ``body``. ``factor`` is an expression over the old values ``depends`` and the new ones
     ``renewed`` (placeholders): the state is multiplied by it, after it has grown by ``growth``. With ``drift``, the
     state follows the estimate of a sum and grows instead; with ``reset``, it starts again when an extremum moves; with
-    none of them it depends on no running value. At the end the state is multiplied by ``finish``, which does not depend on the lane.
+    none of them it depends on no running value. At the end the state is multiplied by
+    ``finish``, which does not depend on the lane.
     """
 
     body: Expression

@@ -54,6 +54,8 @@ class Trust:
     """The identities of the running states, in words."""
     rules: dict[str, int] = field(default_factory=dict[str, int])
     """The rules of the library that the plan was rewritten by, and how often."""
+    unproved: tuple[int, ...] = ()
+    """The stored tensors that have no proof, where the others have one or may have."""
     seconds: float = 0.0
 
 
@@ -144,7 +146,7 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
         share = clock.share()
         proof = composed(program, plan, made, share, share if len(program.nodes) <= WHOLE else math.inf)
     except NotComposed as error:
-        found.reason = str(error)
+        found.reason, found.unproved = str(error), error.tensors
         return
     count, uses = len(proof.certificate.pieces), len(proof.certificate.uses)
     found.certificate, found.program, found.graph = proof.certificate, proof.program, proof.written
@@ -174,6 +176,7 @@ def _by_tensors(plan: Plan, found: Trust, clock: _Clock) -> None:
                 if not known[key]:
                     node = plan.graph.nodes[store.tensor]
                     found.reason = f"{node.op.name} at {node.span} is not proved: {outcome.reason}; {why}"
+                    found.unproved = (*found.unproved, store.tensor)
             found.certificate = None  # of one tensor, and not of the program
             if not known[key]:
                 return
@@ -223,7 +226,7 @@ def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: boo
     known: set[object] = set()
     for kernel in plan.kernels:
         for what, claim in _kernel_claims(kernel, whole):
-            key = _key_of(claim)
+            key = key_of(claim)
             if key not in known and (outcome := prove(claim, seconds)).status != "proved":
                 return f"{what}: not proved, {outcome.reason}"
             known.add(key)
@@ -232,7 +235,7 @@ def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: boo
     return ""
 
 
-def _key_of(claim: Claim) -> tuple[object, ...]:
+def key_of(claim: Claim) -> tuple[object, ...]:
     """A claim up to the names of its variables, by which those of layers that repeat are one."""
     order = {name: number for number, name in enumerate(claim.left.inputs)}
     sides = (claim.left, claim.right, *((claim.facts,) if claim.facts is not None else ()))
