@@ -268,7 +268,7 @@ def factors_claim(body: Expression, factors: tuple[Expression, Expression]) -> C
 def _claims(running: Running, whole: bool, states: Mapping[int, Expression]) -> list[tuple[str, Claim]]:
     """The identities of one running state, in words and as claims; ``states`` are the bodies of those of its pass."""
     claims: list[tuple[str, Claim]] = []
-    if running.update.factor is not None or running.update.growth is not None:
+    if running.update.depends and running.update.drift is None and running.update.reset is None:
         kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
         claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update, states)))
     if running.update.drift is not None:
@@ -305,7 +305,6 @@ def update_claim(update: Update, states: Mapping[int, Expression] | None = None)
     With a growth, what is multiplied by g is ``f(x, m) + each + h b(x, m) + ...``, b being what another one of
     the ``states`` is the sum of.
     """
-    assert update.factor is not None or update.growth is not None
     sides: list[Graph] = []
     for moved in (True, False):
         writer = _Scalars(update) if update.growth is None else _Scalars(update, _PRODUCTS)
