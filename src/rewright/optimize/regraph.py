@@ -20,10 +20,11 @@ from rewright.optimize.folding import digit_of
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import KernelStep, LibraryStep, Plan
 from rewright.optimize.preparing import LAYOUT
+from rewright.optimize.ranges import span
 from rewright.optimize.regraph_loads import Axes, Loads, NoGraph, Value
 from rewright.optimize.simplify import as_index
 from rewright.optimize.windows import window_of
-from rewright.terms.index import Index, Variable
+from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 
 def regraph(plan: Plan, as_computed: bool = True) -> Graph:
@@ -256,13 +257,7 @@ class _Writer(Loads):
             if isinstance(atom, Variable) and atom.name.startswith("@"):
                 iota, axes = self.converted(self.value(self.table.named(atom.name)), dtype)
             else:
-                digit = digit_of(atom, self.sizes)
-                if digit is None:
-                    raise NoGraph(f"the index {index} has no form in operators")
-                axes = (digit[0],)
-                iota = self.builder.add(ops.Iota(TensorType((digit[2],), dtype), 0))
-                if not isinstance(atom, Variable):
-                    iota = self.repeated(iota, 0, atom, digit[0])
+                iota, axes = self.atom(atom, dtype)
             if factor != 1:
                 scale = self.builder.add(ops.Constant(self.builder.type(iota), (factor,)))
                 iota = self.builder.add(ops.Multiply(), iota, scale)
@@ -275,6 +270,34 @@ class _Writer(Loads):
             axes = self.joint([total, part])
             total = self.builder.add(ops.Add(), self.spread(total, axes)[0], self.spread(part, axes)[0]), axes
         return total
+
+    def atom(self, atom: object, dtype: DType) -> Value:
+        """A loop, or a digit of an index: by layout operators where they have it, else as the integer that it is."""
+        digit = digit_of(atom, self.sizes)
+        if digit is not None:
+            iota = self.builder.add(ops.Iota(TensorType((digit[2],), dtype), 0))
+            if not isinstance(atom, Variable):
+                iota = self.repeated(iota, 0, atom, digit[0])
+            return iota, (digit[0],)
+        if not isinstance(atom, (Quotient, Remainder)) or not isinstance(atom.divisor, int):
+            raise NoGraph(f"the index {atom} has no form in operators")
+        found = span(atom.numerator, {name: (0, size - 1) for name, size in self.sizes.items()})
+        if found is None:
+            raise NoGraph(f"the index {atom} has no form in operators")
+        turns = max(
+            -(found[0] // atom.divisor), 0
+        )  # integers are divided towards zero: what is divided is made positive
+        position, axes = self.index(atom.numerator + turns * atom.divisor, dtype)
+        kind = self.builder.type(position)
+        divisor = self.builder.add(ops.Constant(kind, (atom.divisor,)))
+        if isinstance(atom, Remainder):
+            return self.builder.add(ops.Remainder(), position, divisor), axes
+        whole = self.builder.add(ops.Divide(), position, divisor)
+        return (
+            (self.builder.add(ops.Subtract(), whole, self.builder.add(ops.Constant(kind, (turns,)))), axes)
+            if turns
+            else (whole, axes)
+        )
 
     def reduction(self, e: Expression) -> Value:
         """A reduction as the kernel computes it."""
