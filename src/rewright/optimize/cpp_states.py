@@ -101,7 +101,7 @@ class States(Values):
                 "  // nothing yet: any number will do"
             )
             if number in sweep.grown:
-                row.line(f"const {real} from{number} = old{number} == {first} ? safe{number} : old{number};")
+                row.line(f"const {real} from{number} = old{number} == {first} ? ({real})0 : old{number};")
             return f"safe{number}"
         return f"new{number}"
 

@@ -23,6 +23,7 @@ from rewright.optimize.expressions import Expression, Table, contains
 from rewright.optimize.growing import Factors, Growth, growth
 from rewright.optimize.resetting import Reset, reset
 from rewright.optimize.shifting import Drift, drift
+from rewright.optimize.values import absorbed, identity
 
 Signed = tuple[Expression, int]
 
@@ -49,8 +50,8 @@ class Update:
 
     @property
     def extrema(self) -> tuple[Expression, ...]:
-        """What the state follows by its factor: the values that it depends on, without sums that it grows by."""
-        return self.depends if self.growth is None else tuple(self.growth.following(self.depends))
+        """What the state follows by its factor."""
+        return () if self.factor is None else tuple(e for e in self.depends if contains(self.factor, e))
 
 
 def products(value: Expression, sign: int = 1) -> Iterator[Signed]:
@@ -141,7 +142,7 @@ def _scaled(
         rest[factor.number, sign] = rest.get((factor.number, sign), 0) + 1
         if follows:
             found = _moving(table, factor.arguments[0], lane, depends)
-            if found is None:
+            if found is None or not all(_starts(table, factor, sign, e) for e in depends if contains(factor, e)):
                 return None
             parts += [(e, sign * s) for e, s in found]
     renewed = tuple(map(table.renewed, depends))
@@ -157,6 +158,20 @@ def _scaled(
         return None
     sums = tuple(dict.fromkeys(other for _, other in grown.others))
     return replace(update, depends=(*depends, *sums), renewed=(*renewed, *map(table.renewed, sums)), growth=grown)
+
+
+def _starts(table: Table, factor: Expression, sign: int, extremum: Expression) -> bool:
+    """Whether an exponential is nought where the extremum has seen nothing but its own neutral element.
+
+    A state starts from nothing there. Where a mask leaves nothing of what the maximum is taken of, and something of
+    what is summed, the sum has terms before there is a maximum to follow.
+    """
+    assert extremum.bound is not None
+    own, nothing = extremum.arguments[0], identity(extremum.bound.kind)
+    if sign < 0 or not own.dtype.is_float:
+        return False
+    empty = table.constant(nothing, own.dtype)
+    return absorbed(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
 
 
 def _bodies(table: Table, lane: str, running: Collection[Expression]) -> dict[Factors, Expression]:

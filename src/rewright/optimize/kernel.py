@@ -71,7 +71,7 @@ class Sweep:
 
         Where an extremum is compared, the sum may be no part of the result: attention is zero where a mask left no key.
         """
-        scaled = {e.number for r in self.running if r.update.factor is not None for e in r.update.depends}
+        scaled = {e.number for r in self.running for e in r.update.extrema}
         marked = {e.number for r in self.running if r.update.reset is not None for e in r.update.depends}
         kinds = ("maximum", "minimum")
         found = {r.value.number for r in self.running if r.value.bound and r.value.bound.kind in kinds}

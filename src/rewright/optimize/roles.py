@@ -46,8 +46,8 @@ def shown(values: Iterable[Expression], sweeps: Iterable[Sweep]) -> frozenset[in
     NaN would be lost there: an extremum takes no notice of it, and leaves it to the sum.
     """
     follow: dict[int, set[int]] = {}
-    for r in (r for sweep in sweeps for r in sweep.running if r.update.factor is not None):
-        for e in r.update.depends:
+    for r in (r for sweep in sweeps for r in sweep.running):
+        for e in r.update.extrema:
             follow.setdefault(e.number, set()).add(r.value.number)
     found: set[int] = set()
     for value in values:

@@ -206,7 +206,9 @@ class _Printer:
             name = f"safe{number}"
             self.line(f"{name} = torch.where({state} == {first}, torch.zeros_like({state}), {state})", 2)
             if number in sweep.grown:
-                self.line(f"from{number} = torch.where(old{number} == {first}, {name}, old{number})", 2)
+                self.line(
+                    f"from{number} = torch.where(old{number} == {first}, torch.zeros_like(old{number}), old{number})", 2
+                )
         self.names[number] = name
         self.names[self.table.renewed(running.value).number] = state
 

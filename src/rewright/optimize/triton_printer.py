@@ -343,7 +343,7 @@ class Printer:
             name = f"safe{number}"
             c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
             if number in sweep.grown:
-                c.line(f"from{number} = tl.where(old{number} == {first}, {name}, old{number})")
+                c.line(f"from{number} = tl.where(old{number} == {first}, 0.0, old{number})")
         c.names[number] = name
         c.names[self.table.renewed(running.value).number] = state
 
