@@ -125,3 +125,22 @@ def test_what_is_no_number_stays_none(target: str) -> None:
 
     assert optimized.status == "proved", optimized.reason
     torch.testing.assert_close(optimized(x), mean_of_logarithms(x), equal_nan=True, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_what_is_summed_before_there_is_a_maximum_counts(target: str) -> None:
+    """A maximum of something else may have seen nothing where the sum has seen terms already."""
+
+    def weights(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        top, other = x.amax(-1, keepdim=True), y.amax(-1, keepdim=True)
+        return torch.exp(y - top).sum(-1), torch.exp(y - torch.maximum(top, other)).sum(-1), (y - top).sum(-1)
+
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(4, 2100, generator=generator) for _ in range(2))
+    x[0, :1500], x[1, 5], y[2, 1400:] = -INF, NAN, -INF
+
+    optimized = optimize(weights, (x, y), target=target)
+
+    assert optimized.status == "proved", optimized.reason
+    for mine, expected in zip(optimized(x, y), weights(x, y), strict=True):
+        torch.testing.assert_close(mine, expected, equal_nan=True, rtol=2e-5, atol=1e-5)

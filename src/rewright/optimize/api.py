@@ -171,6 +171,7 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     if apart:  # what is read at computed places is left to a library, and the rest may be proved
         other = Planner(graph, apart).plan()
         again = trust(other, budget, given) if other.kernels else found.trust
+        again.seconds += found.trust.seconds
         if again.evidence == "proved":
             found.plan, plan, found.trust = other, other, again
     if found.trust.evidence != "proved" and allow != "tested":

@@ -51,6 +51,7 @@ class _Pieces:
 
     seconds: float
     deadline: float
+    """In time of the processor: a machine that is busy with something else proves as much."""
     found: dict[str, int] = field(default_factory=dict[str, int])
     pieces: list[Piece] = field(default_factory=list[Piece])
     failed: dict[str, RewrightError] = field(default_factory=dict[str, RewrightError])
@@ -77,7 +78,7 @@ class _Pieces:
         plain = Piece(left, right)
         if plain.is_same:
             return plain
-        left_over = min(self.seconds, self.deadline - time.monotonic())
+        left_over = min(self.seconds, self.deadline - time.process_time())
         if left_over <= 0:
             raise NotComposed(f"the budget is used up after {len(self.pieces)} pieces")
         found = answer(left, [right], {"*": "Replicate()"}, None, left_over, suggest=False, locate=False)
@@ -110,7 +111,7 @@ def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float
     """
     written, memory = regraphed(plan)
     sources = {ready: position for position, ready in made.items()}
-    pieces = _Pieces(seconds, time.monotonic() + min(PATIENCE * seconds, total))
+    pieces = _Pieces(seconds, time.process_time() + min(PATIENCE * seconds, total))
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
     uses: list[Use] = []
     missing: dict[int, str] = {}

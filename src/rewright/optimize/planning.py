@@ -65,13 +65,13 @@ class Plan:
 
 
 class Planner:
-    """The search for a plan of one graph whose sizes are numbers; ``apart`` are look-ups that a library has to do."""
+    """The search for a plan of one graph whose sizes are numbers."""
 
     def __init__(self, graph: Graph, apart: Collection[int] = ()) -> None:
         self.graph = graph
         self.library: dict[int, str] = {}
         self.apart = apart
-        """Look-ups that no kernel may have."""
+        """Look-ups that a library has to do."""
         self.cuts: set[int] = set()
         self.needed: set[int] = set()
         """Operands of libraries: they are stored, and nothing computes them again."""
@@ -145,7 +145,8 @@ class Planner:
         for position in self.live:
             node = self.graph.nodes[position]
             if position in self.apart:
-                self._leave(position, "what is read there is not proved as a part of a kernel")
+                self._leave(position, "as a part of a kernel it is not proved")
+                continue
             if isinstance(node.op, ops.TopK) and not is_ranked(node.op, self.graph.nodes[node.operands[0]].type):
                 continue
             if isinstance(
@@ -454,7 +455,7 @@ def widened(plan: Plan) -> Plan:
 
 
 def look_ups(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
-    """What kernels read at computed places for some of the tensors that they store."""
+    """What kernels look for, or else read at computed places, for some of the tensors that they store."""
     found: set[int] = set()
     seen: set[int] = set()
     stack = [p for tensor in tensors for p in (tensor, *plan.graph.nodes[tensor].operands)]
@@ -463,11 +464,12 @@ def look_ups(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
         if position in seen:
             continue
         seen.add(position)
-        if isinstance(plan.graph.nodes[position].op, (ops.Gather, ops.DynamicSlice)):
+        if isinstance(plan.graph.nodes[position].op, (ops.Gather, ops.DynamicSlice, ops.TopK)):
             found.add(position)
         if position not in plan.memory:
             stack.extend(plan.graph.nodes[position].operands)
-    return frozenset(found - {step.position for step in plan.steps if isinstance(step, LibraryStep)})
+    found -= {step.position for step in plan.steps if isinstance(step, LibraryStep)}
+    return frozenset({p for p in found if isinstance(plan.graph.nodes[p].op, ops.TopK)} or found)
 
 
 class _Again(Exception):

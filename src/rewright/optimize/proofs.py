@@ -110,11 +110,12 @@ WHOLE = 80
 
 
 def _preparation(program: Graph, ready: Graph, found: Trust, seconds: float) -> None:
-    """That what was planned is the program: the engine of ``refine`` says so, and the checker confirms it."""
+    """That what was planned is the program: the checker confirms a certificate, or the prover says so."""
     verdict = answer(
         program, [ready], {"*": "Replicate()"} if program.inputs else None, None, seconds, suggest=False, audit=True
     )
-    if verdict.status != "proved" or verdict.evidence.name != "PROVED":
+    certified = verdict.status == "proved" and verdict.evidence.name == "PROVED"
+    if not certified and prove(Claim(program, ready), seconds).status != "proved":
         found.evidence = "tested"
         found.reason = f"the plan is proved, and not that reductions along several axes may be split: {verdict.reason}"
 
