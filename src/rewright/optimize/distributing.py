@@ -82,7 +82,7 @@ def _apart(table: Table, e: Expression, factors: list[Signed], running: list[Exp
         whole = table.constant(float(e.bound.size), e.dtype)
         if weights is not None:
             whole = distributed(table, table.reduce(e.bound, weights))
-        moved = table.apply("multiply", whole, sum_of(table, out))
+        moved = table.apply("multiply", whole, table.apply(f"convert_{whole.dtype.value}", sum_of(table, out)))
         return table.apply("add", table.reduce(e.bound, body), moved)
     return None
 

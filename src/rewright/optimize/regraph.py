@@ -342,7 +342,7 @@ class _Writer(Loads):
         op: ops.TensorOperator = ops.Multiply()
         if finish.op == "divide" and finish.arguments[0].op == "constant" and finish.arguments[0].value == 1:
             op, finish = ops.Divide(), finish.arguments[1]
-        end = self.value(finish)
+        total, end = self.alike([total, self.value(finish)])
         axes = self.joint([total, end])
         return self.builder.add(op, self.spread(total, axes)[0], self.spread(end, axes)[0]), axes
 
