@@ -142,9 +142,13 @@ def _scaled(
         rest[factor.number, sign] = rest.get((factor.number, sign), 0) + 1
         if follows:
             found = _moving(table, factor.arguments[0], lane, depends)
-            if found is None or not all(_starts(table, factor, sign, e) for e in depends if contains(factor, e)):
+            if found is None:
                 return None
             parts += [(e, sign * s) for e, s in found]
+    scales = [factor for factor, sign in products(body) if sign > 0 and factor.op == "exponential"]
+    followed = [e for e in depends if any(contains(part, e) for part, _ in parts)]
+    if not all(any(_starts(table, factor, e) for factor in scales) for e in followed):
+        return None
     renewed = tuple(map(table.renewed, depends))
     new = {e.number: r for e, r in zip(depends, renewed, strict=True)}
     ratio = [one for factor, sign in parts for one in _ratio(table, factor, sign, new)]
@@ -160,7 +164,7 @@ def _scaled(
     return replace(update, depends=(*depends, *sums), renewed=(*renewed, *map(table.renewed, sums)), growth=grown)
 
 
-def _starts(table: Table, factor: Expression, sign: int, extremum: Expression) -> bool:
+def _starts(table: Table, factor: Expression, extremum: Expression) -> bool:
     """Whether an exponential is nought where the extremum has seen nothing but its own neutral element.
 
     A state starts from nothing there. Where a mask leaves nothing of what the maximum is taken of, and something of
@@ -168,7 +172,7 @@ def _starts(table: Table, factor: Expression, sign: int, extremum: Expression) -
     """
     assert extremum.bound is not None
     own, nothing = extremum.arguments[0], identity(extremum.bound.kind)
-    if sign < 0 or not own.dtype.is_float:
+    if not own.dtype.is_float:
         return False
     empty = table.constant(nothing, own.dtype)
     return absorbed(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
