@@ -43,4 +43,5 @@ def test_rounding_to_eight_digits() -> None:
     given = np.array([1.0, 1.00390625, 1.001, -3.14159, np.inf, 0.0])
     expected = torch.tensor(given).to(torch.bfloat16).double().numpy()
     np.testing.assert_array_equal(_to(given, DType.BF16), expected)
+    assert _to(np.array(given.reshape(-1)[0]), DType.BF16).shape == ()  # a number stays one
     assert "rounding alone" in str(Effect(0.1, 4.0, 0.2))

@@ -227,7 +227,7 @@ def test_no_state_that_follows_otherwise_is_proved(kind: str) -> None:
             assert trust(wrong, seconds=1.0).evidence == "tested", name
             tried += 1
     program, args = PROGRAMS["largest"]()
-    places = Planner(prepared(rw.capture(program, args), places=True)).plan()
+    places = Planner(prepared(rw.capture(program, args))).plan()
     for wrong in states(places, UPDATES[kind]):
         assert unproved_identity(wrong, [], 1.0, whole=False)
         tried += 1

@@ -27,7 +27,7 @@ WIDE = Machine("a wide machine", 128, 1e10, 1e11, 1e-6, 16, 8)
 
 
 def plan_of(program: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> Plan:
-    return Planner(prepared(rw.capture(program, args), places=True)).plan()
+    return Planner(prepared(rw.capture(program, args))).plan()
 
 
 def run(plan: Plan, target: targets.Target, program: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> Any:

@@ -148,7 +148,7 @@ def _to(value: Array, dtype: DType) -> Array:
 
 def _bfloat(value: Array) -> Array:
     """Rounded to the nearest number of eight digits, ties to even."""
-    bits = np.ascontiguousarray(value).view(np.uint32)
+    bits = np.ascontiguousarray(value).reshape(value.shape).view(np.uint32)  # NumPy's copy of a number is a list of one
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
     result = rounded.astype(np.uint32).view(np.float32)
     return np.where(np.isfinite(value), result, value).astype(np.float32)

@@ -12,8 +12,18 @@ from rewright.ir.dims import Dim
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Demand, Real, TensorOperator, check_axes, check_count, check_demands, static
-from rewright.terms.index import Index, Variable, element, variable
+from rewright.ops.base import (
+    Array,
+    Demand,
+    Real,
+    TensorOperator,
+    check_axes,
+    check_count,
+    check_demands,
+    fold_over,
+    static,
+)
+from rewright.terms.index import Index, Variable, as_index, element, variable
 from rewright.terms.scalar import (
     Absent,
     Apply,
@@ -84,6 +94,8 @@ class TopK(TensorOperator):
     def denotation(
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
     ) -> Scalar | Unsupported:
+        if not is_ranked(self, operands[0]):
+            return largest(operands[0], index[:-1], self.result)
         return ranked(operands[0], index, result.rank - 1, True, self.result)
 
 
@@ -102,6 +114,31 @@ def sort_along(operand: Array, axis: int, descending: bool, result: SortResult) 
     else:
         order = np.argsort(operand, axis=axis, kind="stable")
     return order if result == "indices" else np.take_along_axis(operand, order, axis)
+
+
+def is_ranked(op: TopK, operand: TensorType) -> bool:
+    """Whether elements are chosen by their rank; the first one is a maximum, and its place the first that has it."""
+    return op.k != 1 or operand.dtype is DType.BOOL
+
+
+def largest(operand: TensorType, row: tuple[Index, ...], result: str) -> Scalar:
+    """The first of a stable sort, largest first: the maximum m of a row, or the least place at which the row is m.
+
+    No element is larger than the first one, so that it is m, and no equal one is before it. NaN counts as the largest:
+    where there is one, m is NaN, which no element equals, and the elements that do not equal themselves are those that
+    are sought. The others count as the last place, which is less than no other one, so that the place is in the row.
+    """
+    own, other, size = variable("k0"), variable("k1"), operand.shape[-1]
+    whole = fold_over("maximum", operand.dtype, [(other, size)], Read(0, (*row, other)))
+    if result == "values":
+        return whole
+    here = Read(0, (*row, own))
+    found: Scalar = Apply("compare_EQ", (here, whole))
+    if operand.dtype.is_float:
+        found = Apply("or", (found, Apply("compare_NE", (here, here))))
+    last = as_index(size) - 1
+    place = Apply("select", (found, Number(own), Number(last)))
+    return fold_over("minimum", DType.I64, [(own, size)], place)
 
 
 def ranked(operand: TensorType, index: tuple[Index, ...], axis: int, descending: bool, result: str) -> Scalar:

@@ -19,8 +19,8 @@ from rewright.optimize import targets
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.execution import Runner
 from rewright.optimize.laws import laws
-from rewright.optimize.planning import Plan, Planner, widened
-from rewright.optimize.preparing import prepared, reads_places
+from rewright.optimize.planning import Plan, Planner, look_ups, widened
+from rewright.optimize.preparing import prepared
 from rewright.optimize.proofs import Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained
 from rewright.optimize.rewrite_proofs import unproved_rewrite
@@ -144,7 +144,7 @@ def optimize(
         if original is not None:
             function = original.forward if isinstance(original, torch.nn.Module) else original
             found.owners = Owners.of(original, bind_arguments(function, args, kwargs or {}), wrappers=True)
-        found.graph = prepared(captured, places=allow == "tested")
+        found.graph = prepared(captured)
         seconds["capture"] = time.monotonic() - started
         _fill(found, captured, chosen, allow, budget, verify)
     except RewrightError as error:
@@ -160,16 +160,20 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     seconds, graph = found.seconds, found.graph
     assert graph is not None
     started = time.monotonic()
+    given = None if captured.nodes == graph.nodes else captured
     found.plan = plan = Planner(graph).plan()
     seconds["plan"] = time.monotonic() - started
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    reads = reads_places(captured, graph)
-    found.trust = trust(plan, budget, None if reads or captured.nodes == graph.nodes else captured)
-    if found.trust.evidence == "proved" and reads:
-        found.trust.evidence, found.trust.certificate = "tested", None
-        found.trust.reason = "that the first of top_k is a maximum and its place is tested; besides, the plan is proved"
+    found.trust = trust(plan, budget, given)
+    apart = look_ups(plan, found.trust.unproved) if found.trust.evidence != "proved" else frozenset[int]()
+    if apart:  # what is read at computed places is left to a library, and the rest may be proved
+        other = Planner(graph, apart).plan()
+        again = trust(other, budget, given) if other.kernels else found.trust
+        again.seconds += found.trust.seconds
+        if again.evidence == "proved":
+            found.plan, plan, found.trust = other, other, again
     if found.trust.evidence != "proved" and allow != "tested":
         seconds["prove"] = found.trust.seconds
         found.reason = f"the plan is not proved ({found.trust.reason}); allow='tested' uses it all the same"
@@ -177,7 +181,7 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     cheaper = _cheaper(plan, found.trust, budget)
     seconds["prove"] = found.trust.seconds
     small = small_graph(captured) if verify else None  # as it was given: what was prepared is tested too
-    tiny = Planner(prepared(small, places=allow == "tested")).plan() if small is not None else None
+    tiny = Planner(prepared(small)).plan() if small is not None else None
     if cheaper is not None and _build(found, cheaper, target, small, _rewritten_too(tiny)):
         found.trust.updates += _words(found.trust.rules)
     elif cheaper is not None:

@@ -29,7 +29,11 @@ PATIENCE = 4
 
 
 class NotComposed(RewrightError):
-    """A plan that has no proof in pieces, with the first tensor that has none."""
+    """A plan that has no proof in pieces, with the first tensor that has none, and all such by their place."""
+
+    def __init__(self, why: str, tensors: Collection[int] = ()) -> None:
+        super().__init__(why)
+        self.tensors = tuple(tensors)
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,25 @@ class _Pieces:
 
     seconds: float
     deadline: float
+    """In time of the processor: a machine that is busy with something else proves as much."""
     found: dict[str, int] = field(default_factory=dict[str, int])
     pieces: list[Piece] = field(default_factory=list[Piece])
+    failed: dict[str, RewrightError] = field(default_factory=dict[str, RewrightError])
+    """Why those that were tried before have no proof."""
     lemmas: set[str] = field(default_factory=set[str])
     """The digests of lemmas that the checker proved, so that no piece has to have them proved again."""
 
     def number(self, left: Graph, right: Graph) -> int:
         """The piece that says that two programs are equal; raises NotComposed where there is no proof."""
         key = digest(left) + digest(right)
+        if key in self.failed:
+            raise self.failed[key]
         if key not in self.found:
-            piece = self._proved(left, right)
+            try:
+                piece = self._proved(left, right)
+            except RewrightError as error:
+                self.failed[key] = error
+                raise
             self.found[key] = len(self.pieces)
             self.pieces.append(piece)
         return self.found[key]
@@ -65,7 +78,7 @@ class _Pieces:
         plain = Piece(left, right)
         if plain.is_same:
             return plain
-        left_over = min(self.seconds, self.deadline - time.monotonic())
+        left_over = min(self.seconds, self.deadline - time.process_time())
         if left_over <= 0:
             raise NotComposed(f"the budget is used up after {len(self.pieces)} pieces")
         found = answer(left, [right], {"*": "Replicate()"}, None, left_over, suggest=False, locate=False)
@@ -98,9 +111,10 @@ def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float
     """
     written, memory = regraphed(plan)
     sources = {ready: position for position, ready in made.items()}
-    pieces = _Pieces(seconds, time.monotonic() + min(PATIENCE * seconds, total))
+    pieces = _Pieces(seconds, time.process_time() + min(PATIENCE * seconds, total))
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
     uses: list[Use] = []
+    missing: dict[int, str] = {}
     wanted = [(sources[p], memory[p]) for p in _stored(plan) if p in sources]  # others are parts of one reduction
     for source, place in [*wanted, *((p, written.outputs[name]) for name, p in program.outputs.items())]:
         if place in held:
@@ -112,8 +126,10 @@ def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float
             uses.append(Use(pieces.number(left, right), source, place, leaves))
         except RewrightError as error:
             node = program.nodes[source]
-            raise NotComposed(f"{node.op.name} at {node.span} is not proved: {error}") from None
+            missing[source] = f"{node.op.name} at {node.span} is not proved: {error}"
         held[place] = source
+    if missing:
+        raise NotComposed(next(iter(missing.values())), [made[source] for source in missing])
     certificate = PiecewiseCertificate(digest(program), digest(written), tuple(pieces.pieces), tuple(uses))
     try:
         follows(certificate, program, written)

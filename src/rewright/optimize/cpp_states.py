@@ -10,6 +10,7 @@ from rewright.optimize.constants import power_of_two
 from rewright.optimize.cpp_scalars import CLAUSE, COMBINE, JOIN, ctype, function, literal
 from rewright.optimize.cpp_values import Values
 from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.scopes import Scope
 from rewright.optimize.values import identity
@@ -69,6 +70,8 @@ class States(Values):
         wide = self.state_type(running)
         if running.update.reset is not None:
             old = self.reset(row, running, old)
+        if running.update.growth is not None:
+            old = f"({state}[r] + {self.growth(running, running.update.growth)})" + (f" * {factor}" if factor else "")
         if (drift := running.update.drift) is not None:
             old = f"({old} + begin * {self.closed(drift.rate, self.followed(running, 'was', 'guess'))})"
         real = ctype(running.value.dtype, self.real)
@@ -97,6 +100,8 @@ class States(Values):
                 f"const {real} safe{number} = new{number} == {first} ? ({real})0 : new{number};"
                 "  // nothing yet: any number will do"
             )
+            if number in sweep.grown:
+                row.line(f"const {real} from{number} = old{number} == {first} ? ({real})0 : old{number};")
             return f"safe{number}"
         return f"new{number}"
 
@@ -109,6 +114,14 @@ class States(Values):
         )
         return f"(kept{number} ? {old} : {self.text(running.update.reset.value)})"
 
+    def growth(self, running: Running, growth: Growth) -> str:
+        """What a state grows by, for all that was seen."""
+        known = self.followed(running, "from", "safe")
+        parts = [f"old{other.number} * {self.closed(coefficient, known)}" for coefficient, other in growth.others]
+        if growth.each is not None:
+            parts.append(f"begin * {self.closed(growth.each, known)}")
+        return f"({' + '.join(parts)})"
+
     def factor(self, row: Scope, running: Running) -> str | None:
         """What the state is multiplied with when the states that it follows have changed."""
         update = running.update
@@ -116,7 +129,7 @@ class States(Values):
             return None
         name = self.scopes.fresh("factor")
         tests = " || ".join(
-            f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}" for e in update.depends if e.bound
+            f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}" for e in update.extrema if e.bound
         )
         text = self.closed(update.factor, self.followed(running, "old", "safe"))
         row.line(f"const {self.real} {name} = {tests} ? ({self.real})0 : {text};")

@@ -15,12 +15,15 @@ there is no such g by this method, and the reduction needs a pass of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewright.optimize.expressions import Expression, Table, contains
+from rewright.optimize.growing import Factors, Growth, growth
 from rewright.optimize.resetting import Reset, reset
 from rewright.optimize.shifting import Drift, drift
+from rewright.optimize.values import absorbed, identity
 
 Signed = tuple[Expression, int]
 
@@ -30,9 +33,10 @@ class Update:
     """How a state follows the states that it depends on.
 
     The state is the reduction of ``body``. ``factor`` is an expression over the old values ``depends`` and the new ones
-    ``renewed`` (placeholders): the state is multiplied by it. With ``drift``, the state follows the estimate of a sum
-    and grows instead; with ``reset``, it starts again when an extremum moves; with none of them it depends on no
-    running value. At the end the state is multiplied by ``finish``, which does not depend on the lane.
+    ``renewed`` (placeholders): the state is multiplied by it, after it has grown by ``growth``. With ``drift``, the
+    state follows the estimate of a sum and grows instead; with ``reset``, it starts again when an extremum moves; with
+    none of them it depends on no running value. At the end the state is multiplied by
+    ``finish``, which does not depend on the lane.
     """
 
     body: Expression
@@ -42,6 +46,12 @@ class Update:
     finish: Expression | None = None
     drift: Drift | None = None
     reset: Reset | None = None
+    growth: Growth | None = None
+
+    @property
+    def extrema(self) -> tuple[Expression, ...]:
+        """What the state follows by its factor."""
+        return () if self.factor is None else tuple(e for e in self.depends if contains(self.factor, e))
 
 
 def products(value: Expression, sign: int = 1) -> Iterator[Signed]:
@@ -107,22 +117,76 @@ def derive(table: Table, kind: str, body: Expression, lane: str, running: Collec
         return None  # what follows another value goes both ways, and has not the neutral element only at the start
     if any(e.bound is None or e.bound.kind not in ("maximum", "minimum") for e in depends):
         return _drifting(table, rest, finish, lane, depends, running)
+    return _scaled(table, rest, finish, lane, depends, running)
+
+
+def _scaled(
+    table: Table,
+    body: Expression,
+    finish: Expression | None,
+    lane: str,
+    depends: tuple[Expression, ...],
+    running: Collection[Expression],
+) -> Update | None:
+    """The update of a sum that follows extrema by a factor, and by what it grows by where it has other factors."""
     parts: list[Signed] = []
-    for factor, sign in products(rest):
-        if not any(contains(factor, e) for e in depends):
+    polynomial: list[Expression] = []
+    rest: dict[tuple[int, int], int] = {}
+    for factor, sign in products(body):
+        follows = any(contains(factor, e) for e in depends)
+        if follows and factor.op != "exponential":
+            if sign < 0:
+                return None
+            polynomial.append(factor)
             continue
-        if factor.op != "exponential":
-            return None
-        found = _moving(table, factor.arguments[0], lane, depends)
-        if found is None:
-            return None
-        parts += [(e, sign * s) for e, s in found]
+        rest[factor.number, sign] = rest.get((factor.number, sign), 0) + 1
+        if follows:
+            found = _moving(table, factor.arguments[0], lane, depends)
+            if found is None:
+                return None
+            parts += [(e, sign * s) for e, s in found]
+    scales = [factor for factor, sign in products(body) if sign > 0 and factor.op == "exponential"]
+    followed = [e for e in depends if any(contains(part, e) for part, _ in parts)]
+    if not all(any(_starts(table, factor, e) for factor in scales) for e in followed):
+        return None
     renewed = tuple(map(table.renewed, depends))
     new = {e.number: r for e, r in zip(depends, renewed, strict=True)}
-    ratio: list[Signed] = []
-    for factor, sign in parts:
-        ratio += _ratio(table, factor, sign, new)
-    return Update(rest, depends, renewed, product_of(table, ratio), finish)
+    ratio = [one for factor, sign in parts for one in _ratio(table, factor, sign, new)]
+    update = Update(body, depends, renewed, product_of(table, ratio), finish)
+    if not polynomial:
+        return update
+    grown = growth(
+        table, lane, polynomial, rest, dict(zip(depends, renewed, strict=True)), _bodies(table, lane, running)
+    )
+    if grown is None:
+        return None
+    sums = tuple(dict.fromkeys(other for _, other in grown.others))
+    return replace(update, depends=(*depends, *sums), renewed=(*renewed, *map(table.renewed, sums)), growth=grown)
+
+
+def _starts(table: Table, factor: Expression, extremum: Expression) -> bool:
+    """Whether an exponential is nought where the extremum has seen nothing but its own neutral element.
+
+    A state starts from nothing there. Where a mask leaves nothing of what the maximum is taken of, and something of
+    what is summed, the sum has terms before there is a maximum to follow.
+    """
+    assert extremum.bound is not None
+    own, nothing = extremum.arguments[0], identity(extremum.bound.kind)
+    if not own.dtype.is_float:
+        return False
+    empty = table.constant(nothing, own.dtype)
+    return absorbed(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
+
+
+def _bodies(table: Table, lane: str, running: Collection[Expression]) -> dict[Factors, Expression]:
+    """The sums among running values, by the factors of what their states are sums of."""
+    found: dict[Factors, Expression] = {}
+    for e in running:
+        if e.bound is not None and e.bound.kind == "sum" and e.dtype.is_float:
+            body, _ = _invariant(table, _apart(table, e.arguments[0], lane), lane)
+            counts = Counter((factor.number, sign) for factor, sign in products(body))
+            found.setdefault(frozenset((n, sign, count) for (n, sign), count in counts.items()), e)
+    return found
 
 
 def _drifting(
@@ -171,7 +235,7 @@ def _apart(table: Table, body: Expression, lane: str) -> Expression:
             factors.append((factor, sign))
             continue
         for part in ([t for t in terms if t not in moved], moved):
-            factors.append((table.plain("exponential", (_sum_of(table, part),)), sign))
+            factors.append((table.plain("exponential", (sum_of(table, part),)), sign))
     if len(factors) == len(list(products(body))):
         return body
     found = product_of(table, factors)
@@ -189,17 +253,17 @@ def _is_logarithm(value: Expression) -> bool:
     if value.op == "select":
         sides = [side for side in value.arguments[1:] if side.op != "constant" or side.value != 0]
         return len(sides) == 1 and _is_logarithm(sides[0])
-    return value.op == "log" and _holds_sum(value)
+    return value.op == "log" and holds_sum(value)
 
 
-def _holds_sum(value: Expression) -> bool:
+def holds_sum(value: Expression) -> bool:
     """Whether a value is made of a sum other than by way of a maximum."""
     if value.bound is not None:
         return value.bound.kind == "sum"
-    return any(_holds_sum(a) for a in value.arguments)
+    return any(holds_sum(a) for a in value.arguments)
 
 
-def _sum_of(table: Table, terms: Collection[Signed]) -> Expression:
+def sum_of(table: Table, terms: Collection[Signed]) -> Expression:
     """The sum of addends with signs, one that is added first."""
     (first, sign), *rest = sorted(terms, key=lambda t: -t[1])
     total = first if sign > 0 else table.apply("negate", first)

@@ -7,7 +7,7 @@ chosen by a statistic of all of them, ``sum of select(m = c, 0, p) v``, is a cho
 
 from __future__ import annotations
 
-from rewright.optimize.derive import Signed, addends, derive, product_of, products
+from rewright.optimize.derive import Signed, addends, derive, holds_sum, product_of, products, sum_of
 from rewright.optimize.expressions import Expression, Table, contains, walk
 
 
@@ -24,6 +24,8 @@ def _parts(table: Table, e: Expression) -> Expression | None:
     running = [x for x in walk(e.arguments[0]) if x.bound is not None and x.bound == _alike(e, x)]
     if (chosen := _chosen(table, e, factors, running)) is not None:
         return chosen
+    if (apart := _apart(table, e, factors, running)) is not None:
+        return apart
     if len(running) < 2 or derive(table, "sum", e.arguments[0], lane, running) is not None:
         return None
     for number, (factor, sign) in enumerate(factors):
@@ -53,6 +55,51 @@ def _chosen(table: Table, e: Expression, factors: list[Signed], running: list[Ex
         sides = (zero, whole) if zeros[0] else (whole, zero)
         return table.apply("select", factor.arguments[0], *sides)
     return None
+
+
+def _apart(table: Table, e: Expression, factors: list[Signed], running: list[Expression]) -> Expression | None:
+    """A sum of products with a factor ``x - m - log l`` as that without the logarithm, and the logarithm so many times.
+
+    What is taken out does not depend on the loop and is rounded already, as logarithms and quotients of sums are: as
+    many of them have as large an error. A maximum, which is exact, stays where it makes small what is summed.
+    """
+    assert e.bound is not None
+    lane = e.bound.index
+    if not running or derive(table, "sum", e.arguments[0], lane, running) is not None:
+        return None
+    for number, (factor, sign) in enumerate(factors):
+        terms = list(addends(factor)) if sign > 0 else []
+        out = [t for t in terms if lane not in t[0].free and holds_sum(t[0])]
+        rest = _without(table, factor, {t.number for t, _ in out}) if out else None
+        if rest is None:
+            continue
+        others = factors[:number] + factors[number + 1 :]
+        body = product_of(table, [(rest, 1), *others])
+        assert body is not None
+        if derive(table, "sum", body, lane, running) is None:
+            continue
+        weights = product_of(table, others)
+        whole = table.constant(float(e.bound.size), e.dtype)
+        if weights is not None:
+            whole = distributed(table, table.reduce(e.bound, weights))
+        moved = table.apply("multiply", whole, table.apply(f"convert_{whole.dtype.value}", sum_of(table, out)))
+        return table.apply("add", table.reduce(e.bound, body), moved)
+    return None
+
+
+def _without(table: Table, e: Expression, out: set[int]) -> Expression | None:
+    """A sum without some of its addends, in the order in which it is added up; None where nothing is left."""
+    if e.number in out:
+        return None
+    if e.op not in ("add", "subtract", "negate") and not (e.op.startswith("convert_") and e.dtype.is_float):
+        return e
+    parts = [_without(table, a, out) for a in e.arguments]
+    if len(parts) == 1 or None not in parts:
+        return None if parts[0] is None else table.apply(e.op, *(p for p in parts if p is not None))
+    left, right = parts
+    if left is not None or right is None:
+        return left
+    return table.apply("negate", right) if e.op == "subtract" else right
 
 
 def _is_scaled(term: Expression, running: list[Expression]) -> bool:

@@ -100,6 +100,8 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if isinstance(op, ops.Slice):
         low, high = _sizes(op.start), _sizes(op.limit)
         return operands[0][tuple(slice(a, b, s) for a, b, s in zip(low, high, op.stride, strict=True))]
+    if isinstance(op, ops.Gather) and (axis := _taken_along(op, operands[0])) is not None:
+        return _taken(operands[0], operands[1], op, axis)
     if isinstance(op, ops.DotGeneral):
         return _dot(op, operands[0], operands[1])
     if isinstance(op, ops.TopK):
@@ -114,6 +116,30 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
             found = scan(operands[0], axis)
             return found if isinstance(found, torch.Tensor) else found.values
     return _by_numpy(node, operands)
+
+
+def _taken_along(op: ops.Gather, x: torch.Tensor) -> int | None:
+    """The one axis of which whole slices are taken at places; None for another gather."""
+    axis = op.start_index_map[0] if len(op.start_index_map) == 1 else -1
+    batched = op.operand_batching_dims or op.start_indices_batching_dims
+    if batched or tuple(op.collapsed_slice_dims) != (axis,):
+        return None
+    whole = all(size == x.shape[a] for a, size in enumerate(op.slice_sizes) if a != axis)
+    return axis if whole and x.shape[axis] else None
+
+
+def _taken(x: torch.Tensor, places: torch.Tensor, op: ops.Gather, axis: int) -> torch.Tensor:
+    """Slices of a tensor at places."""
+    last = op.index_vector_dim
+    flat = places.squeeze(last) if last < places.ndim else places
+    found = x.index_select(axis, flat.reshape(-1).long())
+    found = found.movedim(axis, 0).reshape(*flat.shape, *(s for a, s in enumerate(x.shape) if a != axis))
+    rank = found.ndim
+    outer = [a for a in range(rank) if a not in op.offset_dims]
+    order = [0] * rank
+    for number, a in enumerate([*outer, *op.offset_dims]):
+        order[a] = number
+    return found.permute(order)
 
 
 def _top_k(x: torch.Tensor, k: int, result: str) -> torch.Tensor:

@@ -1,7 +1,8 @@
 """Axes that are read along the digits of one loop, as the one axis that they are the digits of.
 
 What a program flattens before it reads it, ``logits.reshape(-1, vocabulary)``, is read at ``[o div 16, o mod 16]``: two
-axes that depend on one loop, which no layout operator has. Side by side they are one axis that is read at o.
+axes that depend on one loop, which no layout operator has. Side by side they are one axis that is read at o. A number
+that is computed from data, as the token that an expert is given, may take the place of the loop.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ def folded_axes(places: Sequence[Index | None], shape: Sequence[int], ranges: Ma
     loops = [None if place is None else _loop(place) for place in places]
     for loop in dict.fromkeys(name for name in loops if name is not None):
         axes = [axis for axis, name in enumerate(loops) if name == loop]
-        inside = all(_is_inside(places[axis], shape[axis], ranges) for axis in axes)
-        if not 1 < len(axes) <= _MOST or not inside:
+        inside = {axis for axis in axes if _is_inside(places[axis], shape[axis], ranges)}
+        if not 1 < len(axes) <= _MOST or (len(inside) < len(axes) and not loop.startswith("@")):
             continue
         for order in permutations(axes):
+            if not inside.issuperset(order[1:]):
+                continue  # what is out of range along the first axis is out of range of them all
             index = Index(0)
             for axis in order:
                 place = places[axis]
@@ -81,7 +84,8 @@ def _is_quotient(index: Index) -> bool:
     if index.constant != 0 or len(index.terms) != 1 or index.terms[0][1] != 1:
         return False
     atom = index.terms[0][0]
-    return isinstance(atom, Variable) or (isinstance(atom, Quotient) and atom.numerator.as_variable() is not None)
+    inner = atom.numerator.as_variable() if isinstance(atom, Quotient) else None
+    return isinstance(atom, Variable) or (inner is not None and not inner.name.startswith("@"))
 
 
 def digit_of(atom: object, sizes: Mapping[str, int]) -> tuple[str, int, int] | None:
@@ -108,13 +112,13 @@ def digit_of(atom: object, sizes: Mapping[str, int]) -> tuple[str, int, int] | N
 
 
 def _loop(place: Index) -> str | None:
-    """The loop that an index is a digit of."""
+    """The loop, or the number that is computed, that an index is a digit of."""
     if len(place.terms) != 1:
         return None
     atom = place.terms[0][0]
     while isinstance(atom, (Quotient, Remainder)) and len(atom.numerator.terms) == 1:
         atom = atom.numerator.terms[0][0]
-    return atom.name if isinstance(atom, Variable) and not atom.name.startswith("@") else None
+    return atom.name if isinstance(atom, Variable) else None
 
 
 def _is_inside(place: Index | None, size: int, ranges: Mapping[str, Span]) -> bool:

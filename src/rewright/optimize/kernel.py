@@ -71,12 +71,18 @@ class Sweep:
 
         Where an extremum is compared, the sum may be no part of the result: attention is zero where a mask left no key.
         """
-        scaled = {e.number for r in self.running if r.update.factor is not None for e in r.update.depends}
+        scaled = {e.number for r in self.running for e in r.update.extrema}
         marked = {e.number for r in self.running if r.update.reset is not None for e in r.update.depends}
         kinds = ("maximum", "minimum")
         found = {r.value.number for r in self.running if r.value.bound and r.value.bound.kind in kinds}
         found &= {r.value.number for r in self.running if r.value.dtype.is_float}
         return frozenset(n for n in found if n in marked or n in self.compared or n not in scaled)
+
+    @property
+    def grown(self) -> frozenset[int]:
+        """The extrema by whose differences other states of the sweep grow, by number."""
+        growing = [(r.update.growth, r.update.depends) for r in self.running]
+        return frozenset(e.number for g, depends in growing if g is not None for e in g.following(depends))
 
     @property
     def estimated(self) -> frozenset[int]:

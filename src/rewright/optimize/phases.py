@@ -73,7 +73,8 @@ def variants(table: Table, sweep: Sweep) -> Variants:
             # An estimate counts the elements seen, so that its tiles are gone through one after the other; and what
             # is reset adds what it is reset to for every element that was seen.
             resets = any(r.update.reset is not None for r in sweep.running)
-            counted = bool(sweep.stores or sweep.estimated or resets)
+            grows = any(r.update.growth is not None and r.update.growth.each is not None for r in sweep.running)
+            counted = bool(sweep.stores or sweep.estimated or resets or grows)
             if not counted and all(absorbed(table, _kind(r), body, known) for r, body in whole.bodies):
                 skip.append((number, value))
                 unmasked.append((number, not value))

@@ -8,13 +8,14 @@ again with one more such tensor; so there are at most as many rounds as reductio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
+from rewright.ops.sorting import is_ranked
 from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
@@ -66,9 +67,11 @@ class Plan:
 class Planner:
     """The search for a plan of one graph whose sizes are numbers."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, apart: Collection[int] = ()) -> None:
         self.graph = graph
         self.library: dict[int, str] = {}
+        self.apart = apart
+        """Look-ups that a library has to do."""
         self.cuts: set[int] = set()
         self.needed: set[int] = set()
         """Operands of libraries: they are stored, and nothing computes them again."""
@@ -141,6 +144,11 @@ class Planner:
         """Operators without a scalar denotation are a library's."""
         for position in self.live:
             node = self.graph.nodes[position]
+            if position in self.apart:
+                self._leave(position, "as a part of a kernel it is not proved")
+                continue
+            if isinstance(node.op, ops.TopK) and not is_ranked(node.op, self.graph.nodes[node.operands[0]].type):
+                continue
             if isinstance(
                 node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
             ):
@@ -444,6 +452,24 @@ def widened(plan: Plan) -> Plan:
         for position, node in enumerate(plan.graph.nodes)
     )
     return replace(plan, graph=replace(plan.graph, nodes=nodes))
+
+
+def look_ups(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
+    """What kernels look for, or else read at computed places, for some of the tensors that they store."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = [p for tensor in tensors for p in (tensor, *plan.graph.nodes[tensor].operands)]
+    while stack:
+        position = stack.pop()
+        if position in seen:
+            continue
+        seen.add(position)
+        if isinstance(plan.graph.nodes[position].op, (ops.Gather, ops.DynamicSlice, ops.TopK)):
+            found.add(position)
+        if position not in plan.memory:
+            stack.extend(plan.graph.nodes[position].operands)
+    found -= {step.position for step in plan.steps if isinstance(step, LibraryStep)}
+    return frozenset({p for p in found if isinstance(plan.graph.nodes[p].op, ops.TopK)} or found)
 
 
 class _Again(Exception):

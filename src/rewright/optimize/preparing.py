@@ -8,25 +8,21 @@ from collections.abc import Callable
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.types import DType, TensorType
 
 LAYOUT = (ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Slice)
-LOOKUPS = (ops.Gather, ops.Scatter, ops.DynamicSlice, ops.DynamicUpdateSlice)
-"""Operators that read or write at places that are computed."""
 
 
-def prepared(graph: Graph, places: bool = False) -> Graph:
+def prepared(graph: Graph) -> Graph:
     """As :func:`prepared_with_places`, the program alone."""
-    return prepared_with_places(graph, places)[0]
+    return prepared_with_places(graph)[0]
 
 
-def prepared_with_places(graph: Graph, places: bool = False) -> tuple[Graph, dict[int, int]]:
+def prepared_with_places(graph: Graph) -> tuple[Graph, dict[int, int]]:
     """The same program in the form that plans are made for; raises RewrightError where it cannot be.
 
     Reductions over several axes become reductions over one axis each, which is what they are, and so do sliding windows
     over several axes; axes side by side are one where nothing has a loop over some of them. Tensors without elements
-    are left out of what is put together. With ``places``, the largest element of a row and its place become reductions
-    (``_largest``), which is tested and not proved. Besides, for every node that is needed, where it is.
+    are left out of what is put together. Besides, for every node that is needed, where it is.
     """
     for node in graph.nodes:
         if not node.type.is_static():
@@ -44,7 +40,6 @@ def prepared_with_places(graph: Graph, places: bool = False) -> tuple[Graph, dic
             raise RewrightError(
                 f"{node.op.name} at {node.span} has no elements ({node.type}): there is nothing to fuse"
             )
-    looked_up = _looked_up(graph)
     builder = GraphBuilder(graph.name)
     made: dict[int, int] = {}
     for position, node in enumerate(graph.nodes):
@@ -55,25 +50,11 @@ def prepared_with_places(graph: Graph, places: bool = False) -> tuple[Graph, dic
             builder.span = node.span
             made[position] = builder.input(node.op.label, node.op)
         else:
-            # The prover has no bound for the least of some places, which a look-up needs, and one for that of top_k.
-            is_place = isinstance(node.op, ops.TopK) and node.op.result == "indices"
-            largest = places and not (is_place and position in looked_up)
-            made[position] = _copied(builder, node, operands, largest, lambda node=node: _one_loop(graph, node))
+            made[position] = _copied(builder, node, operands, lambda node=node: _one_loop(graph, node))
     for name, position in graph.outputs.items():
         builder.output(name, made[position])
     found = builder.build()
     return Graph(found.nodes, found.inputs, found.outputs, graph.name, graph.metadata), made
-
-
-def _looked_up(graph: Graph) -> frozenset[int]:
-    """What places that are read at are computed from."""
-    return graph.ancestors(p for node in graph.nodes if isinstance(node.op, LOOKUPS) for p in node.operands[1:])
-
-
-def reads_places(graph: Graph, ready: Graph) -> bool:
-    """Whether places of largest elements became reductions."""
-    counts = [sum(isinstance(g.nodes[p].op, ops.TopK) for p in g.live()) for g in (graph, ready)]
-    return counts[1] < counts[0]
 
 
 def _joins(graph: Graph, position: int) -> bool:
@@ -142,46 +123,11 @@ def _slid(builder: GraphBuilder, node: Node, position: int) -> int:
     return position
 
 
-def _copied(builder: GraphBuilder, node: Node, operands: list[int], places: bool, one_loop: Callable[[], bool]) -> int:
+def _copied(builder: GraphBuilder, node: Node, operands: list[int], one_loop: Callable[[], bool]) -> int:
     if isinstance(node.op, ops.Reduce) and len(node.op.dimensions) > 1:
         return _reduced(builder, node, operands[0], one_loop())
     if isinstance(node.op, ops.ReduceWindow):
         return _slid(builder, node, operands[0])
     if isinstance(node.op, ops.Concatenate):
         operands = [p for p in operands if 0 not in builder.type(p).shape] or operands[:1]
-    if (
-        places
-        and isinstance(node.op, ops.TopK)
-        and node.op.k == 1
-        and builder.type(operands[0]).dtype is not DType.BOOL
-    ):
-        builder.span = node.span
-        return _largest(builder, operands[0], node.op.result)
     return builder.add(node.op, *operands, span=node.span)
-
-
-def _largest(builder: GraphBuilder, position: int, result: str) -> int:
-    """The first of ``top_k``: the maximum m of a row, or the least index at which the row is m.
-
-    The element that comes first is one that no other one is larger than, so that it is m, and that no equal one is
-    before, so that its index is the least of such. NaN is larger than every number: where there is one, the maximum is
-    NaN, which no element equals, and the elements that are not equal to themselves are the candidates. The others
-    count as the last index, which is less than no other one: the place is in the row, whatever the elements are.
-    """
-    kind = builder.type(position)
-    axis, shape = kind.rank - 1, (*kind.shape[:-1], 1)
-    largest = builder.add(ops.Reduce("maximum", (axis,)), position)
-    if result == "values":
-        return builder.add(ops.Reshape(shape), largest)
-    spread = builder.add(ops.BroadcastInDim(kind.shape, tuple(range(axis))), largest)
-    found = builder.add(ops.Compare("EQ"), position, spread)
-    if kind.dtype.is_float:
-        found = builder.add(ops.Or(), found, builder.add(ops.Compare("NE"), position, position))
-    size = kind.shape[-1]
-    assert isinstance(size, int)
-    place = builder.add(ops.Iota(TensorType(kind.shape, DType.I64), axis))
-    last = builder.add(ops.Constant(TensorType((), DType.I64), (size - 1,)))
-    last = builder.add(ops.BroadcastInDim(kind.shape, ()), last)
-    place = builder.add(ops.Select(), found, place, last)
-    place = builder.add(ops.Reduce("minimum", (axis,)), place)
-    return builder.add(ops.Reshape(shape), place)

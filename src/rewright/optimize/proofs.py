@@ -54,6 +54,8 @@ class Trust:
     """The identities of the running states, in words."""
     rules: dict[str, int] = field(default_factory=dict[str, int])
     """The rules of the library that the plan was rewritten by, and how often."""
+    unproved: tuple[int, ...] = ()
+    """The stored tensors that have no proof, where the others have one or may have."""
     seconds: float = 0.0
 
 
@@ -108,11 +110,12 @@ WHOLE = 80
 
 
 def _preparation(program: Graph, ready: Graph, found: Trust, seconds: float) -> None:
-    """That what was planned is the program: the engine of ``refine`` says so, and the checker confirms it."""
+    """That what was planned is the program: the checker confirms a certificate, or the prover says so."""
     verdict = answer(
         program, [ready], {"*": "Replicate()"} if program.inputs else None, None, seconds, suggest=False, audit=True
     )
-    if verdict.status != "proved" or verdict.evidence.name != "PROVED":
+    certified = verdict.status == "proved" and verdict.evidence.name == "PROVED"
+    if not certified and prove(Claim(program, ready), seconds).status != "proved":
         found.evidence = "tested"
         found.reason = f"the plan is proved, and not that reductions along several axes may be split: {verdict.reason}"
 
@@ -144,7 +147,7 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
         share = clock.share()
         proof = composed(program, plan, made, share, share if len(program.nodes) <= WHOLE else math.inf)
     except NotComposed as error:
-        found.reason = str(error)
+        found.reason, found.unproved = str(error), error.tensors
         return
     count, uses = len(proof.certificate.pieces), len(proof.certificate.uses)
     found.certificate, found.program, found.graph = proof.certificate, proof.program, proof.written
@@ -174,6 +177,7 @@ def _by_tensors(plan: Plan, found: Trust, clock: _Clock) -> None:
                 if not known[key]:
                     node = plan.graph.nodes[store.tensor]
                     found.reason = f"{node.op.name} at {node.span} is not proved: {outcome.reason}; {why}"
+                    found.unproved = (*found.unproved, store.tensor)
             found.certificate = None  # of one tensor, and not of the program
             if not known[key]:
                 return
@@ -223,7 +227,7 @@ def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: boo
     known: set[object] = set()
     for kernel in plan.kernels:
         for what, claim in _kernel_claims(kernel, whole):
-            key = _key_of(claim)
+            key = key_of(claim)
             if key not in known and (outcome := prove(claim, seconds)).status != "proved":
                 return f"{what}: not proved, {outcome.reason}"
             known.add(key)
@@ -232,7 +236,7 @@ def unproved_identity(plan: Plan, updates: list[str], seconds: float, whole: boo
     return ""
 
 
-def _key_of(claim: Claim) -> tuple[object, ...]:
+def key_of(claim: Claim) -> tuple[object, ...]:
     """A claim up to the names of its variables, by which those of layers that repeat are one."""
     order = {name: number for number, name in enumerate(claim.left.inputs)}
     sides = (claim.left, claim.right, *((claim.facts,) if claim.facts is not None else ()))
@@ -244,8 +248,9 @@ def _kernel_claims(kernel: Kernel, whole: bool) -> Iterator[tuple[str, Claim]]:
     for sweep in kernel.sweeps:
         for product in sweep.products:
             yield "operands of tiles", factors_claim(product.value.arguments[0], (product.left, product.right))
+        states = {r.value.number: r.body for r in sweep.running if r.value.bound and r.value.bound.kind == "sum"}
         for running in sweep.running:
-            yield from _claims(running, whole)
+            yield from _claims(running, whole, states)
             if running.factors is not None:
                 yield "operands of tiles", factors_claim(running.body, running.factors)
 
@@ -261,12 +266,12 @@ def factors_claim(body: Expression, factors: tuple[Expression, Expression]) -> C
     return claim_of(sides)
 
 
-def _claims(running: Running, whole: bool) -> list[tuple[str, Claim]]:
-    """The identities of one running state, in words and as claims."""
+def _claims(running: Running, whole: bool, states: Mapping[int, Expression]) -> list[tuple[str, Claim]]:
+    """The identities of one running state, in words and as claims; ``states`` are the bodies of those of its pass."""
     claims: list[tuple[str, Claim]] = []
-    if running.update.factor is not None:
+    if running.update.depends and running.update.drift is None and running.update.reset is None:
         kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
-        claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update)))
+        claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update, states)))
     if running.update.drift is not None:
         what = "a sum follows the running sum of the same pass"
         claims += [(what, claim) for claim in drift_claims(running.update)]
@@ -295,14 +300,24 @@ def finish_claim(running: Running) -> Claim:
     return claim_of(sides)
 
 
-def update_claim(update: Update) -> Claim:
-    """``f(x, m') = f(x, m) * g(m, m')`` over scalars: everything that does not depend on m is a variable."""
-    assert update.factor is not None
+def update_claim(update: Update, states: Mapping[int, Expression] | None = None) -> Claim:
+    """``f(x, m') = f(x, m) * g(m, m')`` over scalars: everything that does not depend on m is a variable.
+
+    With a growth, what is multiplied by g is ``f(x, m) + each + h b(x, m) + ...``, b being what another one of
+    the ``states`` is the sum of.
+    """
     sides: list[Graph] = []
     for moved in (True, False):
-        writer = _Scalars(update)
+        writer = _Scalars(update) if update.growth is None else _Scalars(update, _PRODUCTS)
         body = writer.value(update.body, moved)
-        if not moved:
+        if not moved and update.growth is not None:
+            for coefficient, other in update.growth.others:
+                part = writer.value((states or {})[other.number], False)
+                part = writer.builder.add(ops.Multiply(), writer.value(coefficient, False), part)
+                body = writer.builder.add(ops.Add(), body, part)
+            if update.growth.each is not None:
+                body = writer.builder.add(ops.Add(), body, writer.value(update.growth.each, False))
+        if not moved and update.factor is not None:
             body = writer.builder.add(ops.Multiply(), body, writer.value(update.factor, False))
         writer.builder.output("0", body)
         sides.append(writer.builder.build())

@@ -67,7 +67,8 @@ def running_text(running: Running) -> str:
         text += " of a product of tiles"
     if running.update.depends:
         kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
-        how = "a factor" if running.update.drift is None else "an addend"
+        how = "a factor" if running.update.factor is not None else "an addend"
+        how = "a factor and an addend" if running.update.factor and running.update.growth else how
         if running.update.reset is not None:
             text += f", follows the running {kinds} by starting again when it moves"
         else:

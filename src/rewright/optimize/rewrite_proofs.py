@@ -7,8 +7,9 @@ tensor that is a sum of exponentials is known not to be negative, by its bounds.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
@@ -17,15 +18,17 @@ from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel
 from rewright.optimize.masks import with_mask_inputs
 from rewright.optimize.planning import Plan
-from rewright.optimize.proofs import claim_of
+from rewright.optimize.proofs import claim_of, key_of
 from rewright.optimize.properties import properties
 from rewright.optimize.regraph import Assumed, NoGraph, value_graph
 from rewright.optimize.rewriting import Rewritten, log_two
+from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
 
 def unproved_rewrite(plan: Plan, found: Rewritten, seconds: float) -> str:
     """Why the rewritten plan is not known to compute what the plan does; nothing where it is proved."""
+    left = _Left(seconds, time.process_time() + PATIENCE * seconds)
     before = {kernel.name: {s.tensor: s.value for s in kernel.stores} for kernel in plan.kernels}
     for kernel in found.plan.kernels:
         for store in kernel.stores:
@@ -34,12 +37,38 @@ def unproved_rewrite(plan: Plan, found: Rewritten, seconds: float) -> str:
             if old is new:
                 continue
             try:
-                why = _Comparison(found.plan, kernel, seconds).unproved(old, new, store.axes)
+                why = _Comparison(found.plan, kernel, left).unproved(old, new, store.axes)
             except NoGraph as error:
                 why = str(error)
             if why:
                 return f"{kernel.name} stores another value than before, for all that is proved: {why}"
     return ""
+
+
+PATIENCE = 4
+"""All values of a plan together may take so many times as long as one claim."""
+
+
+@dataclass
+class _Left:
+    """The time that is left, and what was proved: layers that repeat make the same claims."""
+
+    each: float
+    deadline: float
+    known: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
+
+    def reason(self, claim: Claim) -> str:
+        """Why a claim is not proved; nothing where it is."""
+        key = key_of(claim)
+        if key in self.known:
+            return ""
+        seconds = min(self.each, self.deadline - time.process_time())
+        if seconds <= 0:
+            return "the time for proofs of rules is used up"
+        outcome = prove(claim, seconds)
+        if outcome.status == "proved":
+            self.known.add(key)
+        return "" if outcome.status == "proved" else outcome.reason
 
 
 @dataclass
@@ -48,7 +77,7 @@ class _Comparison:
 
     plan: Plan
     kernel: Kernel
-    seconds: float
+    left: _Left
 
     def unproved(self, old: Expression, new: Expression, axes: tuple[str, ...]) -> str:
         """Why a value is not known to be another one: with the conditions on indices as they are, and with any.
@@ -56,6 +85,8 @@ class _Comparison:
         Where the prover has no law for a maximum over elements that are masked, it is given what the rule ``max-over``
         says of it: the maximum is one variable in both values, once the elements are proved to be those over log 2.
         """
+        if (shared := self.shared(old, new)) and not self.reason(old, new, axes, shared):
+            return ""
         first = self.reason(old, new, axes, {})
         if not first:
             return ""
@@ -66,12 +97,28 @@ class _Comparison:
         """Why two values are not proved to be equal; nothing where they are."""
         read = sorted({e.tensor for e in walk(old, new) if e.op == "load" and e.tensor >= 0})
         plain = [value_graph(self.plan, self.kernel, v, axes, read, assumed) for v in (old, new)]
-        outcome = prove(claim_of(plain, _signs(self.plan, read, plain)), self.seconds)
-        if outcome.status == "proved":
+        why = self.left.reason(claim_of(plain, _signs(self.plan, read, plain)))
+        if not why:
             return ""
         masked = [with_mask_inputs(g) for g in plain]
-        again = prove(claim_of(masked, _signs(self.plan, read, masked)), self.seconds)
-        return "" if again.status == "proved" else outcome.reason
+        return why if self.left.reason(claim_of(masked, _signs(self.plan, read, masked))) else ""
+
+    def shared(self, old: Expression, new: Expression) -> dict[int, Assumed]:
+        """The largest sums for every element of the lane that both values have: whatever they are, they are equal."""
+        both = {e.number for e in walk(old)} & {e.number for e in walk(new)}
+        outer = frozenset(loop.name for loop in (*self.kernel.grid, self.kernel.rows, self.kernel.features) if loop)
+        found: dict[int, Assumed] = {}
+        stack, seen = [new], set[int]()
+        while stack:
+            e = stack.pop()
+            if e.number in seen:
+                continue
+            seen.add(e.number)
+            if e.number in both and e.bound is not None and e.bound.kind == "sum" and not e.free <= outer:
+                found[e.number] = Assumed(f"sum {e.number}", False)
+            else:
+                stack.extend(e.arguments)
+        return found
 
     def extrema(self, old: Expression, new: Expression) -> dict[int, Assumed]:
         """Extrema of the new value that are those of the old one over log 2, by their elements and a rule."""

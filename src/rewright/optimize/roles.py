@@ -46,8 +46,8 @@ def shown(values: Iterable[Expression], sweeps: Iterable[Sweep]) -> frozenset[in
     NaN would be lost there: an extremum takes no notice of it, and leaves it to the sum.
     """
     follow: dict[int, set[int]] = {}
-    for r in (r for sweep in sweeps for r in sweep.running if r.update.factor is not None):
-        for e in r.update.depends:
+    for r in (r for sweep in sweeps for r in sweep.running):
+        for e in r.update.extrema:
             follow.setdefault(e.number, set()).add(r.value.number)
     found: set[int] = set()
     for value in values:
@@ -302,7 +302,7 @@ class _Arranger:
                 continue
             here = [r.value for r in passes[number][1]]
             update = derive(self.table, e.bound.kind, body, lane.name, here)
-            by_row = update is not None and (update.drift is not None or update.reset is not None)
+            by_row = update is not None and any((update.drift, update.reset, update.growth))
             if update is not None and not (by_row and features in e.free):
                 passes[number][1].append(self.running(e, update, features))
                 return number

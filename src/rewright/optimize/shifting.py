@@ -14,7 +14,7 @@ Algorithms for computing the sample variance, The American Statistician 37 (1983
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, isfinite
@@ -48,12 +48,12 @@ class Drift:
 def drift(table: Table, body: Expression, lane: str, sum_: Expression, renewed: Expression) -> Drift | None:
     """How a sum of ``body`` follows the running sum ``sum_``; None where the identity does not hold."""
     assert sum_.bound is not None
-    reader = _Reader(sum_, lane)
+    reader = Reader((sum_,), lane)
     whole, own = reader.polynomial(body), reader.polynomial(sum_.arguments[0])
     if whole is None or own is None:
         return None
     gap = table.plain("subtract", (renewed, sum_))
-    found = reader.multiples(_moved(whole, sum_.number, gap.number), own)
+    found = reader.multiples(moved(whole, {sum_.number: gap.number}), own)
     if found is None:
         return None
     constant, slope = found
@@ -61,23 +61,23 @@ def drift(table: Table, body: Expression, lane: str, sum_: Expression, renewed: 
     for monomial, coefficient in slope.items():
         _add(rate, _times(monomial, ((sum_.number, 1),)), coefficient / sum_.bound.size)
     leaves = {**reader.leaves, sum_.number: sum_, gap.number: gap}
-    parts = [_written(table, p, leaves, body) for p in (rate, constant, slope)]
-    written = [part for part in parts if part is not None]
-    return Drift(*written) if len(written) == len(parts) else None
+    parts = [written(table, p, leaves, body) for p in (rate, constant, slope)]
+    every = [part for part in parts if part is not None]
+    return Drift(*every) if len(every) == len(parts) else None
 
 
-class _Reader:
-    """Bodies as polynomials over a running sum and the largest parts that do not contain it."""
+class Reader:
+    """Bodies as polynomials over running values and the largest parts that contain none of them."""
 
-    def __init__(self, sum_: Expression, lane: str) -> None:
-        self._sum, self._lane = sum_, lane
+    def __init__(self, running: Collection[Expression], lane: str) -> None:
+        self._running, self._lane = running, lane
         self.leaves: dict[int, Expression] = {}
         self.varying: set[int] = set()
         """The leaves that depend on the lane."""
 
     def polynomial(self, e: Expression) -> Polynomial | None:
         """The value as a polynomial; None where it is none."""
-        if e is self._sum:
+        if e in self._running:
             return {((e.number, 1),): Fraction(1)}
         if e.op == "constant" and e.dtype.is_float:
             return {(): Fraction(e.value)} if isfinite(e.value) else None
@@ -86,12 +86,20 @@ class _Reader:
         if e.op in POLYNOMIAL and e.dtype.is_float:
             parts = [self.polynomial(a) for a in e.arguments]
             return _combined(e.op, [p for p in parts if p is not None]) if None not in parts else None
-        if contains(e, self._sum):
+        if any(contains(e, x) for x in self._running):
             return None
         self.leaves[e.number] = e
         if self._lane in e.free:
             self.varying.add(e.number)
         return {((e.number, 1),): Fraction(1)}
+
+    def product(self, factors: Sequence[Expression]) -> Polynomial | None:
+        """The product of values as a polynomial; None where it is none."""
+        total: Polynomial | None = {(): Fraction(1)}
+        for factor in factors:
+            found = self.polynomial(factor)
+            total = None if found is None or total is None else _product(total, found)
+        return total
 
     def multiples(self, value: Polynomial, unit: Polynomial) -> tuple[Polynomial, Polynomial] | None:
         """``constant`` and ``slope`` of ``value = constant + slope * unit``, neither of which varies along the lane."""
@@ -158,19 +166,31 @@ def _add(total: Polynomial, monomial: Monomial, coefficient: Fraction) -> None:
         del total[monomial]
 
 
-def _moved(whole: Polynomial, number: int, gap: int) -> Polynomial:
-    """``f(x, e + gap) - f(x, e)``."""
+def moved(whole: Polynomial, gaps: Mapping[int, int]) -> Polynomial:
+    """``f(x, e + gap) - f(x, e)``, for every e that has a gap."""
+    total = whole
+    for number, gap in gaps.items():
+        total = _shifted(total, number, gap)
+    total = dict(total)
+    for monomial, coefficient in whole.items():
+        _add(total, monomial, -coefficient)
+    return total
+
+
+def _shifted(whole: Polynomial, number: int, gap: int) -> Polynomial:
+    """``f(x, e + gap)``."""
     total: Polynomial = {}
     for monomial, coefficient in whole.items():
         power = dict(monomial).get(number, 0)
         rest = tuple((n, p) for n, p in monomial if n != number)
-        for k in range(1, power + 1):
+        for k in range(power + 1):
             kept: Monomial = ((number, power - k),) if power > k else ()
-            _add(total, _times(_times(rest, kept), ((gap, k),)), coefficient * comb(power, k))
+            new: Monomial = ((gap, k),) if k else ()
+            _add(total, _times(_times(rest, kept), new), coefficient * comb(power, k))
     return total
 
 
-def _written(table: Table, value: Polynomial, leaves: Mapping[int, Expression], like: Expression) -> Expression | None:
+def written(table: Table, value: Polynomial, leaves: Mapping[int, Expression], like: Expression) -> Expression | None:
     """The polynomial as an expression; None where a coefficient is no quotient of two floats."""
     total: Expression | None = None
     for monomial, coefficient in value.items():

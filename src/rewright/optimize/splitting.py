@@ -78,6 +78,8 @@ class Split:
 def split_kernel(graph: Graph, table: Table, kernel: Kernel, pieces: int) -> Split | None:
     """A kernel in about so many pieces; None where there is no such split, or no more than one piece."""
     sweep = kernel.sweeps[0]
+    if any(r.update.growth is not None for r in sweep.running):
+        return None  # a piece that a mask leaves nothing of has no value to follow another one from
     size = sweep.lane.size
     width = _width(sweep.running, size, min(pieces, MOST))
     if width is None:
@@ -232,7 +234,8 @@ class _Splitter:
                 known = self.partials[running.value.number].arguments[0]
                 if known.op == "select" and known.arguments[0] is inside:
                     bare = known.arguments[1]
-                    body = self.table.replace(body, lambda e, b=bare, k=known: k if e is b else None)
+                    guard = {bare.number: known, **{e.number: e for e in self.partials.values()}}  # these have theirs
+                    body = self.table.replace(body, lambda e, g=guard: g.get(e.number))
         if absorbed(self.table, kind, body, {inside: False}):
             return body
         return self.table.plain("select", (inside, body, self.table.constant(identity(kind), body.dtype)))

@@ -18,6 +18,7 @@ from rewright.ir.types import DType
 from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.execution import TORCH, Launch, Runner
 from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
 from rewright.optimize.phases import body_of, phases
 from rewright.optimize.planning import Plan
@@ -166,12 +167,11 @@ class _Printer:
         state, update = self.state[number], running.update
         factor = None
         if update.factor is not None:
-            known = {e.number: f"old{e.number}" for e in update.depends}
-            known |= {n.number: f"safe{e.number}" for n, e in zip(update.renewed, update.depends, strict=True)}
+            known = self.followed(running, "old", "safe")
             fresh = f"old{update.depends[0].number}"
             tests = " | ".join(
                 f"(old{e.number} == {_literal(identity(e.bound.kind), e.dtype, self.real)})"
-                for e in update.depends
+                for e in update.extrema
                 if e.bound
             )
             factor = f"factor{number}"
@@ -184,6 +184,8 @@ class _Printer:
         self.line(f"part{number} = ({body}).{_REDUCE[bound.kind]}({axis}, keepdim=True)", 2)
         self.line(f"old{number} = {state}", 2)
         old = state if factor is None else f"({state} * {factor})"
+        if update.growth is not None:
+            old = f"({state} + {self.growth(running, update.growth)})" + (f" * {factor}" if factor else "")
         if update.drift is not None:
             (e,), (new,) = update.depends, update.renewed
             rate = self.closed(update.drift.rate, {e.number: f"was{e.number}", new.number: f"guess{e.number}"})
@@ -203,8 +205,26 @@ class _Printer:
             first = _literal(identity(bound.kind), running.value.dtype, self.real)
             name = f"safe{number}"
             self.line(f"{name} = torch.where({state} == {first}, torch.zeros_like({state}), {state})", 2)
+            if number in sweep.grown:
+                self.line(
+                    f"from{number} = torch.where(old{number} == {first}, torch.zeros_like(old{number}), old{number})", 2
+                )
         self.names[number] = name
         self.names[self.table.renewed(running.value).number] = state
+
+    @staticmethod
+    def followed(running: Running, before: str, after: str) -> dict[int, str]:
+        """The names of the values that a state follows, from before and after the tile."""
+        pairs = list(zip(running.update.depends, running.update.renewed, strict=True))
+        return {e.number: f"{before}{e.number}" for e, _ in pairs} | {n.number: f"{after}{e.number}" for e, n in pairs}
+
+    def growth(self, running: Running, growth: Growth) -> str:
+        """What a state grows by, for all that was seen."""
+        known = self.followed(running, "from", "safe")
+        parts = [f"old{other.number} * {self.closed(coefficient, known)}" for coefficient, other in growth.others]
+        if growth.each is not None:
+            parts.append(f"begin * {self.closed(growth.each, known)}")
+        return f"({' + '.join(parts)})"
 
     def closed(self, e: Expression, known: Mapping[int, str]) -> str:
         """An expression over named values."""

@@ -16,6 +16,7 @@ from rewright.ir.types import DType
 from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.cpp_scalars import offset
 from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
 from rewright.optimize.phases import Variants, body_of, phases, variants
 from rewright.optimize.planning import Plan
@@ -313,6 +314,8 @@ class Printer:
         c.line(f"part{number} = tl.{call}(whole{number}, 1)[:, None]")
         c.line(f"old{number} = {state}")
         old = state if factor is None else f"{state} * {factor}"
+        if running.update.growth is not None:
+            old = f"({state} + {self.growth(c, running, running.update.growth)})" + (f" * {factor}" if factor else "")
         if running.update.drift is not None:
             old = f"{state} + begin * {self.followed(c, running.update.drift.rate, running, 'was', 'guess')}"
         if running.update.reset is not None:
@@ -339,6 +342,8 @@ class Printer:
         if kind in ("maximum", "minimum") and running.value.dtype.is_float:
             name = f"safe{number}"
             c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
+            if number in sweep.grown:
+                c.line(f"from{number} = tl.where(old{number} == {first}, 0.0, old{number})")
         c.names[number] = name
         c.names[self.table.renewed(running.value).number] = state
 
@@ -350,6 +355,14 @@ class Printer:
         c.line(f"kept{number} = {moved} | (begin == 0)")
         return f"tl.where(kept{number}, {old}, {self.value(c, running.update.reset.value)})"
 
+    def growth(self, c: Context, running: Running, growth: Growth) -> str:
+        """What a state grows by, for all that was seen."""
+        pairs = [(other, coefficient) for coefficient, other in growth.others]
+        parts = [f"old{o.number} * {self.followed(c, e, running, 'from', 'safe')}" for o, e in pairs]
+        if growth.each is not None:
+            parts.append(f"begin * {self.followed(c, growth.each, running, 'from', 'safe')}")
+        return f"({' + '.join(parts)})"
+
     def factor(self, c: Context, running: Running) -> str | None:
         """What the state is multiplied with when the states that it follows have changed."""
         update = running.update
@@ -357,7 +370,7 @@ class Printer:
             return None
         text = self.followed(c, update.factor, running, "old", "safe")
         tests = " | ".join(
-            f"(old{e.number} == {literal(identity(e.bound.kind), e.dtype)})" for e in update.depends if e.bound
+            f"(old{e.number} == {literal(identity(e.bound.kind), e.dtype)})" for e in update.extrema if e.bound
         )
         name = self.fresh("factor")
         c.line(f"{name} = tl.where({tests}, 0.0, {text})")

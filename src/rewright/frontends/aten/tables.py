@@ -11,6 +11,7 @@ from rewright.frontends.aten import (
     collectives,
     contraction,
     creation,
+    elementary,
     indexing,
     loss,
     mutation,
@@ -23,6 +24,7 @@ from rewright.frontends.aten import (
 
 FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
     "pointwise": pointwise.TABLE,
+    "elementary functions": elementary.TABLE,
     "creation": creation.TABLE,
     "indexing": indexing.TABLE,
     "reduction": reduction.TABLE,

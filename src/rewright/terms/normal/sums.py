@@ -246,6 +246,7 @@ def sum_terms(context: Context, binders: list[Binder], value: Polynomial) -> Pol
     """The sum of a polynomial over ranges that are not reversed, monomial by monomial."""
     total = ZERO
     for monomial, coefficient in value.terms.items():
+        context.tick()
         total = total + _sum_monomial(context, binders, monomial) * coefficient
     return total
 
