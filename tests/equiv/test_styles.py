@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
 
 from rewright.equiv.engine import Equivalence, equiv
+from rewright.equiv.synthesised import FOR_ALL_SIZES
 from rewright.ir.graph import Graph
 from rewright.refine.verdict import Evidence
 from tests.equiv.decoders import FUSED_MLP, FUSED_QKV, PLAIN, Style, captured
@@ -113,8 +114,9 @@ def test_what_is_proved_once_serves_every_layer() -> None:
     for lemma in verdict.lemmas:
         assert lemma.evidence == "proved"
         assert len(lemma.places) == 4
-    # Every other feature of a head, where the other side has the second half of it.
-    assert any("[:, :, :, 1::2]; used 4 times, at decoders.py:" in note for note in verdict.notes)
+    assert all(rule.evidence == FOR_ALL_SIZES for rule in verdict.rules)
+    # Every other feature of a head, where the other side has the second half of it: of queries and of keys.
+    assert any("[:, :, :, 1::2]; used 8 times, at decoders.py:" in note for note in verdict.notes)
 
 
 def test_weights_are_matched_by_what_they_are_called() -> None:
