@@ -67,6 +67,9 @@ _Windows = tuple[_Window, ...]
 _Slot = Union[int, list[tuple[_Window, Dim]]]
 
 
+ApplicationAt = tuple[Operator, tuple[TensorType, ...], list[Callable[[Place], Value]], Place]
+"""An operator, the types of its operands and what reads their elements, and where its result is read."""
+
 Known = Callable[[Place, Polynomial], Iterable[tuple[Union[Guard, bool], bool]]]
 """What is known of the value that a term has at an index."""
 
@@ -357,9 +360,24 @@ class Meaning:
         kinds = tuple(replace(t, dtype=DType.F32) if t.dtype.is_float else t for t in subject.types)
         return readers if types == kinds and own == place else None
 
-    def _applied(
-        self, definition: Definition, index: Place
-    ) -> tuple[Operator, tuple[TensorType, ...], list[Callable[[Place], Value]], Place]:
+    def applied_at(self, view: View, place: Place) -> tuple[ApplicationAt, Fraction] | None:
+        """The one operator that a view applies at a place, and the number that it adds to it; None for other views."""
+        numbers = [a for a in view.addends if self._is_one(a.term)]
+        others = [a for a in view.addends if not self._is_one(a.term)]
+        definition = self.definitions.get(others[0].term) if len(others) == 1 else None
+        if definition is None or definition.kind != "opaque" or others[0].coefficient != 1 or others[0].parts:
+            return None
+        digits = [d for i, n in zip(place, view.dims, strict=True) for d in self._digits(i, n)]
+        index = tuple([i for i in self._access(others[0].access, digits) if isinstance(i, Polynomial)])
+        if len(index) != definition.rank:
+            return None
+        return self._applied(definition, index), sum((a.coefficient for a in numbers), start=Fraction(0))
+
+    def _is_one(self, term: int) -> bool:
+        definition = self.definitions.get(term)
+        return definition is not None and definition.kind == "number" and definition.data[0] == 1
+
+    def _applied(self, definition: Definition, index: Place) -> ApplicationAt:
         """The operator of an opaque term, what it is applied to, and where its result is read."""
         op, kinds, layout, own, windows = cast(
             "tuple[Operator, tuple[str, ...], _Layout, int, _Windows]", definition.data
