@@ -68,6 +68,16 @@ def test_the_largest_of_the_largest(choice: Choice, ranks: int) -> None:
     assert verdict.status == "proved", verdict.reason
 
 
+def counted_afterwards(words: int) -> Choice:
+    """The first words of all ranks are added where their places have been gathered."""
+    return lambda largest, place: by_place(largest, place + torch.arange(len(place))[:, None] * words)
+
+
+@pytest.mark.parametrize(("words", "status"), [(WORDS // 2, "proved"), (WORDS // 2 + 1, "refuted")])
+def test_places_that_are_counted_after_they_are_gathered(words: int, status: str) -> None:
+    assert refined(counted_afterwards(words), lambda rank, own: 0, 2).status == status
+
+
 WRONG: dict[str, tuple[Choice, Callable[[int, int], int]]] = {
     "places within a rank": (by_place, lambda rank, own: 0),
     "one word further": (by_place, lambda rank, own: rank * own + 1),

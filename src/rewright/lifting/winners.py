@@ -7,7 +7,7 @@ too, if the parts lie in the order of the ranks, all of them, and every place co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import NamedTuple, Union, cast
@@ -132,9 +132,11 @@ def _largest_of(algebra: Algebra, part: Value, batch: tuple[Dim, ...]) -> Found 
     row = plain(reshape(part, batch))
     if not isinstance(row, View):
         return None
-    one = algebra.terms.one
-    added = sum((a.coefficient for a in row.addends if a.term == one), start=Fraction(0))
-    rest = [a for a in row.addends if a.term != one]
+    added, rest = Fraction(0), list[Addend]()
+    for one in _summands(algebra, row):
+        number = _number(algebra, one)
+        added += number * one.coefficient if number is not None else 0
+        rest += [one] if number is None else []
     if len(rest) != 1 or rest[0].coefficient != 1 or rest[0].parts:
         return None
     label = algebra.terms.label(rest[0].term)
@@ -144,6 +146,24 @@ def _largest_of(algebra: Algebra, part: Value, batch: tuple[Dim, ...]) -> Found 
     op, (kind,) = cast("Ranked", op), cast("tuple[str]", kinds)
     tensor = _operand(algebra, op, row.dims, rest[0])
     return None if tensor is None else Found(op, tensor, DType.F32 if kind == "float" else DType(kind), added)
+
+
+def _summands(algebra: Algebra, row: View) -> Iterator[Addend]:
+    """The addends of a view, also of what is one sum to the engine."""
+    for a in row.addends:
+        if a.parts or algebra.terms.label(a.term)[0] != "add":
+            yield a
+            continue
+        for coefficient, (term, access) in algebra.terms.expand(a.term, a.access):
+            yield Addend(a.coefficient * coefficient, term, access)
+
+
+def _number(algebra: Algebra, addend: Addend) -> int | None:
+    """What a term is, where that is a number: the index along an axis at one place is one."""
+    if addend.term == algebra.terms.one:
+        return 1
+    low, strides = addend.access[0] if addend.access else (None, ())
+    return low if addend.term == algebra.terms.index and isinstance(low, int) and not strides else None
 
 
 def _operand(algebra: Algebra, op: Ranked, dims: tuple[Digits, ...], addend: Addend) -> View | None:

@@ -362,20 +362,29 @@ class Meaning:
 
     def applied_at(self, view: View, place: Place) -> tuple[ApplicationAt, Fraction] | None:
         """The one operator that a view applies at a place, and the number that it adds to it; None for other views."""
-        numbers = [a for a in view.addends if self._is_one(a.term)]
-        others = [a for a in view.addends if not self._is_one(a.term)]
-        definition = self.definitions.get(others[0].term) if len(others) == 1 else None
-        if definition is None or definition.kind != "opaque" or others[0].coefficient != 1 or others[0].parts:
+        if any(a.parts for a in view.addends):
             return None
         digits = [d for i, n in zip(place, view.dims, strict=True) for d in self._digits(i, n)]
-        index = tuple([i for i in self._access(others[0].access, digits) if isinstance(i, Polynomial)])
-        if len(index) != definition.rank:
-            return None
-        return self._applied(definition, index), sum((a.coefficient for a in numbers), start=Fraction(0))
-
-    def _is_one(self, term: int) -> bool:
-        definition = self.definitions.get(term)
-        return definition is not None and definition.kind == "number" and definition.data[0] == 1
+        added, others = Fraction(0), list[tuple[Definition, Place]]()
+        stack = [(a.coefficient, a.term, self._access(a.access, digits)) for a in view.addends]
+        for coefficient, term, values in stack:
+            index = tuple([i for i in values if isinstance(i, Polynomial)])
+            definition = self.definitions.get(term)
+            if definition is None or len(index) < len(values):
+                return None
+            number = self._at(term, index, {}) if definition.kind in ("number", "index") else None
+            constant = number.constant() if isinstance(number, Polynomial) else None
+            if constant is not None:
+                added += coefficient * Fraction(constant)
+            elif definition.kind == "add":
+                factors = cast("tuple[Fraction, ...]", definition.data[0])
+                read = [self._access(access, index) for access in definition.accesses]
+                stack += [(coefficient * c, o, r) for c, o, r in zip(factors, definition.operands, read, strict=True)]
+            elif definition.kind != "opaque" or coefficient != 1 or len(index) != definition.rank:
+                return None
+            else:
+                others.append((definition, index))
+        return (self._applied(*others[0]), added) if len(others) == 1 else None
 
     def _applied(self, definition: Definition, index: Place) -> ApplicationAt:
         """The operator of an opaque term, what it is applied to, and where its result is read."""
