@@ -12,6 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rewright.interp.collectives import simulate
+from rewright.ir.graph import Node
+from rewright.ir.operator import Operator
+from rewright.ir.types import DType, TensorType
 from rewright.lifting.index import Access
 from rewright.lifting.regions import Region
 from rewright.lifting.terms import Terms
@@ -334,9 +338,17 @@ def _execute(key: object, operands: Sequence[Array]) -> Array:
     if key[0] == "concatenate":
         return np.concatenate(operands, axis=key[1])
     op, kinds = key
+    if isinstance(op, tuple):
+        return _of_member(op, kinds, operands)
     assert isinstance(op, TensorOperator)
     types = {"float": np.float64, "i1": np.bool_, "i32": np.int32, "i64": np.int64}
     return np.asarray(op.execute([a.astype(types[k]) for a, k in zip(operands, kinds, strict=True)]), np.float64)
+
+
+def _of_member(collective: Sequence[Operator], member: int, operands: Sequence[Array]) -> Array:
+    """What one member holds after a collective of all."""
+    nodes = [Node(op, (0,), TensorType(a.shape, DType.F64)) for op, a in zip(collective, operands, strict=True)]
+    return np.asarray(simulate(nodes, range(len(nodes)), operands)[member], np.float64)
 
 
 __all__ = ["Meaning"]

@@ -108,6 +108,13 @@ def test_random_programs_of_ranks_whose_exponentials_are_quotients(block: int) -
         ), seed
 
 
+@pytest.mark.parametrize("seed", [1308, 1772])
+def test_collectives_on_what_has_no_common_digits(seed: int) -> None:
+    """What a member holds is a function of all operands then."""
+    whole, program = ranks_program(seed)
+    assert rank_differences(whole.build()[0], program.rank_program(), program.inputs) == []
+
+
 # --- one operator, two meanings ---------------------------------------------------------------------------------------
 def test_integers_divide_otherwise_than_reals() -> None:
     def program(build: Builder) -> None:

@@ -112,6 +112,55 @@ def test_a_gradient_that_a_stage_with_the_layer_does_not_return() -> None:
     assert not verdict.relation["grad:weight"].holds
 
 
+def by_hand(order: tuple[int, int]) -> Verdict:
+    """Two stages that send two micro-batches by hand, the first stage in some order."""
+
+    def sequential(x: torch.Tensor, y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> dict[str, torch.Tensor]:
+        loss = ((x @ a).tanh() @ b - y).square().mean()
+        loss.backward()
+        return {"loss": loss.detach()}
+
+    def first(x: torch.Tensor, y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> dict[str, torch.Tensor]:
+        sent = [(part @ a).tanh() for part in x.chunk(2)]
+        for number in order:
+            dist.send(sent[number].detach(), 1)
+        for hidden in sent:
+            gradient = torch.empty(2, 5)
+            dist.recv(gradient, 1)
+            hidden.backward(gradient)
+        return {}
+
+    def second(x: torch.Tensor, y: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> dict[str, torch.Tensor]:
+        total = torch.zeros(())
+        for part in y.chunk(2):
+            hidden = torch.empty(2, 5)
+            dist.recv(hidden, 0)
+            hidden.requires_grad_()
+            loss = (hidden @ b - part).square().mean() / 2
+            loss.backward()
+            total = total + loss.detach()
+            dist.send(hidden.grad, 0)
+        return {"loss": total}
+
+    weights = [torch.zeros(shape, requires_grad=True) for shape in ((3, 5), (5, 2))]
+    given = torch.zeros(4, 3), torch.zeros(4, 2), *weights
+    program = rw.capture_ranks(lambda mesh: ((first, second)[mesh.get_local_rank()], given), {"pp": 2})
+    wanted = {"loss": "loss@1", "grad:a": "grad:a@0", "grad:b": "grad:b@1"}
+    return rw.refine(rw.capture(sequential, given), program, expect=wanted)
+
+
+def test_micro_batches_that_are_sent_by_hand() -> None:
+    verdict = by_hand((0, 1))
+    assert verdict.status == "proved", verdict.reason
+
+
+def test_a_finding_behind_a_message_says_who_sent_it_and_where() -> None:
+    verdict = by_hand((1, 0))
+    assert verdict.status == "refuted"
+    assert any("what rank 1 sent at" in found.message for found in verdict.findings)
+    assert all(found.kind != "missing_reduction" for found in verdict.findings)
+
+
 EXPERTS = {"up": "Shard(0)", "down": "Shard(0)"}
 
 

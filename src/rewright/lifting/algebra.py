@@ -24,6 +24,7 @@ from rewright.lifting.regions import Region
 from rewright.lifting.shifts import cancelled, is_shift
 from rewright.lifting.signs import is_finite
 from rewright.lifting.simplify import has_fractions
+from rewright.lifting.strangers import Strangers
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
 
@@ -72,6 +73,7 @@ class Algebra:
         """By a test of indices whose offsets are in the set, the first one that is the same."""
         self.laws: dict[str, int] = {}
         """How often each law was used."""
+        self._strangers = Strangers(self.terms)
         self.known: set[int] = set()
         """Closed folds of the sequential program."""
         self.wholes: dict[int, Region] = {}
@@ -273,6 +275,8 @@ class Algebra:
             found = instance(self.terms, total)
             if found is not None:
                 return found
+            if not self.quotients and any(self._strangers.has(term, self.horizon) for _, term, _ in items):
+                return total
             with self.over(None):  # with a variable that no view has
                 total = self._generalised(items) or total
                 if total.term >= self.horizon:
@@ -372,6 +376,12 @@ class Algebra:
         if len(parts) < len(addend.parts):
             return True
         return self.filler.fill(replace(addend, parts=parts)).term < self.horizon
+
+    def is_strange(self, *views: View) -> bool:
+        """Whether no reading of any index makes what is made of the views a part of the sequential program."""
+        if self.sequential or self.quotients:
+            return False
+        return any(self._strangers.has(a.term, self.horizon) for view in views for a in view.addends)
 
     def finish_sequential(self) -> None:
         """What is made from here on is the ranks'; note over what the sequential program sums."""

@@ -299,5 +299,6 @@ def opaque(
         layout.append(tuple(shape))
         operands.append(algebra.operand(with_digits(fine, dims, replacements)))
     term, access = algebra.terms.opaque((key, tuple(layout)), operands, bound, len(own))
-    access = (*access, *((0, ((names[axis][0], 1),)) for axis in own))
+    # The only index of an axis is a number, whoever has a variable for it.
+    access = (*access, *((0, () if dims[axis] == (1,) else ((names[axis][0], 1),)) for axis in own))
     return View(dims, (Addend(ONE, term, access),))

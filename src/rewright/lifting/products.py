@@ -42,6 +42,8 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
     result = algebra.settle(left.dims, [_product(algebra, a, factor) for a in sources])
     if algebra.sequential or algebra.is_familiar(result):
         return result
+    if algebra.is_strange(left, right):
+        return result
     return (
         _identified(algebra, left.dims, sources, factor)
         or _instance(algebra, left.dims, result)

@@ -296,7 +296,8 @@ class Lifter:
         if outer is not None:
             outer.include(inner)
         # Who reads an operator without laws uses no more than its name; who makes it says what it is.
-        return tuple(t for t, made, _ in inner.events if made is not None or terms.label(t)[0] != "opaque")
+        used = (t for t, made, _ in inner.events if made is not None or terms.label(t)[0] != "opaque")
+        return tuple(dict.fromkeys((*used, *sorted(inner.opened))))
 
     def meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> int | None:
         """Lift one collective on all its members; the value of which they hold chunks then, if that is so."""

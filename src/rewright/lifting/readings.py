@@ -57,7 +57,7 @@ def recognised(algebra: Algebra, compute: Callable[[Sequence[View]], View], view
     Raises NotAView where it does so for the operands as they are.
     """
     found = compute(views)
-    if algebra.sequential or algebra.is_familiar(found):
+    if algebra.sequential or algebra.is_familiar(found) or algebra.is_strange(*views):
         return found
     for others in plainer(views):
         try:

@@ -50,9 +50,9 @@ def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int], *, pa
             return combine(algebra, kind, parts)
         return assemble(parts, value.axis - sum(1 for a in axes if a < value.axis), value.outer)
     found = recognised(algebra, lambda views: _reduce_view(algebra, kind, views[0], axes, part), [value])
-    return (
-        found if algebra.sequential or algebra.is_familiar(found) else _at_one(algebra, kind, value, axes, part, found)
-    )
+    if algebra.sequential or algebra.is_familiar(found) or algebra.is_strange(value):
+        return found
+    return _at_one(algebra, kind, value, axes, part, found)
 
 
 def _at_one(algebra: Algebra, kind: str, value: View, axes: Sequence[int], part: bool, found: View) -> View:
@@ -391,7 +391,7 @@ def _dot_views(algebra: Algebra, roles: DotRoles, left: View, right: View, *, pa
         longer = multiply(algebra, *(View((*dims, (1,)), v.addends) for v in (a, b)))
         product = longer if algebra.is_familiar(longer) else product
     found = _reduce_view(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part)
-    if algebra.sequential or algebra.is_familiar(found):
+    if algebra.sequential or algebra.is_familiar(found) or algebra.is_strange(left, right):
         return found
     # or their product is read at one head
     return _at_one(algebra, "sum", product, range(roles.result_rank, len(product.dims)), part, found)

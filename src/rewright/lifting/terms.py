@@ -171,6 +171,12 @@ class Terms:
             self.trace.seen(term)
         return self.node_label(term).content
 
+    def look_into(self, term: int) -> tuple[object, ...]:
+        """The label of an operator without laws, to use what it computes."""
+        if self.trace is not None:
+            self.trace.opened.add(term)
+        return self.see(term)
+
     def pin(self, term: int) -> None:
         """Note that what is concluded holds of this term by itself, whatever its structure."""
         if self.trace is not None:

@@ -32,6 +32,8 @@ class Trace:
     pinned: set[int] = field(default_factory=set[int])
     marks: list[tuple[set[int], int]] = field(default_factory=list[tuple[set[int], int]])
     """Sets that a term was put in."""
+    opened: set[int] = field(default_factory=set[int])
+    """Operators without laws of which more was used than that they are what they are."""
     _known: set[int] = field(default_factory=set[int])
 
     def made(self, term: int, label: Label, children: tuple[int, ...]) -> None:
@@ -55,6 +57,7 @@ class Trace:
                 self.made(term, label, children)
         self.pinned |= other.pinned
         self.marks += other.marks
+        self.opened |= other.opened
 
 
 class NotReusable(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from rewright import ops
 from rewright.ir.dims import Shape, divide, product
@@ -32,6 +33,7 @@ from rewright.lifting.readings import opened, plain, plain_parts, plain_view, pl
 from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce
+from rewright.lifting.winners import first_of_all
 
 _LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Pad, ops.Concatenate, ops.Reverse)
 _LAWFUL = (ops.Elementwise, ops.DotGeneral, ops.Reduce, ops.Gather)
@@ -50,6 +52,8 @@ def transfer(
     if algebra.sequential and isinstance(op, ops.Reshape) and not reads_ones(values[0]):
         return plain(found)
     if algebra.sequential or isinstance(op, _LAYOUT) or _is_familiar(algebra, found):
+        return found
+    if algebra.is_strange(*(value for value in values if isinstance(value, View))):
         return found
     for others in [[plain(v) for v in values]] if isinstance(op, _LAWFUL) else plainer(values):
         other = _transferred(algebra, op, others, types, result)
@@ -110,7 +114,7 @@ def elementwise(algebra: Algebra, op: Operator, values: Sequence[Value], types: 
 
     views = [v for v in values if isinstance(v, View)]
     found = recognised(algebra, compute, views)
-    if algebra.sequential or algebra.is_familiar(found) or len(views) < 2:
+    if algebra.sequential or algebra.is_familiar(found) or len(views) < 2 or algebra.is_strange(*views):
         return found
     # A rank that holds one head may have no axis for it; what it computes may be one head of what all of them are.
     for longer in opened(align([plain_view(v) for v in views])):
@@ -294,9 +298,18 @@ def _gather(
 ) -> Value:
     assert isinstance(op, ops.Gather)
     data, indices = values
+    if isinstance(data, Pieces) and isinstance(indices, View):
+        found = first_of_all(algebra, op, data, indices, partial(_applied, algebra))
+        if found is not None:
+            return found
     if isinstance(indices, Pieces) or isinstance(data, Pieces):
         return _gather_pieces(algebra, op, values, types, result)
     return recognised(algebra, lambda views: gather(algebra, op, views[0], views[1], result.shape), [data, indices])
+
+
+def _applied(algebra: Algebra, op: Operator, value: Value, kind: TensorType, result: TensorType) -> Value:
+    """The value of an operator of one operand that has no law."""
+    return tidy(unknown(algebra, op, [as_view(algebra, value)], [kind], result))
 
 
 def _gather_pieces(

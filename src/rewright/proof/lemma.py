@@ -24,6 +24,7 @@ from rewright.proof.forms import Malformed, shape_of
 from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
 from rewright.proof.meaning import Known, Meaning, Place, of_elements
 from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
+from rewright.proof.winners import FirstOfAll
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.context import Context, OutOfTime
@@ -146,6 +147,7 @@ class _Proof:
         }
         self._denoter = Reading(context, graph, size_of, readers, digits)
         self._meaning = Meaning(self._denoter, dict(statement.definitions), statement.integers)
+        self._first = FirstOfAll(context, self._meaning, self._denoter, self._is_same)
         for term, fact in statement.facts:
             known = known_of(context, fact, self._meaning.size)
             if term in self._meaning.definitions:
@@ -219,6 +221,8 @@ class _Proof:
                 return None
             same = tuple(dims) == result.dims
             if same and self._is_applied_alike(result, digits, whole(place)):
+                return None
+            if self._first.holds(self._statement.subject, self._statement.operands, result, place, whole(place)):
                 return None
             claimed = self._meaning.at_digits(result, digits) if same else self._meaning.element(result, place)
             return self._compare(self._denoter.value(position, whole(place)), claimed)
@@ -302,6 +306,9 @@ class _Proof:
         if all(isinstance(length, int) for length in lengths):
             return any(isinstance(length, int) and length < 1 for length in lengths)
         return self._context.contradictory()
+
+    def _is_same(self, left: Value, right: Value) -> bool:
+        return self._compare(left, right) is None
 
     def _compare(self, left: Value, right: Value) -> str | None:
         found = difference(self._context, left, right)

@@ -67,6 +67,9 @@ _Windows = tuple[_Window, ...]
 _Slot = Union[int, list[tuple[_Window, Dim]]]
 
 
+ApplicationAt = tuple[Operator, tuple[TensorType, ...], list[Callable[[Place], Value]], Place]
+"""An operator, the types of its operands and what reads their elements, and where its result is read."""
+
 Known = Callable[[Place, Polynomial], Iterable[tuple[Union[Guard, bool], bool]]]
 """What is known of the value that a term has at an index."""
 
@@ -357,9 +360,33 @@ class Meaning:
         kinds = tuple(replace(t, dtype=DType.F32) if t.dtype.is_float else t for t in subject.types)
         return readers if types == kinds and own == place else None
 
-    def _applied(
-        self, definition: Definition, index: Place
-    ) -> tuple[Operator, tuple[TensorType, ...], list[Callable[[Place], Value]], Place]:
+    def applied_at(self, view: View, place: Place) -> tuple[ApplicationAt, Fraction] | None:
+        """The one operator that a view applies at a place, and the number that it adds to it; None for other views."""
+        if any(a.parts for a in view.addends):
+            return None
+        digits = [d for i, n in zip(place, view.dims, strict=True) for d in self._digits(i, n)]
+        added, others = Fraction(0), list[tuple[Definition, Place]]()
+        stack = [(a.coefficient, a.term, self._access(a.access, digits)) for a in view.addends]
+        for coefficient, term, values in stack:
+            index = tuple([i for i in values if isinstance(i, Polynomial)])
+            definition = self.definitions.get(term)
+            if definition is None or len(index) < len(values):
+                return None
+            number = self._at(term, index, {}) if definition.kind in ("number", "index") else None
+            constant = number.constant() if isinstance(number, Polynomial) else None
+            if constant is not None:
+                added += coefficient * Fraction(constant)
+            elif definition.kind == "add":
+                factors = cast("tuple[Fraction, ...]", definition.data[0])
+                read = [self._access(access, index) for access in definition.accesses]
+                stack += [(coefficient * c, o, r) for c, o, r in zip(factors, definition.operands, read, strict=True)]
+            elif definition.kind != "opaque" or coefficient != 1 or len(index) != definition.rank:
+                return None
+            else:
+                others.append((definition, index))
+        return (self._applied(*others[0]), added) if len(others) == 1 else None
+
+    def _applied(self, definition: Definition, index: Place) -> ApplicationAt:
         """The operator of an opaque term, what it is applied to, and where its result is read."""
         op, kinds, layout, own, windows = cast(
             "tuple[Operator, tuple[str, ...], _Layout, int, _Windows]", definition.data

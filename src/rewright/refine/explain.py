@@ -124,6 +124,9 @@ def _spot_by_terms(
 ) -> Spot:
     origin = localiser.origin(parting)
     partial = bool(parting.partial) or "Partial" in relation.placement
+    mail = next((m for one in (parting, origin) if one and (m := localiser.received(one.rank, one.position))), None)
+    if mail is not None and origin is not None:
+        origin, partial = None, False  # what one rank makes of a message is no addend that others have the rest of
     what = f"{parting.operator} at {parting.span}"
     if parting.is_end and "Partial" not in relation.placement:
         origin, partial = None, False
@@ -131,14 +134,20 @@ def _spot_by_terms(
             f"no operator was found that is wrong by itself on the way to {what}: all that it is made of is also in "
             "the sequential program, so that a factor is wrong, or what is added to what"
         )
+    elif mail is not None and not partial:
+        message = f"rank {parting.rank} computes {what}, and the sequential program has no such result"
     elif origin is not None:
         message = f"rank {parting.rank} computes {what} from the sum at {origin.span}, which nothing adds up before"
-    elif parting.partial:
+    elif parting.partial and partial:
         message = f"rank {parting.rank} computes {what} from a sum over ranks that nothing adds up before"
     elif partial:
         message = f"the sum at {parting.span} is never added up over the ranks"
     else:
         message = f"rank {parting.rank} computes {what} from tensors that are right, and its result is not"
+    if mail is not None:
+        receiving, sender, sending = mail
+        message += f"; it is made of what rank {sender} sent at {sending.span} and rank {parting.rank} received at "
+        message += str(receiving.span)
     shown = origin or parting
     finding = Finding(
         "missing_reduction" if partial else "wrong_value",

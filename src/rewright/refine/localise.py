@@ -12,11 +12,12 @@ from functools import cached_property
 
 from rewright import ops
 from rewright.interp.meetings import Meeting, match_collectives
-from rewright.ir.graph import NO_SPAN
+from rewright.ir.graph import NO_SPAN, Node
 from rewright.ir.types import SourceSpan
 from rewright.lifting.programs import Lifted, Lifter
 from rewright.lifting.value import Addend, Pieces, Value
 
+_MOVED = (ops.Reshape, ops.Transpose, ops.BroadcastInDim, ops.Convert, ops.Slice)
 _COLLECTIVE = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll, ops.CollectiveBroadcast)
 
 
@@ -202,6 +203,20 @@ class Localiser:
             position = inner.pop()
         return self._parting(parting.rank, lifted, position)
 
+    def received(self, rank: int, position: int) -> tuple[Node, int, Node] | None:
+        """The message that a node reads, or is: what receives it, the rank that sent it, and what sent it there."""
+        nodes = self._ranks[rank].graph.nodes
+        stack, seen = [position, *nodes[position].operands], set[int]()
+        while stack:
+            at = stack.pop()
+            if isinstance(nodes[at].op, ops.Recv):
+                (sender, sent), *_ = self._met[rank, at]
+                return nodes[at], sender, self._ranks[sender].graph.nodes[sent]
+            if at not in seen and isinstance(nodes[at].op, _MOVED):
+                stack.extend(nodes[at].operands)
+            seen.add(at)
+        return None
+
     def _is_partial(self, lifted: Lifted, position: int) -> bool:
         """Whether a tensor is a sum over ranks; masked indices have open parts too, and nobody adds them up."""
         if not lifted.graph.nodes[position].type.dtype.is_float:
@@ -228,7 +243,7 @@ class Localiser:
             if any(p in reach for p in node.operands):
                 if isinstance(node.op, operator):
                     found.append(position)
-                if isinstance(node.op, ops.Reshape | ops.Transpose | ops.BroadcastInDim | ops.Convert | ops.Slice):
+                if isinstance(node.op, _MOVED):
                     reach.add(position)
         return found
 

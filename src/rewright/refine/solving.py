@@ -88,7 +88,7 @@ def _held(parts: Sequence[Read], shape: Sequence[object], where: str) -> NDArray
     """The flat position that every element of a rank tensor has in the sequential one."""
     held = np.full([int(str(n)) for n in shape], -1, np.intp)
     for part in parts:
-        own = held[tuple(slice(start, stop) for start, stop in part.box)]
+        own = held[(*(slice(start, stop) for start, stop in part.box), ...)]  # a view of a scalar too
         if ((own >= 0) & (own != part.positions)).any():
             raise ContradictoryRelations(f"{where} is given two meanings by its equations; keep the true one")
         own[...] = part.positions

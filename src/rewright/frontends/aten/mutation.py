@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rewright import ops
 from rewright.frontends.aten import aliasing
 from rewright.frontends.aten.context import Context, Operand, Table, Value
 from rewright.frontends.aten.views import SliceStep, Step
 from rewright.ir.dims import Dim, Shape
+from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import building as rb
 
 WRITES = Table()
@@ -94,6 +96,23 @@ def slice_backward(
     axis = dim % len(shape)
     low, high = aliasing.slice_bounds(shape[axis], start, end)
     return _into_zeros(c, gradient, shape, axis, low, high, step)
+
+
+@TABLE.register("aten.diagonal_backward.default")
+def diagonal_backward(
+    c: Context, gradient: Value, input_sizes: Sequence[Dim], offset: int, dim1: int, dim2: int
+) -> int:
+    shape = tuple(input_sizes)
+    first, second = dim1 % len(shape), dim2 % len(shape)
+    if offset or shape[first] != shape[second]:
+        raise UnsupportedOperator("only the main diagonal of a square is supported; index it instead")
+    others = [axis for axis in range(len(shape)) if axis not in (first, second)]
+    held = (*others, first)
+    order = sorted(range(len(held)), key=lambda axis: held[axis])
+    moved = c.b.add(ops.Transpose(tuple(order)), gradient.position)
+    spread = c.b.add(ops.BroadcastInDim(shape, tuple(sorted(held))), moved)
+    there = rb.compare(c.b, "EQ", rb.iota(c.b, shape, first), rb.iota(c.b, shape, second))
+    return rb.select(c.b, there, spread, rb.splat_like(c.b, 0, spread))
 
 
 @TABLE.register("aten.select_backward.default")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
+from typing import TypeGuard
 
 from rewright.terms.normal.atoms import (
     ONE,
@@ -75,7 +76,8 @@ def _dealt_out(context: Context, value: Polynomial) -> Polynomial:
         if _is_bound(atom):
             continue
         if isinstance(atom, PrefixSum):
-            value = with_atom(value, atom, _sum_dealt_out(context, atom, sizes))
+            several = _sum_dealt_out(context, atom, sizes)
+            value = value if several.atom() == atom else with_atom(value, atom, several)
         else:
             items = [part for item in atom.items for part in _item_dealt_out(context, item, sizes)]
             if len(items) > len(atom.items):
@@ -230,13 +232,41 @@ def _direction(expression: Polynomial) -> int:
 
 def with_atom(value: Polynomial, old: Atom, new: Polynomial) -> Polynomial:
     """The value with an atom replaced, outside of binders."""
-    total = ZERO
+    kept = {m: c for m, c in value.terms.items() if not any(_may_change(a, e, old) for a, e in m)}
+    total = Polynomial(kept)
     for monomial, coefficient in value.terms.items():
+        if monomial in kept:
+            continue
         product = polynomial(coefficient)
         for atom, exponent in monomial:
             product = product * power(_replace_atom(atom, old, new), exponent)
         total = total + product
     return total
+
+
+def _may_change(atom: Atom, exponent: Number, old: Atom) -> bool:
+    """Whether a factor has the atom in it, or is a power of a sum that the next product multiplies out."""
+    return (isinstance(atom, Base) and exponent >= 1) or any(inner == old for inner in _outside_of_binders(atom))
+
+
+def _outside_of_binders(atom: Atom) -> Iterator[Atom]:
+    """An atom and those in it that ``with_atom`` replaces."""
+    yield atom
+    if isinstance(atom, Exponential):
+        inside = [atom.exponent]
+    elif isinstance(atom, Base):
+        inside = [atom.value]
+    elif _is_rewritten(atom):
+        inside = list(atom.arguments)
+    else:
+        return
+    for value in inside:
+        for inner in value.atoms():
+            yield from _outside_of_binders(inner)
+
+
+def _is_rewritten(atom: Atom) -> TypeGuard[Function]:
+    return isinstance(atom, Function) and atom.name not in ("log", FACTOR) and not isinstance(atom, Product)
 
 
 def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
@@ -246,6 +276,6 @@ def _replace_atom(atom: Atom, old: Atom, new: Polynomial) -> Polynomial:
         return exponential(with_atom(atom.exponent, old, new))
     if isinstance(atom, Base):
         return with_atom(atom.value, old, new)
-    if isinstance(atom, Function) and atom.name not in ("log", FACTOR) and not isinstance(atom, Product):
+    if _is_rewritten(atom):
         return polynomial(Function(atom.name, tuple(with_atom(a, old, new) for a in atom.arguments), atom.integer))
     return polynomial(atom)

@@ -180,6 +180,12 @@ def test_gradients_of_views() -> None:
     agree(gradients(lambda x: x[1:3, ::2] * x.t()[:3, :2].t().flatten()[2:4].unsqueeze(1)), X)
     agree(gradients(lambda x: x.unbind(0)[2] + x.select(1, 1).sum()), X)
     agree(gradients(lambda x: torch.cat([x, x[:, :2]], 1).expand(2, 4, 8)), X)
+    agree(gradients(lambda x: x[:, :4].diagonal() ** 2), X)
+
+
+@pytest.mark.parametrize("axes", [(0, 2), (2, 0), (0, 1), (1, 2)])
+def test_gradients_of_diagonals(axes: tuple[int, int]) -> None:
+    agree(gradients(lambda x: torch.diagonal(x, 0, *axes) ** 2), numbers(3, 3, 3))
 
 
 def test_writing_to_an_expanded_tensor_is_refused_with_the_line() -> None:
