@@ -162,6 +162,7 @@ $(PAIRS)/.run: $(PAIRS)/.torch pyproject.toml constraints-pairs.txt
 pairs: $(PAIRS)/.run
 	@$(PAIRS)/bin/python -m bench.pairs
 	@$(PAIRS)/bin/python -m bench.pairs --mutants
+	@$(PAIRS)/bin/python -m bench.pairs --second
 	@$(PAIRS)/bin/python -m bench.depth --peer vllm
 
 bugs: $(VENV)/.dev
