@@ -25,7 +25,7 @@ from rewright.rules.scheme import Scheme
 
 FORMAT = "rewright.lemmas"
 VERSION = 2
-_WANTED = {"statement", "evidence", "prover", "left", "right", "numbers", "positive", "digest"}
+_WANTED = {"statement", "evidence", "prover", "left", "right", "numbers", "positive", "narrowed", "digest"}
 
 
 def write_book(path: Path, rules: Iterable[SynthesisedRule]) -> None:
@@ -63,6 +63,7 @@ def _entry(rule: SynthesisedRule) -> dict[str, Any]:
         "right": to_json(scheme.right),
         "numbers": numbers,
         "positive": list(scheme.positive),
+        "narrowed": scheme.narrowed,
     }
     return {**entry, "digest": _digest(entry, scheme)}
 
@@ -74,7 +75,7 @@ def _number(number: Number) -> dict[str, Any]:
 
 
 def _digest(entry: Mapping[str, Any], scheme: Scheme) -> str:
-    said: list[Any] = [entry[name] for name in ("evidence", "prover", "numbers", "positive")]
+    said: list[Any] = [entry[name] for name in ("evidence", "prover", "numbers", "positive", "narrowed")]
     said += [digest(scheme.left), digest(scheme.right)]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
@@ -83,7 +84,7 @@ def _scheme(path: Path, entry: Mapping[str, Any]) -> Scheme:
     left, right = (from_json(entry[side], ops.REGISTRY) for side in ("left", "right"))
     try:
         numbers = tuple(_read_number(item) for item in entry["numbers"])
-        scheme = Scheme(left, right, numbers, tuple(str(name) for name in entry["positive"]))
+        scheme = Scheme(left, right, numbers, tuple(map(str, entry["positive"])), bool(entry["narrowed"]))
         scheme.check()
     except (TypeError, ValueError, KeyError) as error:
         raise RewrightError(f"{path} has a rule that cannot be read ({error}); delete the file") from None

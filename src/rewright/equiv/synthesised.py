@@ -11,6 +11,7 @@ from rewright.rules.reading import canonical
 from rewright.rules.scheme import Scheme
 
 FOR_ALL_SIZES = "proved for all sizes"
+FOR_SOME_SIZES = "proved for all sizes that it leaves free"
 _SECONDS = 2.0
 """Seconds to make one rule of a lemma."""
 _ALL_SECONDS = 6.0
@@ -25,7 +26,7 @@ class SynthesisedRule:
     name: str
     scheme: Scheme
     evidence: str
-    """``"proved for all sizes"``; else how the lemma that it is was proved, at the sizes of the programs."""
+    """``"proved for all sizes"``, or all that it leaves free; else how its lemma was proved, at the sizes it has."""
     lemmas: tuple[Lemma, ...]
     """What it says at the sizes of these programs, and where."""
     earlier: bool = False
@@ -64,7 +65,9 @@ def synthesised(
         if known is not None:
             found[known] = replace(found[known], lemmas=(*found[known].lemmas, lemma))
             continue
-        evidence = FOR_ALL_SIZES if scheme is not None and scheme.is_general else lemma.evidence
+        evidence = lemma.evidence
+        if scheme is not None and scheme.is_general:
+            evidence = FOR_SOME_SIZES if scheme.narrowed else FOR_ALL_SIZES
         scheme = scheme or Scheme(*canonical(lemma.left, lemma.right))
         found.append(SynthesisedRule(f"rule {len(found) + 1}", scheme, evidence, (lemma,), scheme in before))
     return tuple(found)

@@ -77,7 +77,7 @@ def _first_proved(schemes: Iterable[Scheme], deadline: float) -> Scheme | None:
     return None
 
 
-def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Iterable[Sequence[Place]]) -> Iterator[Scheme]:
+def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Sequence[Sequence[Place]]) -> Iterator[Scheme]:
     """Schemes of which programs are an instance, with some sizes fixed; those first whose numbers are freest."""
     places, found = _placed(sides, shared)
     for group in fixed:
@@ -87,7 +87,7 @@ def _schemes(sides: Sides, shared: Mapping[_Key, str], fixed: Iterable[Sequence[
     if left is None or right is None:
         return
     for way in _ways(sides, (left, right), shared, solution.example):
-        scheme = Scheme(left, right, way)
+        scheme = Scheme(left, right, way, narrowed=bool(fixed))
         yield scheme
         numbers = {n.name for where, n in way if isinstance(n, Given) and scheme.is_number(where)}
         if numbers:

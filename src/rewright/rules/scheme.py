@@ -35,6 +35,8 @@ class Scheme:
     numbers: tuple[tuple[Where, Number], ...] = ()
     positive: tuple[str, ...] = ()
     """Given numbers that are above zero."""
+    narrowed: bool = False
+    """Whether sizes are numbers that the operators would leave free, because no more was proved."""
 
     @cached_property
     def rule(self) -> Rule:
