@@ -80,13 +80,13 @@ def prove_terms(claim: Neighbourhood, seconds: float, depths: Sequence[int] | No
 
     Raises RewrightError where the two are tuples of different lengths.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.process_time() + seconds
     if depths is not None and len(depths) != len(claim.pairs):
         return Proof(False, "", f"{len(depths)} depths are given for {len(claim.pairs)} pairs of values")
     grade, pairs, used = "same", list[tuple[Graph, Graph]](), list[int]()
     for place, (left, right) in enumerate(claim.pairs):
         tried = _DEPTHS if depths is None else depths[place : place + 1]
-        own = _prove_pair(claim, left, right, deadline - time.monotonic(), seconds, tried)
+        own = _prove_pair(claim, left, right, deadline - time.process_time(), seconds, tried)
         if not own.proved:
             return own
         pairs += own.pairs
@@ -98,14 +98,14 @@ def prove_terms(claim: Neighbourhood, seconds: float, depths: Sequence[int] | No
 def _prove_pair(
     claim: Neighbourhood, left: int, right: int, seconds: float, budget: float, depths: Sequence[int]
 ) -> Proof:
-    deadline = time.monotonic() + seconds
+    deadline = time.process_time() + seconds
     why = "its neighbourhood is too large"
     for depth in depths:
         try:
             sides = claim.programs(left, right, depth)
         except RewrightError as error:
             return Proof(False, "", str(error) if depth == 0 else why)
-        remaining = deadline - time.monotonic()
+        remaining = deadline - time.process_time()
         if remaining <= 0:
             return Proof(False, "", f"the budget of {budget:g} s is used up")
         outcome = prove(Claim(*sides), remaining, "real")

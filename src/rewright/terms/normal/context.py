@@ -70,7 +70,7 @@ class Context:
 
     def tick(self) -> None:
         """Raise OutOfTime where the time of the proof is used up."""
-        if time.monotonic() > self.deadline:
+        if time.process_time() > self.deadline:
             raise OutOfTime
 
     def fresh(self, prefix: str) -> str:
@@ -278,7 +278,7 @@ class Context:
         if self._bridge is None:
             self._bridge = Bridge(self.query_milliseconds)
         bridge = self._bridge
-        left = int((self.deadline - time.monotonic()) * 1000) + 1
+        left = int((self.deadline - time.process_time()) * 1000) + 1
         bridge.limit(min(self.query_milliseconds, left))
         for depth, frame in enumerate(self._frames):
             if depth > bridge.depth:

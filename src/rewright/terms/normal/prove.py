@@ -57,13 +57,16 @@ class _Vacuous(Exception):
 
 
 def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real") -> Outcome:
-    """Prove a claim within a time; running out of it is ``unknown``, and so is everything that is too hard."""
-    started = time.monotonic()
+    """Prove a claim within so many seconds of the processor, so that what else it does decides nothing.
+
+    Running out of them is ``unknown``, and so is everything that is too hard.
+    """
+    started = time.process_time()
     outcome = Outcome()
     possible = 0
     try:
         for case in cases(claim.conditions):
-            left = seconds - (time.monotonic() - started)
+            left = seconds - (time.process_time() - started)
             proof = _Proof(claim, case, new_context(left), grade)
             try:
                 proof.run()
@@ -87,7 +90,7 @@ def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real") -> Outcome
         outcome.status, outcome.reason = "unknown", "a division by zero"
     except (RecursionError, OverflowError):
         outcome.status, outcome.reason = "unknown", "the term is nested too deeply, or a number is too large"
-    outcome.seconds = time.monotonic() - started
+    outcome.seconds = time.process_time() - started
     return outcome
 
 
