@@ -19,11 +19,11 @@ from typing import Any, cast
 from rewright import ops
 from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.rules.free_sizes import Place, Places, replaced
-from rewright.rules.reading import Counted, Given, Number, Sides, Values, Where, canonical, inverse
+from rewright.rules.reading import Counted, Given, Number, Sides, Values, Where, canonical, inverse, with_operators
 from rewright.rules.scheme import Scheme
 from rewright.rules.size_relations import Attribute, Shifted, Sized, sized
 from rewright.terms.normal.prove import prove
@@ -165,25 +165,16 @@ def _with_sizes(graph: Graph, own: Sequence[Sized], size: Any, shared: Mapping[_
             return size(value.place) + value.offset
         return tuple(map(attribute, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else size(value)
 
-    builder = GraphBuilder(graph.name)
-    try:
-        for position, (node, places) in enumerate(zip(graph.nodes, own, strict=True)):
-            changed = {name: attribute(value) for name, value in places.attributes.items()}
-            if "tensor" in changed:
-                changed["tensor"] = node.type.with_shape(changed["tensor"])
-            if isinstance(node.op, ops.Constant) and len(node.op.values) > 1 and _key(node.op) in shared:
-                op: Operator = ops.Input(f"table {position}", changed["tensor"])
-            else:
-                op = cast(Operator, replace(cast(Any, node.op), **changed)) if changed else node.op
-            if isinstance(op, ops.Input):
-                builder.input(op.label, op)
-            else:
-                builder.add(op, *node.operands)
-    except (RewrightError, TypeError):
-        return None
-    for name, position in graph.outputs.items():
-        builder.output(name, position)
-    return builder.build()
+    def operator(position: int, node: Node, places: Sized) -> Operator:
+        changed = {name: attribute(value) for name, value in places.attributes.items()}
+        if "tensor" in changed:
+            changed["tensor"] = node.type.with_shape(changed["tensor"])
+        if isinstance(node.op, ops.Constant) and len(node.op.values) > 1 and _key(node.op) in shared:
+            return ops.Input(f"table {position}", changed["tensor"])
+        return cast(Operator, replace(cast(Any, node.op), **changed)) if changed else node.op
+
+    nodes = enumerate(zip(graph.nodes, own, strict=True))
+    return with_operators(graph, (operator(position, node, places) for position, (node, places) in nodes))
 
 
 def _ways(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr, divide, product
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
@@ -69,6 +70,24 @@ class Counted:
 
 
 Number = Given | Counted
+
+
+def with_operators(graph: Graph, operators: Iterable[Operator | None]) -> Graph | None:
+    """The program with other operators in the same places; None where there is none, or where they do not fit."""
+    builder = GraphBuilder(graph.name)
+    try:
+        for node, op in zip(graph.nodes, operators, strict=True):
+            if op is None:
+                return None
+            if isinstance(op, ops.Input):
+                builder.input(op.label, op)
+            else:
+                builder.add(op, *node.operands)
+    except (RewrightError, TypeError):
+        return None
+    for name, position in graph.outputs.items():
+        builder.output(name, position)
+    return builder.build()
 
 
 def canonical(left: Graph, right: Graph) -> Sides:

@@ -18,7 +18,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.rules.free_sizes import replaced
-from rewright.rules.reading import Counted, Given, Number, Reading, Sides, Where, canonical, read
+from rewright.rules.reading import Counted, Given, Number, Reading, Sides, Where, canonical, read, with_operators
 from rewright.rules.rule import Rule
 from rewright.terms.conditions import AtMost
 
@@ -198,30 +198,21 @@ def _demanded(left: Graph, right: Graph) -> tuple[AtMost, ...]:
 
 def _instance(graph: Graph, side: int, numbers: Mapping[Where, Number], found: Reading) -> Graph | None:
     """One side at sizes and numbers; None where it is not well formed there."""
-    builder = GraphBuilder(graph.name)
-    try:
-        for position, node in enumerate(graph.nodes):
-            op = cast(Operator, replace(cast(Any, node.op), **_resized(node.op, found.sizes)))
-            number = numbers.get((side, position))
-            if isinstance(op, ops.Constant | ops.Input) and isinstance(number, Given):
-                values = number.value(found.given[number.name])
-                if values is None:
-                    return None
-                op = ops.Constant(op.tensor, values)
-            elif isinstance(op, ops.Constant) and isinstance(number, Counted):
-                values = number.value(replaced(number.size, found.sizes), op.tensor.dtype)
-                if values is None:
-                    return None
-                op = replace(op, values=values)
-            if isinstance(op, ops.Input):
-                builder.input(op.label, op)
-            else:
-                builder.add(op, *node.operands)
-    except (RewrightError, TypeError):
-        return None
-    for name, position in graph.outputs.items():
-        builder.output(name, position)
-    return builder.build()
+    return with_operators(
+        graph, (_at(node.op, numbers.get((side, position)), found) for position, node in enumerate(graph.nodes))
+    )
+
+
+def _at(before: Operator, number: Number | None, found: Reading) -> Operator | None:
+    """An operator at sizes and numbers; None where no constant says the number."""
+    op = cast(Operator, replace(cast(Any, before), **_resized(before, found.sizes)))
+    if number is None or not isinstance(op, ops.Constant | ops.Input):
+        return op
+    if isinstance(number, Given):
+        values = number.value(found.given[number.name])
+    else:
+        values = number.value(replaced(number.size, found.sizes), op.tensor.dtype)
+    return None if values is None else ops.Constant(op.tensor, values)
 
 
 def _resized(op: Operator, sizes: Mapping[str, Dim]) -> dict[str, Any]:
