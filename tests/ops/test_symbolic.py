@@ -9,6 +9,7 @@ import pytest
 from rewright import ops
 from rewright.interp.arithmetic import Floats
 from rewright.ir.dims import Dim, evaluate, symbol
+from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
@@ -87,3 +88,21 @@ def test_untouched_axes_are_read_at_their_own_index() -> None:
     assert reshaped_index((B, S, H), (B * S, H), i[:2]) == (quotient(i[0], S), remainder(i[0], S), i[1])
     assert blocks((2, 3, 4), (6, 4)) == [(2, 1), (3, 2)]
     assert blocks((B, 1), (1, B)) == [(2, 2)]
+
+
+@pytest.mark.parametrize("stride", [3, 10**12])
+def test_a_stride_that_does_not_divide_a_symbolic_axis_is_refused_at_once(stride: int) -> None:
+    """Whoever writes a file may write any stride."""
+    size = symbol("n") * 2 + 1
+    kind = TensorType((size,), DType.F32)
+    with pytest.raises(TypeMismatch, match="no size that is a polynomial"):
+        ops.Slice((0,), (size,), (stride,)).infer([kind])
+    with pytest.raises(TypeMismatch, match="no size that is a polynomial"):
+        ops.ReduceWindow("sum", (1,), (stride,), ((0, 0),)).infer([kind])
+
+
+def test_a_stride_that_divides_all_but_a_number() -> None:
+    """Every third of 6 n + 4 elements, and windows of two at every third place."""
+    kind = TensorType((symbol("n") * 6 + 4,), DType.F32)
+    assert str(ops.Slice((0,), kind.shape, (3,)).infer([kind]).shape[0]) == "2*n+2"
+    assert str(ops.ReduceWindow("sum", (2,), (3,), ((0, 0),)).infer([kind]).shape[0]) == "2*n+1"

@@ -177,10 +177,11 @@ def _steps(length: Dim, step: Dim) -> Dim:
         return length
     if isinstance(length, int) or not isinstance(step, int):
         return ceil_quotient(length, step)
-    for slack in range(step):
-        found = divide(length + slack, step)
-        if found is not None:
-            return found
+    # Only what the constant term lacks to a multiple of the stride can make the division exact.
+    constant = dict(length.terms).get((), 0)
+    found = divide(length + -constant % step, step) if step > 0 else None
+    if found is not None:
+        return found
     raise TypeMismatch(f"slice of {length} elements by stride {step} has no size that is a polynomial; use numbers")
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import Dim, at_most, ceil_quotient, divide
+from rewright.ir.dims import Dim, SizeExpr, at_most, ceil_quotient, divide
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
@@ -198,8 +198,9 @@ def window_count(name: str, size: Dim, window: Dim, stride: Dim) -> Dim:
         return max(0, room // stride + 1)
     if not isinstance(stride, int):
         return ceil_quotient(room + 1, stride)
-    for slack in range(stride):
-        found = divide(room - slack, stride)
-        if found is not None:
-            return found + 1
+    # Only what the constant term has beyond a multiple of the stride can make the division exact.
+    constant = dict(room.terms).get((), 0) if isinstance(room, SizeExpr) else room
+    found = divide(room - constant % stride, stride)
+    if found is not None:
+        return found + 1
     raise TypeMismatch(f"{name} of {size} elements by stride {stride} has no size that is a polynomial; use numbers")
