@@ -173,4 +173,5 @@ def test_a_layer_proved_at_other_sizes_is_not_proved_again() -> None:
             decoder(width, heads, 1e-5, fused=True), decoder(width, heads, 1e-5, fused=False), prover=prover
         )
         assert verdict.status == "proved", verdict.reason
+        assert verdict.rules
     assert all(rule.earlier for rule in verdict.rules)

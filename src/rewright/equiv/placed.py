@@ -7,7 +7,7 @@ Where ones, or truth values, are written, what is chosen by them instead of noug
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright import ops
@@ -52,60 +52,59 @@ def _added(graph: Graph, places: frozenset[int], known: Sequence[Span]) -> Graph
         if isinstance(node.op, ops.Convert) and node.operands[0] in places:
             return _marks(builder, graph, node.operands[0], new, node.type.dtype)
         if isinstance(node.op, ops.Select):
-            return _selected(builder, graph, node, places, new, known)
-        return _multiplied(builder, graph, node, places, new, known) if isinstance(node.op, ops.Multiply) else None
+            return _Writer(builder, graph, places, new, known).selected(node)
+        return (
+            _Writer(builder, graph, places, new, known).multiplied(node) if isinstance(node.op, ops.Multiply) else None
+        )
 
     return rebuilt(graph, make) if places else graph
 
 
-def _selected(
-    builder: GraphBuilder,
-    graph: Graph,
-    node: Node,
-    places: frozenset[int],
-    new: dict[int, int],
-    known: Sequence[Span],
-) -> int | None:
-    """A choice by marks between what is real and nought, as what is written at them; None where it is none."""
-    found = _mark(graph, node.operands[0], places)
-    if found is None:
+@dataclass(frozen=True)
+class _Writer:
+    """What is chosen by marks, or multiplied by them, is written at the places of the marks."""
+
+    builder: GraphBuilder
+    graph: Graph
+    places: frozenset[int]
+    new: Mapping[int, int]
+    known: Sequence[Span]
+
+    def selected(self, node: Node) -> int | None:
+        """A choice by marks between what is real and nought, as what is written at them; None where it is none."""
+        found = _mark(self.graph, node.operands[0], self.places)
+        if found is None:
+            return None
+        mark, holds = found
+        chosen, other = node.operands[1:] if holds else node.operands[:0:-1]
+        is_real = splat(self.graph, other) == 0 and REAL in self.known[chosen] and mark in self.new
+        return self._at_marks(mark, chosen) if is_real else None
+
+    def multiplied(self, node: Node) -> int | None:
+        """What is real times marks as what is written at them; None for any other product."""
+        nodes = self.graph.nodes
+        for mark, other in (node.operands, node.operands[::-1]):
+            source = nodes[mark].operands[0] if isinstance(nodes[mark].op, ops.Convert) else mark
+            is_real = REAL in self.known[other] and source in self.new
+            is_marked = source in self.places and other not in self.places
+            if is_real and is_marked and splat(self.graph, nodes[source].operands[2]) == 1:
+                return self._at_marks(source, other)
         return None
-    mark, holds = found
-    chosen, other = node.operands[1:] if holds else node.operands[:0:-1]
-    is_real = splat(graph, other) == 0 and REAL in known[chosen] and mark in new
-    return _at_marks(builder, graph, mark, new, chosen) if is_real else None
 
-
-def _multiplied(
-    builder: GraphBuilder,
-    graph: Graph,
-    node: Node,
-    places: frozenset[int],
-    new: dict[int, int],
-    known: Sequence[Span],
-) -> int | None:
-    """What is real times marks as what is written at them; None for any other product."""
-    for mark, other in (node.operands, node.operands[::-1]):
-        source = graph.nodes[mark].operands[0] if isinstance(graph.nodes[mark].op, ops.Convert) else mark
-        is_real = source in places and other not in places and REAL in known[other] and source in new
-        if is_real and splat(graph, graph.nodes[source].operands[2]) == 1:
-            return _at_marks(builder, graph, source, new, other)
-    return None
-
-
-def _at_marks(builder: GraphBuilder, graph: Graph, mark: int, new: dict[int, int], chosen: int) -> int | None:
-    """Noughts, with the elements of a tensor where marks are; None where these are not along its last axis."""
-    node, kind = graph.nodes[mark], graph.nodes[chosen].type
-    op, last = node.op, kind.rank - 1
-    assert isinstance(op, ops.Scatter)
-    rows = tuple(range(last))
-    batched = op.input_batching_dims == op.scatter_indices_batching_dims == rows
-    if not batched or op.scatter_dims_to_operand_dims != (last,) or node.type.shape != kind.shape:
-        return None
-    own = (last,), rows, rows, (last,), op.index_vector_dim, tuple(1 for _ in kind.shape)
-    read = builder.add(ops.Gather((), *own), new[chosen], new[node.operands[1]])
-    nought = builder.add(ops.Constant(kind, (0.0,)))
-    return builder.add(replace(op, kind="sum"), nought, new[node.operands[1]], read)
+    def _at_marks(self, mark: int, chosen: int) -> int | None:
+        """Noughts, with the elements of a tensor where marks are; None where these are not along its last axis."""
+        node, kind = self.graph.nodes[mark], self.graph.nodes[chosen].type
+        op, last = node.op, kind.rank - 1
+        assert isinstance(op, ops.Scatter)
+        rows = tuple(range(last))
+        batched = op.input_batching_dims == op.scatter_indices_batching_dims == rows
+        if not batched or op.scatter_dims_to_operand_dims != (last,) or node.type.shape != kind.shape:
+            return None
+        own = (last,), rows, rows, (last,), op.index_vector_dim, tuple(1 for _ in kind.shape)
+        indices = self.new[node.operands[1]]
+        read = self.builder.add(ops.Gather((), *own), self.new[chosen], indices)
+        nought = self.builder.add(ops.Constant(kind, (0.0,)))
+        return self.builder.add(replace(op, kind="sum"), nought, indices, read)
 
 
 def _mark(graph: Graph, position: int, places: frozenset[int]) -> tuple[int, bool] | None:

@@ -13,7 +13,7 @@ m; what moves of that is matched with the bodies, exponentials included. So ``ex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright.optimize.expressions import Expression, Table
@@ -30,6 +30,16 @@ class Growth:
     each: Expression | None
     others: tuple[tuple[Expression, Expression], ...]
     """Coefficients, each with the sum of the same pass that it multiplies."""
+
+    def text(self, closed: Callable[[Expression], str]) -> str:
+        """The sum of what is added, in a language in which a state was ``old`` and its number, and ``begin`` were seen.
+
+        ``closed`` writes a coefficient.
+        """
+        parts = [f"old{other.number} * {closed(coefficient)}" for coefficient, other in self.others]
+        if self.each is not None:
+            parts.append(f"begin * {closed(self.each)}")
+        return f"({' + '.join(parts)})"
 
     def following(self, depends: Sequence[Expression]) -> list[Expression]:
         """Of what the state depends on, the values that are followed; the others are those of ``others``."""

@@ -221,10 +221,7 @@ class _Printer:
     def growth(self, running: Running, growth: Growth) -> str:
         """What a state grows by, for all that was seen."""
         known = self.followed(running, "from", "safe")
-        parts = [f"old{other.number} * {self.closed(coefficient, known)}" for coefficient, other in growth.others]
-        if growth.each is not None:
-            parts.append(f"begin * {self.closed(growth.each, known)}")
-        return f"({' + '.join(parts)})"
+        return growth.text(lambda coefficient: self.closed(coefficient, known))
 
     def closed(self, e: Expression, known: Mapping[int, str]) -> str:
         """An expression over named values."""
