@@ -36,7 +36,7 @@ has of queries, keys and values whose halves are turned by themselves, and what 
 _MOST_PLACES = 2
 """Addends that are read at more single indices are not looked for among the sequential program's."""
 
-EFFORT = 10_000
+EFFORT = 30_000
 """Factors of products that are looked at for sums that were made in other steps: a second or two."""
 
 _MOST_CHOICES = 256

@@ -8,7 +8,7 @@ factor. A polynomial may be long, so it is the last that is tried, and given up 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -25,6 +25,9 @@ from rewright.lifting.value import Addend
 Factors = tuple[Operand, ...]
 Sum = dict[Factors, Region]
 """Over which values of its bound variables a product is added up, how often."""
+
+Kept = Callable[[int], bool]
+"""Which terms stay factors, whatever they are made of."""
 
 BOUND = 1 << 20
 """The first bound variable of a product; the others follow."""
@@ -50,12 +53,22 @@ def multiplied_out(algebra: Algebra, addends: Sequence[Addend]) -> Sum | None:
         return None
 
 
-class Expansion:
-    """Polynomials of terms, each made once."""
+def nothing(term: int) -> bool:
+    """No term at all."""
+    return False
 
-    def __init__(self, algebra: Algebra) -> None:
+
+class Expansion:
+    """Polynomials of terms, each made once, of at most so many products.
+
+    The terms that ``kept`` says stay factors, whatever they are made of.
+    """
+
+    def __init__(self, algebra: Algebra, kept: Kept = nothing, most: int = _MOST) -> None:
         self._algebra = algebra
         self._terms = algebra.terms
+        self._kept = kept
+        self._most = most
         self._known: dict[int, Sum] = {}
 
     def total(self, operands: Iterable[tuple[Operand, Fraction]], depth: int = _DEPTH) -> Sum:
@@ -64,7 +77,7 @@ class Expansion:
         for operand, coefficient in operands:
             found = self.operand(operand, depth)
             parts += [(factors, scale(region, coefficient)) for factors, region in found.items()]
-            if len(parts) > 2 * _MOST:
+            if len(parts) > 2 * self._most:
                 raise TooLong
         return self.gathered(parts)
 
@@ -82,7 +95,7 @@ class Expansion:
                     raise TooLong
                 form, own, often = _form(factors, box)
                 found.setdefault(form, []).append(((own, coefficient * often),))
-            if len(found) > _MOST or self._algebra.effort < 0:
+            if len(found) > self._most or self._algebra.effort < 0:
                 raise TooLong
         added = {factors: add(several) for factors, several in found.items()}
         return {factors: region for factors, region in added.items() if region}
@@ -100,13 +113,16 @@ class Expansion:
             if depth == 0:
                 raise TooLong
             self._known[term] = self._term(term, depth - 1)
-        return self.read(self._known[term], access)
+        known = self._known[term]
+        return known if access == identity(self._terms.arity[term]) else self.read(known, access)
 
     def _term(self, term: int, depth: int) -> Sum:
         terms = self._terms
         label, own = terms.see(term), identity(terms.arity[term])
         if term == terms.one:
             return {(): whole(())}
+        if self._kept(term):
+            return {((term, own),): whole(())}
         if label[0] == "add":
             return self.total([(o, c) for c, o in terms.expand(term, own)], depth)
         if label[:2] == ("apply", "multiply") or label[:2] == ("apply", "identity"):
@@ -128,7 +144,7 @@ class Expansion:
         for operand in operands:
             try:
                 several = self.operand(operand, depth)
-                if len(found) * len(several) > _MOST:
+                if len(found) * len(several) > self._most:
                     raise TooLong
             except TooLong:
                 if operand[0] in self._terms.infinite:

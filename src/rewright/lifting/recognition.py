@@ -9,14 +9,15 @@ compared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby, islice, permutations, product
 from typing import TYPE_CHECKING, cast
 
 from rewright.ir.dims import Dim
 from rewright.lifting.algebra import Algebra
-from rewright.lifting.expansion import BOUND, Expansion, Factors, Sum, TooLong
-from rewright.lifting.index import Access, Index, identity, used
+from rewright.lifting.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, nothing
+from rewright.lifting.index import Access, Index, compose, identity, used
 from rewright.lifting.instances import solve
 from rewright.lifting.regions import NotAView, Region, scale, whole
 from rewright.lifting.steps import equal_steps, stepping
@@ -31,6 +32,9 @@ _MOST_ALIKE, _HIGHEST = 64, 12
 _MOST_ORDERS = 24
 """Orders of products of the same terms that are tried."""
 
+_TIMES = 4
+"""How many times as many products a sequential sum may have on the way to those of a rank's."""
+
 _MOST_PRODUCTS = 64
 """A sum of more products is not looked for."""
 
@@ -42,14 +46,17 @@ class Recogniser:
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
-        self._expansion = Expansion(algebra)
         self._sequential = Expansion(algebra)
         self._known: dict[int, Sum | None] = {}
         self._users: dict[int, list[int]] | None = None
+        self.forget()
 
     def forget(self) -> None:
         """Expand every term anew from here on."""
-        self._expansion = Expansion(self._algebra)
+        algebra = self._algebra
+        self._expansion = Expansion(algebra)
+        self._by_parts = Expansion(algebra, self._is_sequential)
+        self._asked: dict[tuple[int, Access | None], Addend | None] = {}
 
     def recognise(self, addend: Addend) -> Addend | None:
         """The same tensor as a term of the sequential program; None where it is none or cannot be told."""
@@ -88,26 +95,66 @@ class Recogniser:
         return None if found is None else View(dims, (found,))
 
     def _found(self, term: int, access: Access) -> Addend | None:
+        """What a term is, wherever it is read; else what it is there, where that is less."""
+        own = identity(self._algebra.terms.arity[term])
+        if (term, None) not in self._asked:
+            with self._algebra.over(None):
+                self._asked[term, None] = self._sought(term, own)
+        found = self._asked[term, None]
+        if found is not None:
+            return replace(found, access=compose(found.access, access))
+        if (term, access) not in self._asked:
+            self._asked[term, access] = self._sought(term, access)
+        return self._asked[term, access]
+
+    def _sought(self, term: int, access: Access) -> Addend | None:
+        """First by what the rank itself reads of the sequential program, then with everything multiplied out."""
+        terms = self._algebra.terms
+        trace, terms.trace = terms.trace, None  # what is looked into in vain is no part of a step
+        try:
+            own: Kept = self._is_sequential
+            wanted, kept, found = self._polynomial(self._by_parts, term, access), nothing, None
+            if wanted is not None:
+                kept = frozenset(other for product in wanted for other, _ in product).__contains__
+                found = self._among(wanted, Expansion(self._algebra, kept, _TIMES * len(wanted)))
+            if found is None:
+                wanted, kept, own = self._polynomial(self._expansion, term, access), nothing, nothing
+                found = None if wanted is None else self._among(wanted, self._sequential)
+        finally:
+            terms.trace = trace
+        if found is not None and trace is not None:
+            for number, stays in ((term, own), (found.term, kept)):
+                Expansion(self._algebra, stays).operand((number, identity(terms.arity[number])))
+        return found
+
+    def _is_sequential(self, term: int) -> bool:
+        return term < self._algebra.horizon
+
+    def _polynomial(self, expansion: Expansion, term: int, access: Access) -> Sum | None:
+        """What a term is made of; None where that is nothing, or too much to look for."""
         if self._algebra.effort <= 0:
             return None
         try:
             own = identity(self._algebra.terms.arity[term])
-            read = self._expansion.read(self._expansion.operand((term, own)), access)
-            if not read or len(read) > _MOST_PRODUCTS:
-                return None
-            wanted = self._normal(read)
-            for other in self._candidates(wanted):
-                products = self._products(other)
+            read = expansion.read(expansion.operand((term, own)), access)
+            return self._normal(read) if 0 < len(read) <= _MOST_PRODUCTS else None
+        except (TooLong, NotAView):
+            return None
+
+    def _among(self, wanted: Sum, expansion: Expansion) -> Addend | None:
+        """The sequential term of which a polynomial is a multiple."""
+        terms = self._algebra.terms
+        for other in self._candidates(wanted):
+            products = self._products(other, expansion)
+            try:
                 mine = self._normal(products) if products else None
                 if not mine or _signature(mine) != _signature(wanted):
                     continue
-                found = self._instance(mine, self._algebra.terms.arity[other], wanted)
-                if found is not None:
-                    # What it is made of counts: whoever traces this has to see it.
-                    Expansion(self._algebra).operand((other, identity(self._algebra.terms.arity[other])))
-                    return Addend(found[0], other, found[1])
-        except (TooLong, NotAView):
-            return None
+                found = self._instance(mine, terms.arity[other], wanted)
+            except (TooLong, NotAView):
+                continue
+            if found is not None:
+                return Addend(found[0], other, found[1])
         return None
 
     def _instance(self, own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
@@ -147,17 +194,16 @@ class Recogniser:
                         self._users.setdefault(child, []).append(term)
         return self._users
 
-    def _products(self, term: int) -> Sum | None:
-        """The polynomial of a sequential term."""
-        if term not in self._known:
-            terms = self._algebra.terms
-            trace, terms.trace = terms.trace, None
+    def _products(self, term: int, expansion: Expansion) -> Sum | None:
+        """The polynomial of a sequential term; None where that is too long, or too much to look for."""
+        if expansion is not self._sequential or term not in self._known:
             try:
-                self._known[term] = self._sequential.operand((term, identity(terms.arity[term])))
+                found = expansion.operand((term, identity(self._algebra.terms.arity[term])))
             except (TooLong, NotAView):
-                self._known[term] = None
-            finally:
-                terms.trace = trace
+                found = None
+            if expansion is not self._sequential:
+                return found
+            self._known[term] = found
         return self._known[term]
 
 

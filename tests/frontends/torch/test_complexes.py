@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import pytest
 pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.placement_types import Placement
 
 import rewright as rw
 from rewright.interp.program import run
@@ -47,6 +51,7 @@ FUNCTIONS: dict[str, Function] = {
     "layouts": lambda x: out(pairs(x).transpose(-1, -2).unsqueeze(-1).permute(3, 0, 2, -3).reshape(4, -1)),
     "slices": lambda x: out(pairs(x)[..., 1:][:, :2].select(-2, 1).squeeze(0)),
     "joined": lambda x: out(torch.cat([pairs(x), pairs(x) * turns()], -1)),
+    "parted": lambda x: out(torch.cat([*reversed((pairs(x) * turns()).chunk(2, -1)), *pairs(x).split([1, 2], -1)], -1)),
     "stacked": lambda x: out(torch.stack([pairs(x), pairs(x).clone()], -1)),
     "wide": lambda x: out(pairs(x).to(torch.complex128) * turns()),
 }
@@ -131,3 +136,32 @@ def test_what_is_refused(function: Function) -> None:
     with pytest.raises(RewrightError) as caught:
         rw.capture(function, (X,))
     assert "complex" in str(caught.value) and "\n" not in str(caught.value)
+
+
+class Turned(torch.nn.Module):
+    """A product and a rotation of its pairs by a table of complex numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(6, 6))
+        self.register_buffer("table", turns())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Rows of three pairs."""
+        table: torch.Tensor = self.table  # type: ignore[assignment]
+        return out(pairs(x @ self.weight) * table).flatten(-2)
+
+
+@pytest.mark.parametrize("held", [Replicate(), Shard(0), Shard(1)], ids=str)
+def test_a_complex_buffer_that_ranks_hold_in_parts(held: Placement) -> None:
+    def parallel(mesh: DeviceMesh) -> Any:
+        model = Turned()
+        model.weight = torch.nn.Parameter(distribute_tensor(model.weight, mesh, [Replicate()]))
+        model.register_buffer("table", distribute_tensor(turns(), mesh, [held]))
+        return model, (DTensor.from_local(torch.zeros(4, 6), mesh, [Replicate()]),)
+
+    program = rw.capture_ranks(parallel, {"tp": 3 if held == Shard(1) else 2})
+    table = program.inputs["table"]
+    assert [runs[-1] for runs in table.runs] == [((0, 2),)] * len(table.runs)  # both parts of every number
+    verdict = rw.refine(rw.capture(Turned(), (torch.zeros(4, 6),)), program, audit=True)
+    assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import (
     ONE,
+    ZERO,
     Base,
     Element,
     Exponential,
@@ -23,6 +25,7 @@ from rewright.terms.normal.atoms import (
     polynomial,
     symbol,
 )
+from rewright.terms.normal.cases import finite
 from rewright.terms.normal.context import Context, OutOfTime
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import at_least, at_least_zero, below, is_zero
@@ -234,3 +237,28 @@ def test_equal_terms_are_one_term() -> None:
     assert first == second
     assert first.key == second.key
     assert len({first, second}) == 1
+
+
+@given(st.randoms(use_true_random=False), st.integers(5, 7))
+@settings(max_examples=25, deadline=None)
+def test_a_sum_over_many_variables_has_one_form(random: Random, count: int) -> None:
+    context = new_context(5.0)
+    sizes = [random.choice([16, 16, 48]) for _ in range(count)]
+    # A chain of matrices, each read once more elsewhere, so that most variables are told apart by what is beside them.
+    reads = [("m", k, k + 1) for k in range(count - 1)] + [("n", random.randrange(count), random.randrange(count))]
+
+    def total(order: list[int]) -> Polynomial:
+        names = {k: context.fresh("k") for k in order}
+        body = ONE
+        for tensor, row, column in random.sample(reads, len(reads)):
+            body = body * polynomial(Element(tensor, (symbol(names[row]), symbol(names[column])), False))
+        with context.ranges([(names[k], ZERO, polynomial(sizes[k])) for k in order]):
+            for k in order:
+                body = finite(sum_over(context, names[k], polynomial(sizes[k]), body))
+        return body
+
+    first = total(list(range(count)))
+    for _ in range(3):
+        assert first == total(random.sample(range(count), count))
+    reads[-1] = ("n", reads[-1][1], (reads[-1][2] + 1) % count)
+    assert first != total(list(range(count)))

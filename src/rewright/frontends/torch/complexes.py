@@ -56,6 +56,11 @@ def parts(value: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
 
 
+def outer(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """The complex tensor of these parts where the other one is complex; as it is where that is real."""
+    return Complex(value) if like.is_complex() else value
+
+
 def inner(value: torch.Tensor) -> torch.Tensor:
     """The parts of a complex tensor of a trace; others as they are."""
     return value.parts if isinstance(value, Complex) else value
@@ -98,6 +103,10 @@ def _sized(func: Any, x: Complex, sizes: Sequence[Any], **keywords: Any) -> Comp
 
 def _along(func: Any, x: Complex, axis: int = 0, *rest: Any, **keywords: Any) -> Complex:
     return Complex(func(x.parts, _axis(axis, x.dim()), *rest, **keywords))
+
+
+def _parted(func: Any, x: Complex, sizes: Any, axis: int = 0) -> list[Complex]:
+    return [Complex(part) for part in func(x.parts, sizes, _axis(axis, x.dim()))]
 
 
 def _new_axis(func: Any, x: Complex, axis: int) -> Complex:
@@ -188,6 +197,9 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     _aten.select: _along,
     _aten.index_select: _along,
     _aten.squeeze.dim: _along,
+    _aten.chunk: _parted,
+    _aten.split: _parted,
+    _aten.split_with_sizes: _parted,
     _aten.unsqueeze: _new_axis,
     _aten.transpose: _swapped,
     _aten.permute: _permuted,

@@ -45,12 +45,13 @@ class SpecReader:
         if not all(isinstance(size, int) for size in shape):
             return None
         self._meshes[id(spec.mesh)] = spec.mesh
-        key = (tuple(str(p) for p in spec.placements), id(spec.mesh), shape)
+        parts = spec.tensor_meta.dtype.is_complex
+        key = (tuple(str(p) for p in spec.placements), id(spec.mesh), shape, parts)
         if key not in self._known:
-            self._known[key] = self._read(spec, shape)
+            self._known[key] = self._read(spec, shape, parts=parts)
         return self._known[key]
 
-    def _read(self, spec: Any, shape: tuple[int, ...]) -> RankPlacement | None:
+    def _read(self, spec: Any, shape: tuple[int, ...], *, parts: bool) -> RankPlacement | None:
         axes = [self._axes(spec.mesh, dimension) for dimension in range(spec.mesh.ndim)]
         if any(names is None for names in axes):
             return None
@@ -65,6 +66,8 @@ class SpecReader:
                     reduction = placement.reduce_op
         whole = [Replicate() if p.is_partial() else p for p in spec.placements]
         runs = tuple(_axis_runs(spec.mesh, whole, axis, size, len(shape)) for axis, size in enumerate(shape))
+        if parts:  # a trace has complex tensors as real ones with one more axis
+            runs = (*runs, ((0, 2),))
         return RankPlacement(runs, tuple(printed.values()), tuple(partial), reduction)
 
     def _axes(self, device_mesh: Any, dimension: int) -> tuple[str, ...] | None:

@@ -222,8 +222,8 @@ class Tracing:
         mode = get_proxy_mode()
         assert mode is not None
         with self.recorder.record(mode.tracer, self.owners.named_modules()):
-            every = {n: from_local(self.specs[n], v) for n, v in zip(self.inputs, values, strict=True)}
-            every |= {n: complexes.Complex(v) for n, v in every.items() if self.inputs[n].is_complex()}
+            pieces = zip(self.inputs, values, strict=True)
+            every = {n: from_local(self.specs[n], complexes.outer(v, self.inputs[n])) for n, v in pieces}
             for name, dims in self.dynamic.items():
                 derive_symbols(every[name], dims)
             trained = {n: parameter_like(p, every[n]) for n, p in self.parameters.items() if n in every}

@@ -26,6 +26,9 @@ from rewright.terms.normal.substitution import substitute
 Binder = tuple[str, Polynomial, Polynomial]
 """Name, lower bound, upper bound (exclusive)."""
 
+_ANY_ORDER, _MOST_ORDERS = 4, 24
+"""So many binders are tried in every order; of more, so many orders of those that nothing tells apart."""
+
 
 def children(atom: Atom) -> tuple[Polynomial, ...]:
     """The polynomials directly inside an atom."""
@@ -186,12 +189,52 @@ def placements(
     return found
 
 
-def orders(count: int) -> Iterator[tuple[int, ...]]:
-    """All orders of up to four binders; of more, the given one."""
-    if count <= 4:
-        yield from itertools.permutations(range(count))
-    else:
-        yield tuple(range(count))
+def orders(context: Context, binders: Sequence[Binder], body: Polynomial) -> Iterator[tuple[int, ...]]:
+    """All orders of up to four binders; of more, those that put first what the body says first of them.
+
+    Binders that only their names tell apart take all orders among them, up to a bound.
+    """
+    if len(binders) <= _ANY_ORDER:
+        yield from itertools.permutations(range(len(binders)))
+        return
+    alike: dict[int, list[int]] = {}
+    for number, rank in enumerate(_ranks(context, binders, body)):
+        alike.setdefault(rank, []).append(number)
+    ways = itertools.product(*(itertools.permutations(alike[rank]) for rank in sorted(alike)))
+    for way in itertools.islice(ways, _MOST_ORDERS):
+        yield tuple(itertools.chain.from_iterable(way))
+
+
+def _ranks(context: Context, binders: Sequence[Binder], body: Polynomial) -> list[int]:
+    """Ranks of binders that do not depend on their names: by their ranges and uses, then by the ranks of those beside.
+
+    The colours of McKay's canonical labelling of graphs, without its search.
+    """
+    ranks = [0] * len(binders)
+    for _ in binders:
+        uses = [_uses(context, binders, number, ranks, body) for number in range(len(binders))]
+        said = [(r, low.key, high.key, own) for r, (_, low, high), own in zip(ranks, binders, uses, strict=True)]
+        order = sorted(set(said))
+        finer = [order.index(own) for own in said]
+        if finer == ranks:
+            break
+        ranks = finer
+    return ranks
+
+
+def _uses(
+    context: Context, binders: Sequence[Binder], number: int, ranks: Sequence[int], body: Polynomial
+) -> tuple[tuple[str, tuple[bytes, ...]], ...]:
+    """The factors that read a binder, with its rank for every other one."""
+    own = binders[number][0]
+    names = {name: symbol(f"~rank{rank}") for (name, _, _), rank in zip(binders, ranks, strict=True)}
+    names[own] = symbol("~own")
+    found: list[tuple[str, tuple[bytes, ...]]] = []
+    for monomial, coefficient in body.terms.items():
+        factors = [Polynomial({(factor,): 1}) for factor in monomial if own in factor[0].free]
+        if factors:
+            found.append((str(coefficient), tuple(sorted(substitute(context, f, names).key for f in factors))))
+    return tuple(sorted(found))
 
 
 def named(context: Context, binders: Sequence[Binder], order: Sequence[int], body: Polynomial) -> Polynomial:

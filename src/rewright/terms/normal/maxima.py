@@ -311,7 +311,7 @@ def _normal_item(context: Context, binders: Sequence[Binder], inside: Polynomial
         return _normal_item(context, *merged)
     placed, value = _placed(context, kept, inside)
     best: tuple[tuple[bytes, tuple[bytes, ...]], tuple[Range, ...], Polynomial] | None = None
-    for order in orders(len(placed)):
+    for order in orders(context, placed, value):
         renamed = named(context, placed, order, value)
         limits = tuple(placed[b][1:] for b in order)
         key = (renamed.key, tuple(p.key for pair in limits for p in pair))

@@ -446,7 +446,7 @@ def _prefix_sums(context: Context, binders: list[Binder], body: Polynomial) -> P
     best: tuple[tuple[bytes, tuple[bytes, ...]], Polynomial, Number, list[tuple[Polynomial, Polynomial]]] | None = None
     several = placements(context, binders, body, 16)
     for placed, value in several:
-        for order in orders(len(placed)):
+        for order in orders(context, placed, value):
             single = named(context, placed, order, value).single()
             if single is None:
                 continue

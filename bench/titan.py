@@ -1,0 +1,208 @@
+"""torchtitan's decoders on ranks against the same model on one: ``python -m bench.titan``, a part of ``make pairs``.
+
+What runs on a rank is torchtitan's own: its ``parallelize`` function, its meshes, its loss over the split vocabulary
+and its clipping, in a step as its trainer makes it. The mean is over the labels of all ranks that count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+
+import rewright as rw
+from bench.tables import print_table
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import RankProgram
+
+COLUMNS = ["model", "backend", "mesh", "nodes of all ranks", "status", "evidence", "outputs", "capture s"]
+COLUMNS += ["prove and audit s", "reason"]
+FAMILIES = {"llama3": "parallelize_llama", "qwen3": "parallelize_qwen3"}
+LAYERS, BATCH, LENGTH = 2, 8, 16
+
+_flex: Any = importlib.import_module("torch.nn.attention.flex_attention")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A decoder, how torchtitan says which axes its ranks have, and what the step ends with."""
+
+    family: str
+    mesh: Mapping[str, int] = field(default_factory=dict[str, int])
+    backend: str = "partial_dtensor"
+    sequence: bool = True
+    """Whether norms and residuals are split along the sequence."""
+    clip: bool = False
+
+    def sizes(self) -> dict[str, int]:
+        """torchtitan's names of degrees."""
+        known = {"replicate": "data_parallel_replicate_degree", "shard": "data_parallel_shard_degree"}
+        known |= {"cp": "context_parallel_degree", "tp": "tensor_parallel_degree"}
+        return {name: self.mesh.get(axis, 1) for axis, name in known.items()}
+
+
+def _torchtitan(name: str) -> Any:
+    return importlib.import_module(f"torchtitan.{name}")
+
+
+def model(training: Training, parallelism: Any = None) -> nn.Module:
+    """Two layers of torchtitan's smallest model; attention is its FlexAttention with the mask of its positions."""
+    module = _torchtitan(f"models.{training.family}")
+    settings = getattr(module, f"{training.family}_configs")["debugmodel"](attn_backend="flex")
+    settings.layers = settings.layers[:LAYERS]
+    if parallelism is not None:
+        settings.update_from_config(config=SimpleNamespace(parallelism=parallelism))
+    made: nn.Module = settings.build()
+    return made
+
+
+@dataclass(frozen=True)
+class Step:
+    """Forward and backward of torchtitan's trainer: loss by the tokens of all ranks, gradients, clipping.
+
+    Positions, and the block mask that torchtitan makes of them, are there before, as they come with the data.
+    """
+
+    training: Training
+    positions: torch.Tensor
+    masks: Any
+    dimensions: Any = None
+    """torchtitan's meshes; None on one device."""
+
+    def __call__(self, model: nn.Module, tokens: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Loss and, where the step clips, the norm of all gradients."""
+        losses, utils = _torchtitan("components.loss"), _torchtitan("distributed.utils")
+        valid = (labels != losses.IGNORE_INDEX).sum()
+        if self.dimensions is not None and self.dimensions.dp_enabled:
+            valid = utils.dist_sum_tensor(valid, self.dimensions.get_mesh("batch"))
+        with mock.patch.object(_flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True):  # nothing is compiled here
+            logits = model(self._whole(tokens), positions=self._whole(self.positions), attention_masks=self.masks)
+            loss = losses.cross_entropy_loss(logits, self._whole(labels)) / valid
+        loss.backward()
+        if not self.training.clip:
+            return {"loss": loss.detach()}
+        norm = utils.clip_grad_norm_(list(model.parameters()), 1.0, foreach=True)
+        return {"loss": loss.detach(), "norm": norm.detach()}
+
+    def _whole(self, local: torch.Tensor) -> torch.Tensor:
+        """With torchtitan's ``full_dtensor``, what a rank reads as a DTensor over all axes."""
+        if self.dimensions is None or self.training.backend != "full_dtensor":
+            return local
+        found: torch.Tensor = _torchtitan("distributed.full_dtensor").parallelize_inputs(
+            self.dimensions, local, local, {}
+        )[0]
+        return found
+
+
+def batch(parts: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and labels of one of so many parts."""
+    tokens = torch.zeros(BATCH // parts, LENGTH, dtype=torch.int64)
+    return tokens, torch.zeros_like(tokens)
+
+
+def step(training: Training, model: nn.Module, parts: int, dimensions: Any = None) -> tuple[Step, tuple[Any, ...]]:
+    """The step on one of so many parts of the batch."""
+    tokens, labels = batch(parts)
+    positions = torch.arange(LENGTH).expand(tokens.shape)
+    untyped: Any = model
+    with torch.compiler.set_stance("force_eager"):
+        masks = untyped.get_attention_masks(positions)
+    return Step(training, positions, masks, dimensions), (model, tokens, labels)
+
+
+def parallel(training: Training) -> Callable[[DeviceMesh], tuple[Step, tuple[Any, ...]]]:
+    """The step of a rank."""
+    config, distributed = _torchtitan("config"), _torchtitan("distributed")
+
+    def build(mesh: DeviceMesh) -> tuple[Step, tuple[Any, ...]]:
+        parallelism = config.ParallelismConfig(
+            **training.sizes(), enable_sequence_parallel=training.sequence, spmd_backend=training.backend
+        )
+        dimensions = distributed.ParallelDims.from_config(parallelism, mesh.size())
+        _torchtitan("distributed.utils").set_spmd_backend(training.backend)
+        dimensions.build_mesh()
+        parallelize = getattr(_torchtitan(f"models.{training.family}"), FAMILIES[training.family])
+        made = parallelize(
+            model(training, parallelism),
+            parallel_dims=dimensions,
+            training=config.TrainingConfig(mixed_precision_param="float32"),
+            parallelism=parallelism,
+            compile_config=config.CompileConfig(enable=False),
+            ac_config=None,
+            dump_folder="",
+        )
+        if made.enable_weight_tying:  # as torchtitan's ``init_states`` does it once a model is distributed
+            made.tok_embeddings.weight = made.lm_head.weight
+        _torchtitan("distributed.fsdp").disable_fsdp_gradient_division(made)
+        parts = math.prod(training.mesh.get(axis, 1) for axis in ("replicate", "shard"))
+        return step(training, made, parts, dimensions)
+
+    return build
+
+
+def captured(training: Training) -> tuple[Graph, RankProgram, dict[str, list[str]], dict[str, list[str]]]:
+    """The step on one device and on all ranks, how these hold tokens and labels, and how the loss."""
+    with mock.patch.object(_torchtitan("distributed.parallel_dims"), "device_type", "cpu"):
+        program = rw.capture_ranks(parallel(training), dict(training.mesh))
+        whole = rw.capture(*step(training, model(training), 1))
+    split = ["Replicate()" if axis == "tp" else "Shard(0)" for axis in training.mesh]
+    addends = ["Replicate()" if axis == "tp" else "Partial(sum)" for axis in training.mesh]
+    return whole, program, {"tokens": split, "labels": split}, {"loss": addends}
+
+
+PROGRAMS = tuple(
+    Training(family, mesh, backend, sequence, clip)
+    for family in FAMILIES
+    for mesh, backend, sequence, clip in (
+        ({"tp": 2}, "partial_dtensor", False, False),
+        ({"tp": 4}, "partial_dtensor", True, False),
+        ({"shard": 2}, "partial_dtensor", True, True),
+        ({"shard": 2, "tp": 2}, "partial_dtensor", True, False),
+        ({"shard": 2, "tp": 4}, "partial_dtensor", True, True),
+        ({"replicate": 2, "shard": 2, "tp": 2}, "partial_dtensor", True, True),
+        ({"shard": 2, "tp": 2}, "full_dtensor", True, False),
+    )
+)
+
+
+def row(training: Training) -> list[object]:
+    """One row of the table."""
+    mesh = " x ".join(f"{axis} {size}" for axis, size in training.mesh.items())
+    said = training.family + (", sequence" if training.sequence else "") + (", clipped" if training.clip else "")
+    head: list[object] = [said, training.backend, mesh]
+    start = time.perf_counter()
+    try:
+        whole, program, relations, expect = captured(training)
+        middle = time.perf_counter()
+        verdict = rw.refine(whole, program, relations, expect, audit=True)
+    except RewrightError as error:
+        return [*head, "", "error", "", "", "", "", str(error)]
+    seconds = time.perf_counter() - middle
+    nodes = f"{sum(map(len, program.graphs)):,}"
+    reason = "" if verdict.status == "proved" else verdict.reason
+    found = [nodes, verdict.status, str(verdict.evidence), len(verdict.relation), middle - start, seconds]
+    return [*head, *found, reason]
+
+
+def rows(names: Sequence[str]) -> Iterator[list[object]]:
+    """All rows, as they are measured."""
+    for training in PROGRAMS:
+        if not names or training.family in names:
+            yield row(training)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*FAMILIES, []], default=[])
+    print_table(COLUMNS, rows(parser.parse_args().names))
