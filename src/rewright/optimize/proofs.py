@@ -25,7 +25,7 @@ from rewright.optimize.derive import Update
 from rewright.optimize.expressions import Expression, contains
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.masks import with_mask_inputs
-from rewright.optimize.planning import Plan, writes
+from rewright.optimize.planning import Plan, look_ups, writes
 from rewright.optimize.preparing import prepared_with_places
 from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
 from rewright.optimize.shifting import POLYNOMIAL
@@ -57,24 +57,26 @@ class Trust:
     unproved: tuple[int, ...] = ()
     """The stored tensors that have no proof, where the others have one or may have."""
     seconds: float = 0.0
+    """Of the processor."""
 
 
-def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None) -> Trust:
+def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None, hurried: bool = False) -> Trust:
     """What can be proved about a plan within a time; ``program`` is what was prepared for planning, where that changed.
 
     A certificate of a short program is looked for as a whole first, and that of a long one in pieces, which takes time
     in proportion to the layers that differ. Where there is none, a short program is proved as one claim, or tensor by
     tensor: every stored tensor is what the program makes of the stored tensors that its kernel reads. All of that
-    takes ``seconds`` for a short program, and so many for each piece of a long one.
+    takes ``seconds`` for a short program, and so many for each piece of a long one. When ``hurried``, a long one is not
+    looked at as a whole once there are tensors that are not proved: without what they look up there may be a proof.
     """
-    started = time.monotonic()
+    started = time.process_time()
     found, given = Trust(), plan.graph if program is None else program
     short = len(given.nodes) <= WHOLE
     clock = _Clock(time.process_time() + seconds if short else math.inf, seconds)
     try:
         for way in (_whole, _in_pieces) if short else (_in_pieces, _whole):
             way(plan, given, found, clock)
-            if found.evidence == "proved":
+            if found.evidence == "proved" or (hurried and not short and look_ups(plan, found.unproved)):
                 break
         if found.evidence != "proved" and short:
             _by_tensors(plan, found, clock)
@@ -84,7 +86,7 @@ def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None) -> Tru
         found.reason = str(error)
     except TimeoutError:
         found.reason = f"the budget of {seconds:g} s is used up; {found.reason or 'nothing is known'}"
-    found.seconds = time.monotonic() - started
+    found.seconds = time.process_time() - started
     return found
 
 
