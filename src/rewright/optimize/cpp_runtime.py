@@ -146,7 +146,7 @@ static inline int neither(int a) { return a < 0 ? a : 1 - a; }
 #define BLOCK_ROWS 4
 #define BLOCK_VECTORS 2
 #endif
-#define CHAIN 16
+#define CHAIN 64
 template <class T> struct Vector { typedef T type __attribute__((vector_size(LANES * 4), aligned(4))); };
 template <class T, int M, int V>
 static inline __attribute__((always_inline)) void block(long k, const T* a, long lda, const T* b, long ldb, T* c,
