@@ -58,6 +58,17 @@ def test_a_power_of_two_rounds_nothing_and_exponents_of_16_bits_are_taken_as_a_w
         assert s.value(s.table.apply("multiply", s.x, s.number(0.25))) == expected
 
 
+def test_a_number_times_its_inverse_is_one_unless_there_is_none() -> None:
+    s = Scores()
+
+    def product(value: float) -> Expression:
+        inverse = s.table.plain("divide", (s.number(1.0), s.number(value)))
+        return s.table.apply("multiply", s.number(value), inverse)
+
+    assert product(3.0) is s.number(1.0)
+    assert all(product(value).op == "multiply" for value in (0.0, float("inf"), float("nan")))
+
+
 def test_what_every_reader_computes_again_is_not_stored() -> None:
     args = attention.inputs("h2o", 24, 2, 32, torch.float32, "cpu", 1.0)
 

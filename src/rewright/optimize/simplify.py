@@ -186,7 +186,8 @@ def _is_inverse(left: Expression, right: Expression) -> bool:
     """Whether a number is one over another one, which is left as it is as it would be rounded."""
     if right.op != "divide" or not left.dtype.is_float or left.op != "constant" or right.arguments[1] is not left:
         return False
-    return right.arguments[0].op == "constant" and right.arguments[0].value == 1 and math.isfinite(left.value)
+    one = right.arguments[0]
+    return one.op == "constant" and one.value == 1 and left.value != 0 and math.isfinite(left.value)
 
 
 def _power_of_two(value: Number) -> bool:
