@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 
+from rewright.equiv.pieces import Piece
 from rewright.frontends.torch import capture
 from rewright.frontends.torch.names import bind_arguments, leaves
 from rewright.frontends.torch.owners import Owners
@@ -167,16 +168,17 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    found.trust = trust(plan, budget, given, hurried=True)
+    known: dict[str, Piece] = {}
+    found.trust = trust(plan, budget, given, hurried=True, known=known)
     apart = look_ups(plan, found.trust.unproved) if found.trust.evidence != "proved" else frozenset[int]()
     if apart:  # what is read at computed places is left to a library, and the rest may be proved
         spent, other = found.trust.seconds, Planner(graph, apart).plan()
-        again = trust(other, budget, given) if other.kernels else found.trust
+        again = trust(other, budget, given, known=known) if other.kernels else found.trust
         if again.evidence == "proved":
             found.plan, plan, found.trust = other, other, again
         else:
             spent += again.seconds
-            found.trust = trust(plan, budget, given)
+            found.trust = trust(plan, budget, given, known=known)
         found.trust.seconds += spent
     if found.trust.evidence != "proved" and allow != "tested":
         seconds["prove"] = found.trust.seconds

@@ -16,7 +16,7 @@ from typing import Any
 
 from rewright import ops
 from rewright.equiv.engine import equiv
-from rewright.equiv.pieces import assumed
+from rewright.equiv.pieces import Piece, assumed
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
@@ -60,19 +60,26 @@ class Trust:
     """Of the processor."""
 
 
-def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None, hurried: bool = False) -> Trust:
+def trust(
+    plan: Plan,
+    seconds: float = 5.0,
+    program: Graph | None = None,
+    hurried: bool = False,
+    known: dict[str, Piece] | None = None,
+) -> Trust:
     """What can be proved about a plan within a time; ``program`` is what was prepared for planning, where that changed.
 
     A certificate of a short program is looked for as a whole first, and that of a long one in pieces, which takes time
     in proportion to the layers that differ. Where there is none, a short program is proved as one claim, or tensor by
     tensor: every stored tensor is what the program makes of the stored tensors that its kernel reads. All of that
     takes ``seconds`` for a short program, and so many for each piece of a long one. When ``hurried``, a long one is not
-    looked at as a whole once there are tensors that are not proved: without what they look up there may be a proof.
+    looked at as a whole once there are tensors that are not proved: without what they look up there may be a proof,
+    for which ``known`` keeps the pieces that were proved.
     """
     started = time.process_time()
     found, given = Trust(), plan.graph if program is None else program
     short = len(given.nodes) <= WHOLE
-    clock = _Clock(time.process_time() + seconds if short else math.inf, seconds)
+    clock = _Clock(time.process_time() + seconds if short else math.inf, seconds, {} if known is None else known)
     try:
         for way in (_whole, _in_pieces) if short else (_in_pieces, _whole):
             way(plan, given, found, clock)
@@ -96,6 +103,8 @@ class _Clock:
 
     deadline: float
     each: float
+    known: dict[str, Piece]
+    """Pieces that have a proof."""
 
     def share(self) -> float:
         """Seconds for the next proof; half of what is left is for those after it. Raises TimeoutError without any."""
@@ -147,7 +156,8 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
         return
     try:
         share = clock.share()
-        proof = composed(program, plan, made, share, share if len(program.nodes) <= WHOLE else math.inf)
+        total = share if len(program.nodes) <= WHOLE else math.inf
+        proof = composed(program, plan, made, share, total, clock.known)
     except NotComposed as error:
         found.reason, found.unproved = str(error), error.tensors
         return
