@@ -21,8 +21,13 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cap: float | N
     if cap is not None:
         s = torch.tanh(s / cap) * cap
     s = s + mask
-    p = torch.softmax(s.float(), -1)
+    p = torch.softmax(_wide(s), -1)
     return s, p, (p.to(v.dtype) @ v).transpose(1, 2).contiguous()
+
+
+def _wide(t: torch.Tensor) -> torch.Tensor:
+    """At least float32; a reference in float64 stays one."""
+    return t.to(torch.promote_types(t.dtype, torch.float32))
 
 
 def attn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -56,7 +61,7 @@ def snapkv(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
 def keyformer(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, exp_rand: torch.Tensor) -> Tensors:
     """With the sums of columns of a second, perturbed softmax."""
     s, _, out = _attention(q, k, v)
-    return out, torch.softmax((s.float() - torch.log(exp_rand)) / 1.5, -1).sum(2)
+    return out, torch.softmax((_wide(s) - torch.log(exp_rand)) / 1.5, -1).sum(2)
 
 
 def corm(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, corm_mask: torch.Tensor) -> Tensors:
@@ -68,9 +73,11 @@ def corm(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, corm_mask: torch.Ten
 MODULES: dict[str, Callable[..., Any]] = {f.__name__: f for f in (attn, gemma2, h2o, roco, snapkv, keyformer, corm)}
 
 
-def inputs(name: str, length: int, heads: int, width: int, dtype: torch.dtype, device: str, scale: float) -> Tensors:
-    """The inputs of a module, seed 0."""
-    generator = torch.Generator(device=device).manual_seed(0)
+def inputs(
+    name: str, length: int, heads: int, width: int, dtype: torch.dtype, device: str, scale: float, seed: int = 0
+) -> Tensors:
+    """The inputs of a module."""
+    generator = torch.Generator(device=device).manual_seed(seed)
 
     def normal(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=generator, device=device)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import rewright as rw
-from bench import attention
+from bench import attention, optimize_errors, optimize_seconds
 from rewright.optimize.api import Optimized
 
 HEADER = (
@@ -36,16 +36,19 @@ HEADER = (
 def main() -> None:
     """Measure what the options ask for, and print a table."""
     options = _options()
+    if options.errors or options.seconds:
+        (optimize_errors if options.errors else optimize_seconds).main(options)
+        return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     length = options.length or (4096 if device == "cuda" else 1024)
     dtype = torch.float16 if device == "cuda" else torch.float32
     threads = torch.get_num_threads()
-    print(f"{device}, S = {length}, {options.heads} heads of {options.width}, {dtype}, {threads} threads\n")
+    print(f"{device}, S = {length}, {options.heads or 32} heads of {options.width}, {dtype}, {threads} threads\n")
     best: list[float] = []
     print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|", flush=True)
     with torch.no_grad():
         for name in options.modules:
-            for scale in options.scales:
+            for scale in options.scales or (1.0, 3.0):
                 best += _module(options, name, scale, length, dtype, device)
     if best:
         print(f"\ngeometric mean over the best of eager and torch.compile: {statistics.geometric_mean(best):.2f}")
@@ -55,14 +58,22 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--modules", nargs="+", default=list(attention.MODULES), choices=list(attention.MODULES))
     parser.add_argument("--peers", nargs="+", default=["eager", "inductor", "sdpa", "flex", "rewright"])
-    parser.add_argument("--scales", nargs="+", type=float, default=[1.0, 3.0])
+    parser.add_argument("--scales", nargs="+", type=float, help="of the inputs; by default 1 and 3")
     parser.add_argument("--length", type=int)
-    parser.add_argument("--heads", type=int, default=32)
+    parser.add_argument("--heads", type=int, help="by default 32, and 2 for errors")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--runs", type=int, default=5, help="the median of so many is printed")
     parser.add_argument(
         "--json", type=Path, help="a file that gets every row as a line of JSON, for bench.draw_optimize"
     )
+    parser.add_argument("--errors", action="store_true", help="print errors against float64 beside those of eager")
+    parser.add_argument("--seconds", action="store_true", help="print the time of search and proof by phase")
+    parser.add_argument("--dtypes", nargs="+", default=list(optimize_errors.DTYPES), choices=optimize_errors.DTYPES)
+    parser.add_argument(
+        "--lengths", nargs="+", type=int, default=[16, 101, 300], help="for errors: ragged in all tiles"
+    )
+    parser.add_argument("--seeds", type=int, default=5, help="for errors: so many inputs of each kind")
+    parser.add_argument("--target", help="for errors: cpu, torch, or cuda (without a GPU Triton's interpreter)")
     return parser.parse_args()
 
 
@@ -70,7 +81,7 @@ def _module(
     options: argparse.Namespace, name: str, scale: float, length: int, dtype: torch.dtype, device: str
 ) -> list[float]:
     """One module at one scale by all peers; the ratio of ours to the best compiler, where both ran."""
-    given = attention.inputs(name, length, options.heads, options.width, dtype, device, scale)
+    given = attention.inputs(name, length, options.heads or 32, options.width, dtype, device, scale)
     exact = _exact(name, given)
     times: dict[str, float] = {}
     for peer in options.peers:

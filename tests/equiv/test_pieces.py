@@ -17,6 +17,7 @@ import rewright as rw
 from rewright.cli.main import run as command
 from rewright.equiv.pieces import Piece, PiecewiseCertificate, Use, audit, follows, load
 from rewright.frontends.files import save
+from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize.composing import Composed, NotComposed, composed
@@ -64,6 +65,20 @@ def test_a_plan_that_computes_something_else_has_no_proof() -> None:
     assert len(program.nodes) == len(other.nodes)
     with pytest.raises(NotComposed):
         composed(program, Planner(ready).plan(), made, 5.0)
+
+
+def test_what_was_proved_for_one_plan_needs_no_second_proof_and_proves_nothing_else() -> None:
+    known = {digest(p.left) + digest(p.right): p for p in proof().certificate.pieces}
+    program = rw.capture(layers, arguments())
+    other = rw.capture(lambda x, weights, mask: layers(x, weights[::-1], mask), arguments())
+
+    ready, made = prepared_with_places(program)
+    again = composed(program, Planner(ready).plan(), made, 5.0, 0.0, known)  # no time for anything new
+    assert audit(again.certificate, again.program, again.written).uses == len(again.certificate.uses)
+
+    ready, made = prepared_with_places(other)
+    with pytest.raises(NotComposed):
+        composed(program, Planner(ready).plan(), made, 5.0, 0.0, known)
 
 
 def test_what_is_assumed_is_said_of_the_names_of_the_program() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 
+from rewright.equiv.pieces import Piece
 from rewright.frontends.torch import capture
 from rewright.frontends.torch.names import bind_arguments, leaves
 from rewright.frontends.torch.owners import Owners
@@ -50,6 +51,7 @@ class Optimized:
     checked: Checked | None = None
     printed: Printed | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """By phase: of the processor for ``capture``, ``plan`` and ``prove``, by the clock for ``build`` and ``check``."""
     runner: Runner | None = None
     original: Callable[..., Any] | None = None
     owners: Owners | None = None
@@ -139,13 +141,13 @@ def optimize(
     seconds: dict[str, float] = {}
     found = Optimized("fallback", "", original=original, seconds=seconds)
     try:
-        started = time.monotonic()
+        started = time.process_time()
         captured = program if isinstance(program, Graph) else capture(program, args, kwargs, guards_queries=True)
         if original is not None:
             function = original.forward if isinstance(original, torch.nn.Module) else original
             found.owners = Owners.of(original, bind_arguments(function, args, kwargs or {}), wrappers=True)
         found.graph = prepared(captured)
-        seconds["capture"] = time.monotonic() - started
+        seconds["capture"] = time.process_time() - started
         _fill(found, captured, chosen, allow, budget, verify)
     except RewrightError as error:
         found.reason = str(error)
@@ -159,21 +161,25 @@ def optimize(
 def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
     seconds, graph = found.seconds, found.graph
     assert graph is not None
-    started = time.monotonic()
+    started = time.process_time()
     given = None if captured.nodes == graph.nodes else captured
     found.plan = plan = Planner(graph).plan()
-    seconds["plan"] = time.monotonic() - started
+    seconds["plan"] = time.process_time() - started
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    found.trust = trust(plan, budget, given)
+    known: dict[str, Piece] = {}
+    found.trust = trust(plan, budget, given, hurried=True, known=known)
     apart = look_ups(plan, found.trust.unproved) if found.trust.evidence != "proved" else frozenset[int]()
     if apart:  # what is read at computed places is left to a library, and the rest may be proved
-        other = Planner(graph, apart).plan()
-        again = trust(other, budget, given) if other.kernels else found.trust
-        again.seconds += found.trust.seconds
+        spent, other = found.trust.seconds, Planner(graph, apart).plan()
+        again = trust(other, budget, given, known=known) if other.kernels else found.trust
         if again.evidence == "proved":
             found.plan, plan, found.trust = other, other, again
+        else:
+            spent += again.seconds
+            found.trust = trust(plan, budget, given, known=known)
+        found.trust.seconds += spent
     if found.trust.evidence != "proved" and allow != "tested":
         seconds["prove"] = found.trust.seconds
         found.reason = f"the plan is not proved ({found.trust.reason}); allow='tested' uses it all the same"
@@ -218,7 +224,7 @@ def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, ti
 
 def _cheaper(plan: Plan, trust: Trust, seconds: float) -> Plan | None:
     """The plan by rules of the library, where it is cheaper and proved to be the plan; else why not is a decision."""
-    started = time.monotonic()
+    started = time.process_time()
     found = rewritten(plan)
     if found is None:
         return None
@@ -226,7 +232,7 @@ def _cheaper(plan: Plan, trust: Trust, seconds: float) -> Plan | None:
         why = unproved_rewrite(plan, found, seconds) or unproved_identity(found.plan, [], seconds, whole=False)
     except RewrightError as error:  # the plan from before is as good as it was
         why = str(error)
-    trust.seconds += time.monotonic() - started
+    trust.seconds += time.process_time() - started
     if why:
         plan.decisions.append(f"rules of the library are not used: {why}")
         return None

@@ -52,6 +52,8 @@ class _Pieces:
     seconds: float
     deadline: float
     """In time of the processor: a machine that is busy with something else proves as much."""
+    known: dict[str, Piece]
+    """Pieces of another plan of the same program, which need no second proof; new ones are added."""
     found: dict[str, int] = field(default_factory=dict[str, int])
     pieces: list[Piece] = field(default_factory=list[Piece])
     failed: dict[str, RewrightError] = field(default_factory=dict[str, RewrightError])
@@ -66,10 +68,11 @@ class _Pieces:
             raise self.failed[key]
         if key not in self.found:
             try:
-                piece = self._proved(left, right)
+                piece = self.known.get(key) or self._proved(left, right)
             except RewrightError as error:
                 self.failed[key] = error
                 raise
+            self.known[key] = piece
             self.found[key] = len(self.pieces)
             self.pieces.append(piece)
         return self.found[key]
@@ -96,7 +99,14 @@ class _Pieces:
         raise NotComposed(other.reason)
 
 
-def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float, total: float = math.inf) -> Composed:
+def composed(
+    program: Graph,
+    plan: Plan,
+    made: Mapping[int, int],
+    seconds: float,
+    total: float = math.inf,
+    known: dict[str, Piece] | None = None,
+) -> Composed:
     """The proof of a plan in pieces.
 
     Args:
@@ -105,13 +115,14 @@ def composed(program: Graph, plan: Plan, made: Mapping[int, int], seconds: float
         made: for positions of the program the ones of the graph that was planned.
         seconds: for the proof of one piece; all of them together may take ``PATIENCE`` times as long.
         total: for all of them together, where that is less.
+        known: pieces that were proved for another plan, to which the new ones are added.
 
     Raises:
         NotComposed: naming the first tensor that has no proof.
     """
     written, memory = regraphed(plan)
     sources = {ready: position for position, ready in made.items()}
-    pieces = _Pieces(seconds, time.process_time() + min(PATIENCE * seconds, total))
+    pieces = _Pieces(seconds, time.process_time() + min(PATIENCE * seconds, total), {} if known is None else known)
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
     uses: list[Use] = []
     missing: dict[int, str] = {}

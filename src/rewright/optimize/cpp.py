@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
+from rewright.optimize.constants import closed_value
 from rewright.optimize.cpp_runtime import HEADER
 from rewright.optimize.cpp_scalars import (
     COSTLY,
@@ -396,11 +397,25 @@ class _Printer(States):
 
     def bind_state(self, scope: Scope, running: Running, text: str) -> None:
         """Give the value of a finished reduction a name."""
-        if running.update.finish is not None:
-            text = f"({text} * {self.text(running.update.finish)})"
+        finish = running.update.finish
+        if finish is not None:
+            inverse = self.wide_inverse(finish)
+            text = f"({text} * {self.text(finish)})" if inverse is None else f"({self.real})({text} * {inverse})"
         name = self.scopes.fresh("v")
         scope.line(f"const {ctype(running.value.dtype, self.real)} {name} = {text};")
         scope.names[running.value.number] = name
+
+    def wide_inverse(self, finish: Expression) -> str | None:
+        """One over a sum of the row in double, as its state is; None for another value."""
+        if finish.op != "divide" or closed_value(finish.arguments[0]) != 1:
+            return None
+        total = next((r for r in self.done if r.value is finish.arguments[1]), None)
+        if total is None or self.state_type(total) != "double" or total.update.finish is not None:
+            return None
+        row = next(s for s in reversed(self.scopes.stack) if total.value.number in s.names)
+        name = self.scopes.fresh("inverse")
+        row.line(f"const double {name} = 1.0 / {self.state[total.value.number]}[r];")
+        return name
 
     def run_phases(
         self,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
+from rewright.optimize.constants import closed_value
 from rewright.optimize.expressions import Expression, Number, Table, names
 from rewright.optimize.ranges import joined_digits
 from rewright.optimize.simplify import as_index
@@ -73,6 +76,16 @@ def literal(value: Number, dtype: DType, real: str) -> str:
     if math.isnan(number):
         return f"std::numeric_limits<{real}>::quiet_NaN()"
     return f"({real}){number!r}"
+
+
+def power(exponent: Expression, text: Callable[[Expression], str], real: str) -> str:
+    """Two to a power; a number that the exponent is multiplied by is given as a sum of two, the second one small."""
+    if exponent.op in ("multiply", "divide") and (number := closed_value(exponent.arguments[1])):
+        number = number if exponent.op == "multiply" else 1 / number
+        high = float(np.float32(number)) if real == "float" else number
+        if math.isfinite(high):
+            return f"exp2_({text(exponent.arguments[0])}, ({real}){high!r}, ({real}){number - high!r})"
+    return f"exp2_({text(exponent)})"
 
 
 def function(e: Expression, a: list[str], real: str) -> str:

@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.optimize.constants import power_of_two
-from rewright.optimize.cpp_scalars import CLAUSE, COMBINE, JOIN, ctype, function, literal
+from rewright.optimize.cpp_scalars import CLAUSE, COMBINE, JOIN, ctype, function, literal, power
 from rewright.optimize.cpp_values import Values
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.scopes import Scope
 from rewright.optimize.values import identity
+
+SHORT = 16
+"""Sums of so few elements, as those of a window, are double throughout: there is no vector of them to fill."""
 
 
 def is_state(e: Expression) -> bool:
@@ -43,7 +46,8 @@ class States(Values):
         number, kind = running.value.number, running.value.bound.kind
         part, flag = f"part{number}", running.value.dtype is DType.BOOL
         first = literal(identity(kind), running.value.dtype, self.real)
-        row.line(f"{'int' if flag else ctype(running.value.dtype, self.real)} {part} = {first};")
+        wide = kind == "sum" and self.state_type(running) == "double" and sweep.lane.size <= SHORT
+        row.line(f"{'int' if flag else 'double' if wide else ctype(running.value.dtype, self.real)} {part} = {first};")
         text = self.text(body)
         loop.line(COMBINE[kind].format(part=part, value=text))
         clauses = [f"reduction({CLAUSE[kind]}:{part})"]
@@ -146,5 +150,5 @@ class States(Values):
         if not any(x.number in names for x in walk(e)):
             return self.text(e)
         if (exponent := power_of_two(e)) is not None:
-            return f"exp2_({self.closed(exponent, names)})"
+            return power(exponent, lambda x: self.closed(x, names), self.real)
         return function(e, [self.closed(a, names) for a in e.arguments], self.real)

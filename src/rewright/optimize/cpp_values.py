@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rewright.ir.graph import Graph
 from rewright.optimize.constants import closed_value, power_of_two
-from rewright.optimize.cpp_scalars import ctype, function, index_text, literal, offset
+from rewright.optimize.cpp_scalars import ctype, function, index_text, literal, offset, power
 from rewright.optimize.expressions import Expression, Table
 from rewright.optimize.kernel import Store
 from rewright.optimize.ranges import span
@@ -81,7 +81,7 @@ class Values:
                 one = self.table.plain("divide", (self.table.constant(1.0, e.dtype), bottom))
                 return f"({self.text(top)} * {self.text(one)})"
         if (exponent := power_of_two(e)) is not None:
-            return f"exp2_({self.text(exponent)})"
+            return power(exponent, self.text, self.real)
         return function(e, [self.text(a) for a in e.arguments], self.real)
 
     def variable(self, name: str) -> str:

@@ -316,6 +316,6 @@ def _ratio(table: Table, factor: Expression, sign: int, new: dict[int, Expressio
 def _difference(table: Table, first: Expression, second: Expression) -> Expression:
     """The difference of two values, taken inside of a factor that both have at the end."""
     if first.op == second.op == "multiply" and first.arguments[1] is second.arguments[1]:
-        gap = table.plain("subtract", (first.arguments[0], second.arguments[0]))
+        gap = _difference(table, first.arguments[0], second.arguments[0])
         return table.plain("multiply", (gap, first.arguments[1]))
     return table.plain("subtract", (first, second))

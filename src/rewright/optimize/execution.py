@@ -103,7 +103,10 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if isinstance(op, ops.Gather) and (axis := _taken_along(op, operands[0])) is not None:
         return _taken(operands[0], operands[1], op, axis)
     if isinstance(op, ops.DotGeneral):
-        return _dot(op, operands[0], operands[1])
+        kind = TORCH[node.type.dtype]
+        exact = not any(x.is_cuda for x in operands)  # a GPU's products of 16 bits are summed in float32 anyway
+        given = [x.to(kind) if exact and x.is_floating_point() else x for x in operands]
+        return _dot(op, *given).to(kind)
     if isinstance(op, ops.TopK):
         return _top_k(operands[0], _sizes((op.k,))[0], op.result).to(TORCH[node.type.dtype])
     if isinstance(op, ops.Sort):

@@ -19,7 +19,7 @@ from rewright.ops.sorting import is_ranked
 from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
-from rewright.optimize.merging import merged
+from rewright.optimize.merging import loaded, merged
 from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.roles import Cut, Job, arrange, reductions
@@ -95,6 +95,9 @@ class Planner:
                 jobs = [self._job(table, memory, origin, p) for p in sorted(memory) if self._is_computed(p)]
             except _Again:
                 continue
+            jobs = self._read(jobs)
+            made = {job.stores[0].tensor for job in jobs}
+            memory = frozenset(p for p in memory if p in made or not self._is_computed(p))
             reads = {p: {self.base(o) for o in self.graph.nodes[p].operands} for p in self.library}
             kernels = merged(Reader(self.graph, table, memory, origin), jobs, reads)
             return Plan(self.graph, table, memory, self._ordered(kernels), self.decisions)
@@ -390,6 +393,18 @@ class Planner:
 
     # --- order
 
+    def _read(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs of what is an output or is read: what every reader computes again is not stored for them."""
+        made = {job.stores[0].tensor: job for job in jobs}
+        wanted: set[int] = set()
+        stack = [p for p in (*self.graph.outputs.values(), *self.needed) if p in made]
+        while stack:
+            tensor = stack.pop()
+            if tensor not in wanted:
+                wanted.add(tensor)
+                stack.extend(loaded(made[tensor]) & made.keys())
+        return [job for job in jobs if job.stores[0].tensor in wanted]
+
     def _ordered(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
         """Steps such that everything is written before it is read."""
         steps: list[Step] = [LibraryStep(p, why) for p, why in sorted(self.library.items())]
@@ -439,12 +454,14 @@ def _reads(graph: Graph, step: Step, base: Callable[[int], int]) -> set[int]:
 def widened(plan: Plan) -> Plan:
     """The plan with 16-bit tensors that only kernels read stored in float32, as what they compute is.
 
-    A sum of squares that PyTorch keeps in float32 within one operator would overflow in fp16 between two kernels.
+    A sum of squares that PyTorch keeps in float32 within one operator would overflow in fp16 between two kernels, and
+    scores that a library computes would be rounded as coarsely as in the program. A linear layer is left as it is.
     """
     libraries = [step.position for step in plan.steps if isinstance(step, LibraryStep)]
     read = {p for position in libraries for p in plan.graph.nodes[position].operands}
     fixed = {base_of(plan, p) for p in (*read, *plan.graph.outputs.values())} | set(plan.graph.outputs.values())
-    own = {s.tensor for kernel in plan.kernels for s in kernel.stores} - fixed
+    products = {p for p in libraries if getattr(plan.graph.nodes[p].op, "lhs_batch", ())}
+    own = ({s.tensor for kernel in plan.kernels for s in kernel.stores} | products) - fixed
     nodes = tuple(
         replace(node, type=TensorType(node.type.shape, DType.F32))
         if position in own and node.type.dtype in (DType.F16, DType.BF16)

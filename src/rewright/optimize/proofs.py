@@ -16,7 +16,7 @@ from typing import Any
 
 from rewright import ops
 from rewright.equiv.engine import equiv
-from rewright.equiv.pieces import assumed
+from rewright.equiv.pieces import Piece, assumed
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
@@ -25,7 +25,7 @@ from rewright.optimize.derive import Update
 from rewright.optimize.expressions import Expression, contains
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.masks import with_mask_inputs
-from rewright.optimize.planning import Plan, writes
+from rewright.optimize.planning import Plan, look_ups, writes
 from rewright.optimize.preparing import prepared_with_places
 from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
 from rewright.optimize.shifting import POLYNOMIAL
@@ -57,24 +57,33 @@ class Trust:
     unproved: tuple[int, ...] = ()
     """The stored tensors that have no proof, where the others have one or may have."""
     seconds: float = 0.0
+    """Of the processor."""
 
 
-def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None) -> Trust:
+def trust(
+    plan: Plan,
+    seconds: float = 5.0,
+    program: Graph | None = None,
+    hurried: bool = False,
+    known: dict[str, Piece] | None = None,
+) -> Trust:
     """What can be proved about a plan within a time; ``program`` is what was prepared for planning, where that changed.
 
     A certificate of a short program is looked for as a whole first, and that of a long one in pieces, which takes time
     in proportion to the layers that differ. Where there is none, a short program is proved as one claim, or tensor by
     tensor: every stored tensor is what the program makes of the stored tensors that its kernel reads. All of that
-    takes ``seconds`` for a short program, and so many for each piece of a long one.
+    takes ``seconds`` for a short program, and so many for each piece of a long one. When ``hurried``, a long one is not
+    looked at as a whole once there are tensors that are not proved: without what they look up there may be a proof,
+    for which ``known`` keeps the pieces that were proved.
     """
-    started = time.monotonic()
+    started = time.process_time()
     found, given = Trust(), plan.graph if program is None else program
     short = len(given.nodes) <= WHOLE
-    clock = _Clock(time.process_time() + seconds if short else math.inf, seconds)
+    clock = _Clock(time.process_time() + seconds if short else math.inf, seconds, {} if known is None else known)
     try:
         for way in (_whole, _in_pieces) if short else (_in_pieces, _whole):
             way(plan, given, found, clock)
-            if found.evidence == "proved":
+            if found.evidence == "proved" or (hurried and not short and look_ups(plan, found.unproved)):
                 break
         if found.evidence != "proved" and short:
             _by_tensors(plan, found, clock)
@@ -84,7 +93,7 @@ def trust(plan: Plan, seconds: float = 5.0, program: Graph | None = None) -> Tru
         found.reason = str(error)
     except TimeoutError:
         found.reason = f"the budget of {seconds:g} s is used up; {found.reason or 'nothing is known'}"
-    found.seconds = time.monotonic() - started
+    found.seconds = time.process_time() - started
     return found
 
 
@@ -94,6 +103,8 @@ class _Clock:
 
     deadline: float
     each: float
+    known: dict[str, Piece]
+    """Pieces that have a proof."""
 
     def share(self) -> float:
         """Seconds for the next proof; half of what is left is for those after it. Raises TimeoutError without any."""
@@ -145,7 +156,8 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
         return
     try:
         share = clock.share()
-        proof = composed(program, plan, made, share, share if len(program.nodes) <= WHOLE else math.inf)
+        total = share if len(program.nodes) <= WHOLE else math.inf
+        proof = composed(program, plan, made, share, total, clock.known)
     except NotComposed as error:
         found.reason, found.unproved = str(error), error.tensors
         return

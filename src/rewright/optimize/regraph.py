@@ -50,10 +50,10 @@ def store_graphs(plan: Plan, kernel: Kernel, store: Store, as_computed: bool = T
 
 @dataclass(frozen=True)
 class Assumed:
-    """What stands for a value in a proof: an input of the program, or that over log 2."""
+    """What stands for a value in a proof: an input of the program, or that over a number."""
 
     label: str
-    over_log_two: bool
+    over: Expression | None = None
 
 
 def value_graph(
@@ -120,10 +120,9 @@ class _Writer(Loads):
         axes = tuple(sorted(e.free))
         kind = TensorType(tuple(self.sizes[a] for a in axes), e.dtype)
         position = self.builder.input(found.label, ops.Input(found.label, kind))
-        if found.over_log_two:
-            two = self.builder.add(ops.Constant(TensorType((), e.dtype), (2.0,)))
-            two = self.spread((self.builder.add(ops.Log(), two), ()), axes)[0]
-            position = self.builder.add(ops.Divide(), position, two)
+        if found.over is not None:
+            number = self.spread(self.value(found.over), axes)[0]
+            position = self.builder.add(ops.Divide(), position, number)
         return position, axes
 
     def library(self, step: LibraryStep) -> None:

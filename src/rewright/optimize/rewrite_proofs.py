@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import TensorType
+from rewright.optimize.constants import closed_value
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel
 from rewright.optimize.masks import with_mask_inputs
@@ -37,7 +38,7 @@ def unproved_rewrite(plan: Plan, found: Rewritten, seconds: float) -> str:
             if old is new:
                 continue
             try:
-                why = _Comparison(found.plan, kernel, left).unproved(old, new, store.axes)
+                why = _Comparison(found.plan, kernel, left, found.divisors).unproved(old, new, store.axes)
             except NoGraph as error:
                 why = str(error)
             if why:
@@ -78,30 +79,34 @@ class _Comparison:
     plan: Plan
     kernel: Kernel
     left: _Left
+    divisors: tuple[Expression, ...]
 
     def unproved(self, old: Expression, new: Expression, axes: tuple[str, ...]) -> str:
-        """Why a value is not known to be another one: with the conditions on indices as they are, and with any.
+        """Why a value is not known to be another one: with any conditions on indices, and with them as they are.
 
-        Where the prover has no law for a maximum over elements that are masked, it is given what the rule ``max-over``
-        says of it: the maximum is one variable in both values, once the elements are proved to be those over log 2.
+        Sums that both have are one variable first. Where the prover has no law for a maximum over elements that are
+        masked, it is given what the rule ``max-over`` says of it: the maximum is one variable in both values, once the
+        elements are proved to be those over a number.
         """
-        if (shared := self.shared(old, new)) and not self.reason(old, new, axes, shared):
-            return ""
-        first = self.reason(old, new, axes, {})
-        if not first:
-            return ""
-        assumed = self.extrema(old, new)
-        return first if not assumed else self.reason(old, new, axes, assumed)
+        shared = self.shared(old, new)
+        extrema = self.extrema(old, new, shared)
+        ways = [{**shared, **extrema}]
+        ways += [way for way in (extrema, shared, {}) if way not in ways]
+        why = [self.reason(old, new, axes, way) for way in ways[:1]]
+        for way in ways[1:]:
+            if not why[-1]:
+                return ""
+            why.append(self.reason(old, new, axes, way))
+        return why[-1]
 
     def reason(self, old: Expression, new: Expression, axes: tuple[str, ...], assumed: Mapping[int, Assumed]) -> str:
         """Why two values are not proved to be equal; nothing where they are."""
         read = sorted({e.tensor for e in walk(old, new) if e.op == "load" and e.tensor >= 0})
         plain = [value_graph(self.plan, self.kernel, v, axes, read, assumed) for v in (old, new)]
-        why = self.left.reason(claim_of(plain, _signs(self.plan, read, plain)))
-        if not why:
-            return ""
         masked = [with_mask_inputs(g) for g in plain]
-        return why if self.left.reason(claim_of(masked, _signs(self.plan, read, masked))) else ""
+        if not self.left.reason(claim_of(masked, _signs(self.plan, read, masked))):
+            return ""
+        return self.left.reason(claim_of(plain, _signs(self.plan, read, plain)))
 
     def shared(self, old: Expression, new: Expression) -> dict[int, Assumed]:
         """The largest sums for every element of the lane that both values have: whatever they are, they are equal."""
@@ -115,25 +120,36 @@ class _Comparison:
                 continue
             seen.add(e.number)
             if e.number in both and e.bound is not None and e.bound.kind == "sum" and not e.free <= outer:
-                found[e.number] = Assumed(f"sum {e.number}", False)
+                found[e.number] = Assumed(f"sum {e.number}")
             else:
                 stack.extend(e.arguments)
         return found
 
-    def extrema(self, old: Expression, new: Expression) -> dict[int, Assumed]:
-        """Extrema of the new value that are those of the old one over log 2, by their elements and a rule."""
+    def extrema(self, old: Expression, new: Expression, shared: Mapping[int, Assumed]) -> dict[int, Assumed]:
+        """Extrema of the new value that are those of the old one over a number, by their elements and a rule."""
         found: dict[int, Assumed] = {}
         kept = {e.number for e in walk(old)}
         for theirs in (e for e in walk(new) if e.number not in kept and _is_extremum(e)):
             for own in (e for e in walk(old) if _is_extremum(e) and (e.bound, e.free) == (theirs.bound, theirs.free)):
-                assert own.bound is not None
-                over = self.plan.table.plain("divide", (own.arguments[0], log_two(self.plan.table, own.dtype)))
-                axes = (*sorted(own.free), own.bound.index)
-                if not self.reason(over, theirs.arguments[0], axes, {}):
+                number = self.quotient(own, theirs, shared)
+                if number is not None:
                     label = f"extremum {own.number}"
-                    found |= {own.number: Assumed(label, False), theirs.number: Assumed(label, True)}
+                    found |= {own.number: Assumed(label), theirs.number: Assumed(label, number)}
                     break
         return found
+
+    def quotient(self, own: Expression, theirs: Expression, shared: Mapping[int, Assumed]) -> Expression | None:
+        """The positive number that the elements of one extremum, over it, are proved to be those of another one."""
+        assert own.bound is not None
+        axes = (*sorted(own.free), own.bound.index)
+        convert = f"convert_{own.dtype.value}"
+        for divisor in (log_two(self.plan.table, own.dtype), *self.divisors):
+            number = self.plan.table.apply(convert, divisor)
+            over = self.plan.table.plain("divide", (own.arguments[0], number))
+            positive = (closed_value(number) or 0) > 0
+            if positive and not self.reason(over, theirs.arguments[0], axes, shared):
+                return number
+        return None
 
 
 def _is_extremum(e: Expression) -> bool:

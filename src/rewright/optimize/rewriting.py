@@ -1,12 +1,14 @@
 """Kernels made cheaper by rules of the library: quotients of exponentials, powers of two, scales that are folded.
 
-Three rewrites, each taken where it makes a plan cheaper (``costs``):
+Four rewrites, each taken where it makes a plan cheaper (``costs``):
 
 - *the log domain*: ``exp(s - m) / l`` with a divisor that varies along the lane becomes ``exp(s - (m + log l))``, where
   s comes of numbers of 16 bits: the sum of m and log l is rounded at the size of m, which float32 programs would show;
 - *base two*: every exponential becomes a power of two, and the division by log 2 that its exponent then has goes
   inwards through sums, choices, maxima and matrix products until it meets a factor that is there anyway, or the
   smaller operand of a product;
+- *scales outside*: ``s - m`` with ``s = x c`` and the maximum m of s becomes ``(x - m / c) c``, where m / c is the
+  maximum of x: what was rounded at the size of s is rounded at the size of the difference (``units``);
 - *statistics*: what a kernel reads of a row by way of one value is stored as that value: one logarithm of a sum in
   place of a maximum and a sum.
 
@@ -17,7 +19,7 @@ Every step is an instance of a rule with its evidence (``laws``), and the result
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -34,6 +36,7 @@ from rewright.optimize.laws import laws
 from rewright.optimize.planning import KernelStep, LibraryStep, Plan, Step, reads_of
 from rewright.optimize.properties import properties
 from rewright.optimize.roles import Cut, Job, arrange
+from rewright.optimize.units import unit
 
 INWARDS = (
     "minus-infinity-over",
@@ -51,6 +54,10 @@ INWARDS = (
     "factor-over",
 )
 """The laws by which a division by a number goes inwards, in the order in which they are tried."""
+IN_LOGARITHMS = ("exp-difference-over", "exp-over")
+"""The laws by which a quotient goes into an exponent, in the order in which they are tried."""
+IN_PRODUCTS = ("dot-over", "dot-times")
+"""The laws by which a number goes into an operand of a product."""
 NARROW = (DType.F16, DType.BF16)
 
 
@@ -65,18 +72,33 @@ class Rewritten:
     """By the tensor of a statistic, the value over what its kernel stored before."""
     laws: Mapping[str, int]
     """How often each law was used."""
+    divisors: tuple[Expression, ...] = ()
+    """The numbers that extrema were divided by, besides log 2."""
 
 
 def rewritten(plan: Plan) -> Rewritten | None:
     """A cheaper plan by the laws; None where there is none."""
-    best, found = cost(plan), None
-    for logarithms, products in product((True, False), repeat=2):
-        if products and multiplies_again(plan):
-            continue
-        candidate = _Rewriter(plan, logarithms, products).found()
-        if candidate is not None and cost(candidate.plan) < best:
+    best, found, exact = cost(plan), None, False
+    for candidate in _candidates(plan):
+        logarithms = not candidate.laws.keys().isdisjoint(IN_LOGARITHMS)
+        if exact and logarithms and not candidate.divisors:
+            continue  # the logarithm of a sum apart from the maximum: their sum is rounded at the size of that
+        exact = exact or (logarithms and bool(candidate.divisors))
+        if cost(candidate.plan) < best:
             best, found = cost(candidate.plan), candidate
     return found
+
+
+def _candidates(plan: Plan) -> Iterator[Rewritten]:
+    """What the choices make of a plan, each combination that differs; scales outside of differences first."""
+    again, tried = multiplies_again(plan), list[_Rewriter]()
+    for outside, logarithms, products in product((True, False), repeat=3):
+        if (products and again) or any(one.is_same(outside, logarithms, products) for one in tried):
+            continue
+        tried.append(_Rewriter(plan, outside, logarithms, products))
+        found = tried[-1].found()
+        if found is not None:
+            yield found
 
 
 def multiplies_again(plan: Plan) -> bool:
@@ -119,6 +141,8 @@ def largest(dtype: DType) -> float:
 @dataclass
 class _Rewriter:
     source: Plan
+    outside: bool
+    """Whether scales of what is compared with its maximum stay outside of the difference."""
     logarithms: bool
     """Whether quotients go into the log domain."""
     products: bool
@@ -129,22 +153,37 @@ class _Rewriter:
     read: dict[int, Expression] = field(default_factory=dict[int, Expression])
     made: dict[int, Expression] = field(default_factory=dict[int, Expression])
     rounded: list[Expression] = field(default_factory=list[Expression])
+    units: dict[int, Expression] = field(default_factory=dict[int, Expression])
+    """Numbers other than log 2 that divisions inside are by."""
     outer: frozenset[str] = frozenset()
     """The loops of the kernel at hand that are no reductions."""
 
     def found(self) -> Rewritten | None:
         """The plan with what is known of it."""
         plan = self.plan()
-        return None if plan is None else Rewritten(plan, self.read, self.made, self.used)
+        if plan is None:
+            return None
+        return Rewritten(plan, self.read, self.made, self.used, tuple(self.units.values()))
+
+    def is_same(self, outside: bool, logarithms: bool, products: bool) -> bool:
+        """Whether other choices make the same plan, as what differs was a choice nowhere."""
+        return (
+            (outside == self.outside or (self.outside and not self.units))
+            and (logarithms == self.logarithms or (self.logarithms and self.used.keys().isdisjoint(IN_LOGARITHMS)))
+            and (products == self.products or (self.products and self.used.keys().isdisjoint(IN_PRODUCTS)))
+        )
 
     def plan(self) -> Plan | None:
         """The plan with every kernel rewritten; None where nothing changed or loops find no roles."""
         self.table = self.source.table
         self.bounds = [p.bounds for p in properties(self.source.graph)]
+        self.stored = frozenset(s.tensor for kernel in self.source.kernels for s in kernel.stores)
         stores: dict[str, list[Store]] = {}
         for kernel in self.source.kernels:
             self.outer = frozenset(sizes_of(kernel))
             values = [s.value for s in kernel.stores]
+            if self.outside:
+                values = self.mapped(values, "exponential", self.in_units)
             if self.logarithms:
                 values = self.mapped(values, "divide", self.in_logarithms)
             values = self.mapped(values, "divide", self.folded)
@@ -213,7 +252,7 @@ class _Rewriter:
             return e  # m + log l has fewer bits after the point than m and l, which shows where nothing else is rounded
         if any(x.bound is not None for x in walk(divisor)) or divisor.free <= self.outer:
             return e
-        for name in ("exp-difference-over", "exp-over"):
+        for name in IN_LOGARITHMS:
             found = self.by(name, e)
             if found is not None:
                 self.count(name)
@@ -230,6 +269,18 @@ class _Rewriter:
                 return self.good_instance("dot-times", found) or found
         return e
 
+    def in_units(self, e: Expression) -> Expression:
+        """An exponential of a difference from a maximum, with what both are multiples of outside of the difference."""
+        scale = unit(self.table, e.arguments[0], self.stored)
+        if scale is None:
+            return e
+        self.units[scale.number] = scale
+        self.count("over-and-back")
+        bare = e.arguments[0]
+        if closed_value(scale) != 1:
+            bare = self.inwards(self.table.plain("divide", (bare, scale)))
+        return self.table.plain("exponential", (self.table.plain("multiply", (bare, scale)),))
+
     def in_base_two(self, e: Expression) -> Expression:
         """An exponential as a power of two, with the division by log 2 as far inside as it goes."""
         if power_of_two(e) is not None:
@@ -240,19 +291,23 @@ class _Rewriter:
         return self.inwards(found)
 
     def inwards(self, e: Expression) -> Expression:
-        """An expression in which divisions by log 2 are as far inside as they go."""
+        """An expression in which divisions by log 2, and by units, are as far inside as they go."""
 
         def sunk(x: Expression) -> Expression | None:
-            return self.sink(x) if x.op == "divide" and self.is_two(x.arguments[1]) else None
+            return self.sink(x) if x.op == "divide" and self.goes_inside(x.arguments[1]) else None
 
         return self.table.replace(e, sunk)
+
+    def goes_inside(self, e: Expression) -> bool:
+        """Whether divisions by a number go inwards."""
+        return e.number in self.units or self.is_two(e)
 
     def is_two(self, e: Expression) -> bool:
         """Whether a value is log 2, in whatever float type."""
         return e.op == "log" and e.arguments[0].op == "constant" and e.arguments[0].value == 2
 
     def sink(self, e: Expression) -> Expression:
-        """A division by log 2 taken inside by the first law that applies; laws keep the divisor."""
+        """A division by a number taken inside by the first law that applies; laws keep the divisor."""
         if e.number not in self.sunk:
             self.sunk[e.number] = e
             for name in INWARDS:
@@ -311,7 +366,7 @@ class _Rewriter:
 
     def good(self, name: str, found: Expression) -> bool:
         """Whether an instance of a law is one that saves work, and rounds nothing that was exact."""
-        if name in ("dot-over", "dot-times"):  # the operand that is scaled once for all of the lane, unless narrow
+        if name in IN_PRODUCTS:  # the operand that is scaled once for all of the lane, unless narrow
             assert found.bound is not None
             scaled = found.arguments[0].arguments[0]
             if not self.products:
@@ -319,7 +374,7 @@ class _Rewriter:
             narrow = any(x.dtype in NARROW for x in walk(scaled))
             return not narrow and scaled.free - {found.bound.index} <= self.outer
         if name == "factor-over":
-            scaled = next((a for a in found.arguments if a.op == "divide" and self.is_two(a.arguments[1])), None)
+            scaled = next((a for a in found.arguments if a.op == "divide" and self.goes_inside(a.arguments[1])), None)
             return scaled is not None and scaled.free < found.free
         return True
 
@@ -338,16 +393,16 @@ class _Rewriter:
         return e.op == "exponential" or (joined and all(map(self.at_least_zero, parts)))
 
     def without_raw_extrema(self, stores: list[Store]) -> list[Store]:
-        """Stores in which an extremum that is there divided by log 2 is that times log 2, and not computed twice."""
+        """Stores in which an extremum that is there divided by a number is that times it, and not computed twice."""
         found = {e.number for e in walk(*(s.value for s in stores))}
         instead: dict[int, Expression] = {}
         for e in walk(*(s.value for s in stores)):
             if e.bound is not None and e.bound.kind in ("maximum", "minimum") and e.dtype.is_float:
-                two = log_two(self.table, e.dtype)
-                scaled = self.sunk.get(self.table.plain("divide", (e, two)).number)
-                if scaled is not None and scaled.number in found:
-                    instead[e.number] = self.table.plain("multiply", (scaled, two))
-                    self.count("over-and-back")
+                for number in (log_two(self.table, e.dtype), *self.units.values()):
+                    scaled = self.sunk.get(self.table.plain("divide", (e, number)).number)
+                    if scaled is not None and scaled.number in found:
+                        instead[e.number] = self.table.plain("multiply", (scaled, number))
+                        self.count("over-and-back")
         return [replace(s, value=self.table.replace(s.value, lambda e: instead.get(e.number))) for s in stores]
 
     # --- statistics of rows
@@ -376,6 +431,11 @@ class _Rewriter:
     def of_one_row(self, values: Sequence[Expression], made: Mapping[int, Store]) -> list[Expression]:
         """The largest parts of values that are functions of stored tensors alone, all read at one place."""
         found: dict[int, Expression] = {}
+        plain: set[int] = set()
+        for e in walk(*values):
+            own = e.tensor in made if e.op == "load" else e.op not in ("reduce", "index")
+            if own and (e.op == "load" or all(a.number in plain for a in e.arguments)):
+                plain.add(e.number)
         seen: set[int] = set()
         stack = list(values)
         while stack:
@@ -383,7 +443,7 @@ class _Rewriter:
             if e.number in seen:
                 continue
             seen.add(e.number)
-            if e.op != "load" and self.is_statistic(e, made):
+            if e.op != "load" and e.number in plain and self.is_statistic(e, made):
                 found[e.number] = e
             else:
                 stack.extend(e.arguments)

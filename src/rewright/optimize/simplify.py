@@ -175,9 +175,19 @@ def _neutral(table: Table, op: str, left: Expression, right: Expression) -> Expr
         return left
     if op in ("add", "multiply") and left.op == "constant" and left.value == neutral:
         return right
+    if op == "multiply" and any(_is_inverse(a, b) for a, b in ((left, right), (right, left))):
+        return table.constant(1.0, left.dtype)
     if op == "divide" and right.op == "constant" and left.dtype.is_float and _power_of_two(right.value):
         return table.apply("multiply", left, table.constant(1 / right.value, right.dtype))
     return None
+
+
+def _is_inverse(left: Expression, right: Expression) -> bool:
+    """Whether a number is one over another one, which is left as it is as it would be rounded."""
+    if right.op != "divide" or not left.dtype.is_float or left.op != "constant" or right.arguments[1] is not left:
+        return False
+    one = right.arguments[0]
+    return one.op == "constant" and one.value == 1 and left.value != 0 and math.isfinite(left.value)
 
 
 def _power_of_two(value: Number) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from rewright import ops
 from rewright.frontends.aten.context import Context, Operand, Table, Value
+from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import GraphBuilder
 from rewright.ops.elementwise import Direction
 from rewright.ops.reference import building as rb
@@ -137,3 +138,53 @@ def round_(c: Context, x: Value, *, decimals: int) -> int:
     scale = rb.splat_like(c.b, 10.0 ** abs(decimals), position)
     there, back = (rb.multiply, rb.divide) if decimals >= 0 else (rb.divide, rb.multiply)
     return back(c.b, c.b.add(ops.RoundNearestEven(), there(c.b, position, scale)), scale)
+
+
+@TABLE.register("aten.signbit.default")
+def signbit(c: Context, x: Value) -> int:
+    """Whether a number is below zero, or the zero of which the inverse is."""
+    if not x.dtype.is_float:
+        return _is(c.b, "LT", x.position, 0)
+    return _negative(c.b, x.position)
+
+
+def _negative(b: GraphBuilder, x: int) -> int:
+    inverse = rb.divide(b, rb.splat_like(b, 1.0, x), x)
+    return rb.select(b, _is(b, "EQ", x, 0.0), _is(b, "LT", inverse, 0.0), _is(b, "LT", x, 0.0))
+
+
+@TABLE.register("aten.copysign.Tensor", "aten.copysign.Scalar")
+def copysign(c: Context, x: Operand, y: Operand) -> int:
+    """The size of one number with the sign of another one."""
+    b = c.b
+    size, sign = c.positions(x, y)
+    size = b.add(ops.Abs(), size)
+    shape = b.type(rb.binary(b, ops.Add(), size, sign)).shape
+    size, sign = (rb.broadcast(b, p, shape) for p in (size, sign))
+    return c.spread(rb.select(b, _negative(b, sign), b.add(ops.Negate(), size), size))
+
+
+@TABLE.register("aten.rrelu.default")
+def rrelu(
+    c: Context, x: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: object = None
+) -> int:
+    """A leaky rectifier with the mean of the slopes that training draws from."""
+    if training:
+        raise UnsupportedOperator("rrelu draws random slopes in training; call model.eval()")
+    (position,) = c.positions(x)
+    below = rb.scaled(c.b, position, (lower + upper) / 2)
+    return c.spread(rb.select(c.b, _is(c.b, "GE", position, 0.0), position, below))
+
+
+@TABLE.register("aten.rrelu_with_noise.default")
+def rrelu_with_noise(
+    c: Context,
+    x: Value,
+    noise: Value,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: object = None,
+) -> int:
+    """The same; the noise is what training writes to."""
+    return rrelu(c, x, lower, upper, training, generator)

@@ -40,6 +40,21 @@ def test_functions_of_two_numbers(function: Callable[[torch.Tensor, torch.Tensor
     agree(function, torch.zeros(2, dtype=torch.float64), torch.zeros(2, dtype=torch.float64))
 
 
+ZEROS = torch.tensor([-2.0, -0.0, 0.0, 3.0, float("inf"), float("-inf")], dtype=torch.float64)
+
+
+def test_the_sign_of_zero_is_one() -> None:
+    agree(torch.signbit, ZEROS)
+    agree(torch.signbit, torch.arange(-2, 3))
+    agree(torch.copysign, X, Y[0])
+    agree(torch.copysign, torch.ones(6, dtype=torch.float64), ZEROS)
+    agree(lambda x: torch.copysign(x, -1.0), X)
+
+
+def test_the_randomised_rectifier_has_its_mean_slope() -> None:
+    agree(lambda x: torch.nn.functional.rrelu(x, 0.1, 0.5), X)
+
+
 def test_in_kernels_too_and_none_overflows_before_its_result() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.cosh(x) + torch.sinh(x) + torch.asinh(x * 1e30) + torch.hypot(x * 1e30, x * 1e30).log10()
