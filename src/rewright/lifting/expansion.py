@@ -8,7 +8,7 @@ factor. A polynomial may be long, so it is the last that is tried, and given up 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -19,7 +19,7 @@ from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, Index, build, identity, magnitude, substitute
 from rewright.lifting.placed import at_place
 from rewright.lifting.regions import Box, NotAView, Region, add, is_set, scale, whole
-from rewright.lifting.terms import ONE, Operand
+from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend
 
 Factors = tuple[Operand, ...]
@@ -51,10 +51,18 @@ def multiplied_out(algebra: Algebra, addends: Sequence[Addend]) -> Sum | None:
 
 
 class Expansion:
-    """Polynomials of terms, each made once."""
+    """Polynomials of terms, each made once.
 
-    def __init__(self, algebra: Algebra) -> None:
+    Of sums, only those in ``opened`` are taken apart where that is given. With ``atoms``, these are not taken apart,
+    and a polynomial of anything else is too long.
+    """
+
+    def __init__(
+        self, algebra: Algebra, *, opened: Container[int] | None = None, atoms: Container[int] | None = None
+    ) -> None:
         self._algebra = algebra
+        self._opened = opened
+        self._atoms = atoms
         self._terms = algebra.terms
         self._known: dict[int, Sum] = {}
 
@@ -107,6 +115,10 @@ class Expansion:
         label, own = terms.see(term), identity(terms.arity[term])
         if term == terms.one:
             return {(): whole(())}
+        if self._atoms is not None and term in self._atoms:
+            return {((term, own),): whole(())}
+        if self._opened is not None and term not in self._opened and _is_sum(terms, term):
+            return {((term, own),): whole(())}
         if label[0] == "add":
             return self.total([(o, c) for c, o in terms.expand(term, own)], depth)
         if label[:2] == ("apply", "multiply") or label[:2] == ("apply", "identity"):
@@ -120,6 +132,8 @@ class Expansion:
                 indicator = self._algebra.guards.indicator((value, tested), terms.region(term))
                 scaled = self._product([(indicator.term, indicator.access), (body, read)], depth)
                 return {factors: scale(region, indicator.coefficient) for factors, region in scaled.items()}
+        if self._atoms is not None and terms.predicate(term) is None:
+            raise TooLong
         return {((term, own),): whole(())}
 
     def _product(self, operands: Sequence[Operand], depth: int) -> Sum:
@@ -154,6 +168,11 @@ class Expansion:
             boxes = [((*a, *b), c * d) for a, c in terms.region(term) for b, d in region]
             parts.append((read, tuple(boxes)))
         return self.gathered(parts)
+
+
+def _is_sum(terms: Terms, term: int) -> bool:
+    label = terms.label(term)
+    return label[0] == "add" or (label[0] == "ranged" and terms.label(terms.children(term)[0])[0] == "fold")
 
 
 def _placed(index: Index, access: Access | Mapping[int, Index]) -> Index:

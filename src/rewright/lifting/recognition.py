@@ -8,18 +8,20 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby, islice, permutations, product
 from typing import TYPE_CHECKING, cast
 
 from rewright.ir.dims import Dim
-from rewright.lifting.algebra import Algebra
+from rewright.lifting.algebra import EFFORT, Algebra
 from rewright.lifting.expansion import BOUND, Expansion, Factors, Sum, TooLong
-from rewright.lifting.index import Access, Index, identity, used
+from rewright.lifting.index import Access, Index, compose, identity, used
 from rewright.lifting.instances import solve
+from rewright.lifting.masks import factors_of
 from rewright.lifting.regions import NotAView, Region, scale, whole
 from rewright.lifting.steps import equal_steps, stepping
+from rewright.lifting.terms import Operand
 from rewright.lifting.value import Addend, Pieces, Value, View
 
 if TYPE_CHECKING:
@@ -46,18 +48,28 @@ class Recogniser:
         self._sequential = Expansion(algebra)
         self._known: dict[int, Sum | None] = {}
         self._users: dict[int, list[int]] | None = None
+        self._sums: dict[int, Addend | None] = {}
+        """What sums are that stood alone in a step."""
+        self._left = EFFORT
+        """How many factors may still be looked at for these, which takes few: what is behind them is much."""
+        self._missed = set[Operand]()
+        """What was looked for in vain."""
 
     def forget(self) -> None:
         """Expand every term anew from here on."""
         self._expansion = Expansion(self._algebra)
+        self._sums.clear()
+        self._missed.clear()
 
     def recognise(self, addend: Addend) -> Addend | None:
         """The same tensor as a term of the sequential program; None where it is none or cannot be told."""
         ones = {v for v, n in enumerate(self._algebra.terms.window or ()) if n == 1}
         at_zero = tuple((low, tuple((v, s) for v, s in strides if v not in ones)) for low, strides in addend.access)
         for access in dict.fromkeys((addend.access, at_zero)):
-            found = self._found(addend.term, access)
-            if found is not None:
+            found = None if (addend.term, access) in self._missed else self._found(addend.term, access)
+            if found is None:
+                self._missed.add((addend.term, access))
+            else:
                 self._algebra.used("products")
                 return Addend(found.coefficient * addend.coefficient, found.term, found.access)
         return None
@@ -77,14 +89,72 @@ class Recogniser:
             return value
         return View(value.dims, tuple(found if a is closed[0] else a for a in value.addends))
 
+    def summed(self, value: Value) -> Value:
+        """Sums of products of the sequential program's terms as its sums, where it has such of the same products.
+
+        Attention that is mended block by block sums ``dO O`` over the width for the gradient of its softmax, where the
+        sequential program sums ``P dP`` over the keys.
+        """
+        if isinstance(value, Pieces):
+            return Pieces(value.axis, value.outer, tuple(self.summed(part) for part in value.parts))
+        if self._algebra.sequential or self._algebra.is_familiar(value):
+            return value
+        found = [self._summed(value, addend) for addend in value.addends]
+        return value if found == list(value.addends) else self._algebra.settle(value.dims, found)
+
+    def _summed(self, value: View, addend: Addend) -> Addend:
+        """An addend with an open sum of familiar terms, alone or as a factor, as what the sequential program sums."""
+        terms, horizon = self._algebra.terms, self._algebra.horizon
+        if len(addend.parts) != 1 or terms.parts_kind(addend.parts) != "sum":
+            return addend
+        factors = factors_of(terms, (addend.term, addend.access))
+        ((hole, region),) = addend.parts
+        sums = [(term, access) for term, access in factors if term == hole]
+        (body,) = terms.children(hole)[-1:]
+        inside = factors_of(terms, (body, identity(terms.arity[body])))
+        if len(sums) != 1 or hole < horizon or any(term >= horizon for term, _ in inside):
+            return addend
+        closed = terms.ranged(hole, region)
+        if closed not in self._sums:
+            with self._algebra.over(None):  # wherever it is read
+                self._sums[closed] = self._reordered(closed, [term for term, _ in inside])
+        found = self._sums[closed]
+        if found is None:
+            return addend
+        rest = [factor for factor in factors if factor[0] != hole]
+        with self._algebra.over(value.dims):
+            product = terms.multiply([*rest, (found.term, compose(found.access, sums[0][1]))])
+        return Addend(addend.coefficient * found.coefficient, *product)
+
+    def _reordered(self, term: int, factors: Sequence[int]) -> Addend | None:
+        """A sum of products of sums, one of which is taken apart, as the sequential program's in another order.
+
+        All that is no sum of these two stays what it is, however it is computed.
+        """
+        own = identity(self._algebra.terms.arity[term])
+        elsewhere, self._algebra.effort = self._algebra.effort, self._left
+        try:
+            for factor in dict.fromkeys(factors):
+                try:
+                    read = Expansion(self._algebra, opened=(term, factor)).operand((term, own))
+                    found = self._sought(read, {factor for product in read for factor, _ in product})
+                except (TooLong, NotAView):
+                    continue
+                if found is not None:
+                    self._algebra.used("products")
+                    return found
+        finally:
+            self._left, self._algebra.effort = self._algebra.effort, elsewhere
+        return None
+
     def _closed(self, value: View) -> View | None:
         """A sum with its folds closed, as the sequential program's; None where it is none of these."""
-        dims = value.dims
-        whole = self._algebra.settle(dims, [self._algebra.filler.fill(a) for a in value.addends])
+        dims, fill = value.dims, self._algebra.filler.fill
+        whole = self._algebra.settle(dims, [fill(a) for a in value.addends])
         if len(whole.addends) != 1:
             return None
         with self._algebra.over(dims):
-            found = self.recognise(whole.addends[0])
+            found = self.recognise(fill(whole.addends[0]))  # which a sum may have opened again
         return None if found is None else View(dims, (found,))
 
     def _found(self, term: int, access: Access) -> Addend | None:
@@ -92,23 +162,38 @@ class Recogniser:
             return None
         try:
             own = identity(self._algebra.terms.arity[term])
-            read = self._expansion.read(self._expansion.operand((term, own)), access)
-            if not read or len(read) > _MOST_PRODUCTS:
-                return None
-            wanted = self._normal(read)
-            for other in self._candidates(wanted):
-                products = self._products(other)
-                mine = self._normal(products) if products else None
-                if not mine or _signature(mine) != _signature(wanted):
-                    continue
-                found = self._instance(mine, self._algebra.terms.arity[other], wanted)
-                if found is not None:
-                    # What it is made of counts: whoever traces this has to see it.
-                    Expansion(self._algebra).operand((other, identity(self._algebra.terms.arity[other])))
-                    return Addend(found[0], other, found[1])
+            return self._sought(self._expansion.read(self._expansion.operand((term, own)), access))
         except (TooLong, NotAView):
             return None
+
+    def _sought(self, read: Sum, atoms: Container[int] | None = None) -> Addend | None:
+        """The sequential sum of a polynomial; its own may be made of ``atoms`` alone. Raises TooLong and NotAView."""
+        if not read or len(read) > _MOST_PRODUCTS:
+            return None
+        wanted = self._normal(read)
+        for other in self._candidates(wanted):
+            products = self._products(other) if atoms is None else self._products_of(other, atoms)
+            mine = self._normal(products) if products else None
+            if not mine or _signature(mine) != _signature(wanted):
+                continue
+            found = self._instance(mine, self._algebra.terms.arity[other], wanted)
+            if found is not None:
+                # What it is made of counts: whoever traces this has to see it.
+                expansion = Expansion(self._algebra, atoms=atoms)
+                expansion.operand((other, identity(self._algebra.terms.arity[other])))
+                return Addend(found[0], other, found[1])
         return None
+
+    def _products_of(self, term: int, atoms: Container[int]) -> Sum | None:
+        """The polynomial of a sequential term over some other terms; None where it is made of others too."""
+        terms = self._algebra.terms
+        trace, terms.trace = terms.trace, None
+        try:
+            return Expansion(self._algebra, atoms=atoms).operand((term, identity(terms.arity[term])))
+        except (TooLong, NotAView):
+            return None
+        finally:
+            terms.trace = trace
 
     def _instance(self, own: Sum, arity: int, wanted: Sum) -> tuple[Fraction, Access] | None:
         """How many times a polynomial, read where, another one is."""
@@ -126,14 +211,15 @@ class Recogniser:
 
     def _candidates(self, wanted: Sum) -> Iterator[int]:
         """Sequential sums of products of one of the terms that a polynomial is made of, those next to it first."""
-        factors = {term for product in wanted for term, _ in product}
+        terms = self._algebra.terms
+        # An indicator is what a guard becomes in a product: no term of the sequential program is made of it.
+        factors = {term for product in wanted for term, _ in product if terms.predicate(term) is None}
         layer, seen = [max(factors)] if factors else [], set[int]()
         for _ in range(_HIGHEST):
             layer = [user for term in layer for user in self._above().get(term, ()) if user not in seen]
             seen.update(layer)
             if len(seen) > _MOST_ALIKE:
                 return
-            terms = self._algebra.terms
             yield from (term for term in dict.fromkeys(layer) if not terms.open[term] and _is_sum(terms.label(term)))
 
     def _above(self) -> dict[int, list[int]]:
