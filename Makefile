@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs bugs mutants mutants-checker hunt bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust bench-agents ray gpu-passes enzyme browser figures
+.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs bugs mutants mutants-checker hunt breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -41,6 +41,7 @@ help:
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make bugs          public bug reports on implementations of models: the right pair, the wrong one, where it is wrong"
 	@echo "make hunt          random pairs of programs that differ by an edit, none of which may be proved wrongly"
+	@echo "make breadth       parallelism by framework, forward and with backward, up to 512 ranks, as a table"
 	@echo "make bench-refine  time to prove by phase, as a table"
 	@echo "make bench-captured  files that others captured, from file to verdict, as a table; CAPTURES=folder"
 	@echo "make bench-meshes  training steps on 512 ranks, as a table"
@@ -164,6 +165,7 @@ pairs: $(PAIRS)/.run
 	@$(PAIRS)/bin/python -m bench.pairs --mutants
 	@$(PAIRS)/bin/python -m bench.pairs --second
 	@$(PAIRS)/bin/python -m bench.depth --peer vllm
+	@$(PAIRS)/bin/python -m bench.titan
 
 bugs: $(VENV)/.dev
 	@$(BIN)/python -m bench.bugs
@@ -176,6 +178,9 @@ mutants-checker: $(VENV)/.dev
 
 hunt: $(VENV)/.dev
 	@$(BIN)/python -m bench.hunt
+
+breadth: $(VENV)/.dev
+	@$(BIN)/python -m bench.breadth
 
 bench-refine: $(VENV)/.dev
 	@$(BIN)/python -m bench.refine

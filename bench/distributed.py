@@ -49,47 +49,51 @@ def claim(
     return Claim(sequential, replace(held, outputs=output_expectations(sequential, held, expect)))
 
 
-def _model(name: str, plan: str, backward: bool) -> Claim:
-    pair = captured(name, plan, "tiny", DEGREE, backward)
+def of_model(name: str, plan: str, backward: bool, degree: int = DEGREE) -> Claim:
+    """A tiny model of the zoo on a mesh of one axis, forward or with backward."""
+    pair = captured(name, plan, "tiny", degree, backward)
     return Claim(pair.sequential, pair.distributed)
 
 
-def _megatron(sequence: bool) -> Claim:
-    pair = megatron.captured(GPT(DEGREE, layers=1, **MEGATRON["llama"]), sequence=sequence, backward=True)
+def of_megatron(sequence: bool, backward: bool = True, degree: int = DEGREE) -> Claim:
+    """Megatron-core's GPT with the sizes of a Llama, one layer."""
+    pair = megatron.captured(GPT(degree, layers=1, **MEGATRON["llama"]), sequence=sequence, backward=backward)
     return Claim(pair.sequential, pair.distributed)
 
 
-def _step(step: Step) -> Claim:
+def of_step(step: Step) -> Claim:
+    """A training step of the zoo."""
     return claim(capture(*step.sequential()), capture_ranks(step.parallel, step.mesh), step.relations)
 
 
-def _jax(function: Callable[..., Any], args: Any, build: Callable[[Any], Any], mesh: dict[str, int]) -> Claim:
+def of_jax(function: Callable[..., Any], args: Any, build: Callable[[Any], Any], mesh: dict[str, int]) -> Claim:
+    """A function of JAX, and what its ranks run."""
     return Claim(capture(function, args), capture_ranks(build, mesh))
 
 
 def _jax_programs() -> Iterator[tuple[str, Callable[[], Claim]]]:
     specs, sharded, P = jax_programs.specs, jax_programs.sharded_step, jax_programs.P
     step, data = jax_programs.step, (jax_programs.PARAMS, jax_programs.X, jax_programs.X)
-    yield "jax step, tp", partial(_jax, step, data, sharded(specs("tp", None), P()), {"tp": 2})
+    yield "jax step, tp", partial(of_jax, step, data, sharded(specs("tp", None), P()), {"tp": 2})
     both = sharded(specs("tp", "fsdp"), P("fsdp"))
-    yield "jax step, fsdp and tp", partial(_jax, step, data, both, {"fsdp": 2, "tp": 2})
+    yield "jax step, fsdp and tp", partial(of_jax, step, data, both, {"fsdp": 2, "tp": 2})
     rows = jax_programs.softmax_attention, jax_programs.QKV
-    yield "jax ring attention", partial(_jax, *rows, jax_programs.ring, {"cp": 2})
-    yield "jax ulysses", partial(_jax, *rows, jax_programs.ulysses, {"cp": 2})
+    yield "jax ring attention", partial(of_jax, *rows, jax_programs.ring, {"cp": 2})
+    yield "jax ulysses", partial(of_jax, *rows, jax_programs.ulysses, {"cp": 2})
     blocks = jax_programs.two_blocks, ([jax_programs.PARAMS, jax_programs.PARAMS], jax_programs.X)
-    yield "jax blocks by hand, tp", partial(_jax, *blocks, jax_programs.megatron_blocks, {"tp": 2})
+    yield "jax blocks by hand, tp", partial(of_jax, *blocks, jax_programs.megatron_blocks, {"tp": 2})
     experts = jax_programs.mixture, jax_programs.mixture_args(4)
-    yield "jax experts", partial(_jax, *experts, jax_programs.parallel_mixture(4), {"ep": 2})
+    yield "jax experts", partial(of_jax, *experts, jax_programs.parallel_mixture(4), {"ep": 2})
 
 
 def claims() -> Iterator[tuple[str, Callable[[], Claim]]]:
     """Every program by name, and how to capture it."""
     for name, plan, backward in MODELS:
-        yield f"{name} {plan}", partial(_model, name, plan, backward)
+        yield f"{name} {plan}", partial(of_model, name, plan, backward)
     for plan in ("tp", "tp and sp") if find_spec("megatron") else ():  # it has wheels for Linux only
-        yield f"megatron-core llama, {plan}", partial(_megatron, plan != "tp")
+        yield f"megatron-core llama, {plan}", partial(of_megatron, plan != "tp")
     for name, step in STEPS.items():
-        yield name, partial(_step, step)
+        yield name, partial(of_step, step)
     for name, plan, what, made in schedules():
         if what != "forward" or name.startswith("ring"):
             yield f"{name}, {plan}", lambda made=made: claim(*made(DEGREE))

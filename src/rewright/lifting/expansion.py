@@ -33,7 +33,7 @@ BOUND = 1 << 20
 """The first bound variable of a product; the others follow."""
 
 _MOST = 256
-_LONGEST = 12
+_LONGEST = 16
 """Products of more factors are not multiplied out."""
 _DEPTH = 60
 
