@@ -77,14 +77,8 @@ def _models() -> Iterator[Entry]:
 
 def _steps() -> Iterator[Entry]:
     for name, step in STEPS.items():
-        what = (
-            "training step"
-            if any(word in name for word in ("sgd", "adam", "nesterov", "zero", "hsdp", "fsdp"))
-            else BOTH
-        )
-        yield Entry(
-            "data, state" if "zero" in name else _split(step.mesh, name), "PyTorch", name, what, partial(of_step, step)
-        )
+        parallelism = "data, state" if "zero" in name else _split(step.mesh, name)
+        yield Entry(parallelism, "PyTorch", name, BOTH, partial(of_step, step))
 
 
 def _split(mesh: Mapping[str, int], name: str = "fsdp") -> str:
@@ -181,9 +175,11 @@ def row(entry: Entry) -> list[object]:
     checked = verdict.stats.seconds.get("audit", 0.0)
     mesh = " x ".join(f"{name} {size}" for name, size in made.program.mesh.axes)
     nodes = f"{sum(map(len, made.program.graphs)):,}"
+    updates = any(name.startswith("updated:") for name in made.sequential.outputs)
+    what = "training step" if updates else entry.what
     found = [verdict.status, str(verdict.evidence), len(verdict.relation), middle - start, seconds - checked, checked]
     reason = "" if verdict.status == "proved" else verdict.reason
-    return [*head, mesh, entry.what, math.prod(size for _, size in made.program.mesh.axes), nodes, *found, reason]
+    return [*head, mesh, what, math.prod(size for _, size in made.program.mesh.axes), nodes, *found, reason]
 
 
 if __name__ == "__main__":
