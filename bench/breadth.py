@@ -18,7 +18,6 @@ from typing import Any
 from bench.distributed import Claim, claim, of_jax, of_megatron, of_model, of_step
 from bench.schedules import around, experts, in_context, pipeline
 from bench.tables import print_table
-from rewright.frontends.capture import capture, capture_ranks
 from rewright.ir.errors import RewrightError
 from rewright.refine import refine
 from rewright.zoo.steps import MESHES, STEPS
