@@ -18,8 +18,10 @@ from typing import Any
 from bench.distributed import Claim, claim, of_jax, of_megatron, of_model, of_step
 from bench.schedules import around, experts, in_context, pipeline
 from bench.tables import print_table
+from rewright.frontends.capture import capture, capture_ranks
 from rewright.ir.errors import RewrightError
 from rewright.refine import refine
+from rewright.zoo import ring_training
 from rewright.zoo.steps import MESHES, STEPS
 
 COLUMNS = ["parallelism", "framework", "program", "mesh", "what", "ranks", "nodes", "status", "evidence", "outputs"]
@@ -101,6 +103,16 @@ def _schedules() -> Iterator[Entry]:
         yield Entry(
             "context", "by hand", f"ring{mask}", "forward", lambda c=causal: claim(*around("online", 4, causal=c))
         )
+        for plan in ring_training.PLANS:
+            yield Entry("context", "by hand", f"ring, {plan}{mask}", BOTH, partial(_around_trained, plan, causal, 2))
+
+
+def _around_trained(plan: str, causal: bool, degree: int) -> Claim:
+    build = ring_training.parallel(plan, "contiguous" if causal else None)
+    program, args, kwargs = ring_training.sequential(degree, causal=causal)
+    held = dict.fromkeys(ring_training.NAMES, "Shard(1)")
+    ranks = capture_ranks(build, {"cp": degree})
+    return claim(capture(program, args, kwargs), ranks, held, {"loss": "Partial(sum)", "output": "Shard(1)"})
 
 
 def _jax() -> Iterator[Entry]:

@@ -38,6 +38,7 @@ _MOST_PLACES = 2
 
 EFFORT = 30_000
 """Factors of products that are looked at for sums that were made in other steps: a second or two."""
+EFFORT_FOR_OUTPUTS = 300_000
 
 _MOST_CHOICES = 256
 """Choices of one of these indices for each addend that are tried."""
@@ -65,7 +66,9 @@ class Algebra:
         self.recognise: Callable[[Addend], Addend | None] | None = None
         """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
         self.effort = EFFORT
-        """How many factors may still be looked at for that, and for sums of products as a whole."""
+        """How many factors may still be looked at for that."""
+        self.effort_for_outputs = EFFORT_FOR_OUTPUTS
+        """The same for outputs that are compared as sums of products, which come last and must have some left."""
         self.sequential = True
         self.horizon = 0
         """Terms with an identity below this one belong to the sequential program."""

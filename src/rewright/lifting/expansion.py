@@ -19,7 +19,7 @@ from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Access, Index, build, identity, magnitude, substitute
 from rewright.lifting.placed import at_place
 from rewright.lifting.regions import Box, NotAView, Region, add, is_set, scale, whole
-from rewright.lifting.terms import ONE, Operand
+from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend
 
 Factors = tuple[Operand, ...]
@@ -33,8 +33,9 @@ BOUND = 1 << 20
 """The first bound variable of a product; the others follow."""
 
 _MOST = 256
-_LONGEST = 12
-"""Products of more factors are not multiplied out."""
+_LONGEST, _LONGEST_AT_LAST = 12, 16
+"""Products of more factors are not multiplied out; of more where sums are looked for step by step, as a proof of one
+step with many products is long."""
 _DEPTH = 60
 
 
@@ -61,14 +62,16 @@ def nothing(term: int) -> bool:
 class Expansion:
     """Polynomials of terms, each made once, of at most so many products.
 
-    The terms that ``kept`` says stay factors, whatever they are made of.
+    The terms that ``kept`` says stay factors, whatever they are made of. With ``only``, a polynomial of anything else
+    is too long.
     """
 
-    def __init__(self, algebra: Algebra, kept: Kept = nothing, most: int = _MOST) -> None:
+    def __init__(self, algebra: Algebra, kept: Kept = nothing, *, most: int = _MOST, only: bool = False) -> None:
         self._algebra = algebra
         self._terms = algebra.terms
         self._kept = kept
         self._most = most
+        self._only = only
         self._known: dict[int, Sum] = {}
 
     def total(self, operands: Iterable[tuple[Operand, Fraction]], depth: int = _DEPTH) -> Sum:
@@ -88,10 +91,11 @@ class Expansion:
     def gathered(self, parts: Iterable[tuple[Factors, Region]]) -> Sum:
         """The sum of all parts, each in its form."""
         found: dict[Factors, list[Region]] = {}
+        longest = _LONGEST if self._algebra.recognise is None else _LONGEST_AT_LAST
         for factors, region in parts:
             for box, coefficient in region:
                 self._algebra.effort -= 1 + len(factors)
-                if len(factors) > _LONGEST:
+                if len(factors) > longest:
                     raise TooLong
                 form, own, often = _form(factors, box)
                 found.setdefault(form, []).append(((own, coefficient * often),))
@@ -136,6 +140,8 @@ class Expansion:
                 indicator = self._algebra.guards.indicator((value, tested), terms.region(term))
                 scaled = self._product([(indicator.term, indicator.access), (body, read)], depth)
                 return {factors: scale(region, indicator.coefficient) for factors, region in scaled.items()}
+        if self._only and terms.predicate(term) is None:
+            raise TooLong
         return {((term, own),): whole(())}
 
     def _product(self, operands: Sequence[Operand], depth: int) -> Sum:
@@ -147,7 +153,7 @@ class Expansion:
                 if len(found) * len(several) > self._most:
                     raise TooLong
             except TooLong:
-                if operand[0] in self._terms.infinite:
+                if self._only or operand[0] in self._terms.infinite:
                     raise
                 several = self.gathered([((operand,), whole(()))])
             found = self.gathered(
@@ -170,6 +176,12 @@ class Expansion:
             boxes = [((*a, *b), c * d) for a, c in terms.region(term) for b, d in region]
             parts.append((read, tuple(boxes)))
         return self.gathered(parts)
+
+
+def is_sum(terms: Terms, term: int) -> bool:
+    """Whether a term adds up others, some or over a range."""
+    label = terms.label(term)
+    return label[0] == "add" or (label[0] == "ranged" and terms.label(terms.children(term)[0])[0] == "fold")
 
 
 def _placed(index: Index, access: Access | Mapping[int, Index]) -> Index:

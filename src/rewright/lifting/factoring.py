@@ -95,7 +95,11 @@ def _body(terms: Terms, item: Item, fresh: int) -> Item:
 
 
 def _product(terms: Terms, group: Sequence[tuple[Item, Counter[Operand]]], horizon: int) -> Item | None:
-    """Addends as the product of what all of them have and the sum of the rest; None where that is a new term."""
+    """Addends as the product of what all of them have and the sum of the rest; None where that is a new term.
+
+    Where exponentials are quotients, what makes the product the sequential program's may only come, as the exponential
+    does that ``1/s (a - b)`` is multiplied with; so the sum alone counts.
+    """
     common = group[0][1]
     for _, factors in group:
         common = common & factors
@@ -104,4 +108,4 @@ def _product(terms: Terms, group: Sequence[tuple[Item, Counter[Operand]]], horiz
     if total is None or total.term >= horizon:
         return None
     product = terms.multiply([(total.term, total.access), *common.elements()])
-    return (total.coefficient, *product) if product[0] < horizon else None
+    return (total.coefficient, *product) if product[0] < horizon or terms.quotients else None

@@ -193,6 +193,8 @@ def _logistic(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
 def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """exp(a + k log b) = exp(a) * b^k for a whole k, where log b is defined."""
     terms = algebra.terms
+    if not views[0].addends:
+        return algebra.constant(views[0].dims, 1.0)
     addend = algebra.closed(views[0])
     rest: list[tuple[Fraction, int, Access]] = []
     result: View | None = None

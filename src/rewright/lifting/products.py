@@ -12,6 +12,7 @@ from rewright.ir.dims import Dim
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, compose, magnitude, rename, used
 from rewright.lifting.instances import instance
+from rewright.lifting.masks import factors_of
 from rewright.lifting.roots import squared_root
 from rewright.lifting.shifts import within_sums
 from rewright.lifting.value import Addend, Digits, View
@@ -48,6 +49,7 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
         _identified(algebra, left.dims, sources, factor)
         or _instance(algebra, left.dims, result)
         or _distributed(algebra, left.dims, sources, factor)
+        or _moved_in(algebra, left.dims, sources, factor)
         or _generalised(algebra, left.dims, sources, factor)
         or _widened(algebra, left.dims, sources, factor)
         or _placed(algebra, left.dims, sources, factor)
@@ -194,6 +196,37 @@ def _distributed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[A
             if algebra.is_familiar(view):
                 return view
     return None
+
+
+def _moved_in(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
+    """The product with one of its factors moved into a sum beside it, where the sequential program has it there.
+
+    Where quotients count, a softmax's gradient is ``e/s (a - b)`` here and ``e (a/s - b/s)`` there.
+    """
+    if not algebra.quotients or len(sources) != 1:
+        return None
+    guard = algebra.guards.guard_of(sources[0])
+    source = sources[0] if guard is None else guard[2]
+    for one, other in () if source.parts or factor.parts else ((source, factor), (factor, source)):
+        for found in _inside(algebra, one, other):
+            whole = found if guard is None else algebra.guards.guarded(guard[0], guard[1], found)
+            view = algebra.settle(dims, [whole])
+            if algebra.is_familiar(view):
+                return view
+    return None
+
+
+def _inside(algebra: Algebra, total: Addend, other: Addend) -> Iterator[Addend]:
+    """A sum times factors, with one of these in the sum, that sum being the sequential program's."""
+    terms = algebra.terms
+    addends, factors = terms.expand(total.term, total.access), factors_of(terms, (other.term, other.access))
+    for inner in factors if len(addends) > 1 and len(factors) > 1 else ():
+        found = terms.add([(c, *terms.multiply([operand, inner])) for c, operand in addends])
+        if found is not None and found.term < algebra.horizon:
+            rest = list(factors)
+            rest.remove(inner)
+            product = terms.multiply([(found.term, found.access), *rest])
+            yield Addend(total.coefficient * other.coefficient * found.coefficient, *product)
 
 
 def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:

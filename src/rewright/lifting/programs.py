@@ -31,6 +31,7 @@ from rewright.lifting.value import Addend, NotAView, Pieces, Value, View
 
 _LAYOUT = (ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim, ops.Convert, ops.Concatenate)
 _ADDITIVE = (ops.Add, ops.Subtract)
+_CONTRACTING = (ops.DotGeneral, ops.Reduce)
 
 
 UNKNOWN = -1
@@ -257,6 +258,8 @@ class Lifter:
         reduced = self._recogniser is not None and isinstance(op, _ADDITIVE) and not self._reduced.isdisjoint(operands)
         if reduced and self._recogniser is not None:
             value = tidy(self._recogniser.met(value))
+        elif self._recogniser is not None and self.algebra.quotients and isinstance(op, _CONTRACTING):
+            value = tidy(self._recogniser.summed(value))
         result = self._memo[key] = self.intern(value)
         if reduced:
             self._reduced.add(result)

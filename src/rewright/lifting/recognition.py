@@ -15,10 +15,11 @@ from itertools import groupby, islice, permutations, product
 from typing import TYPE_CHECKING, cast
 
 from rewright.ir.dims import Dim
-from rewright.lifting.algebra import Algebra
-from rewright.lifting.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, nothing
+from rewright.lifting.algebra import EFFORT, Algebra
+from rewright.lifting.expansion import BOUND, Expansion, Factors, Kept, Sum, TooLong, is_sum, nothing
 from rewright.lifting.index import Access, Index, compose, identity, used
 from rewright.lifting.instances import solve
+from rewright.lifting.masks import factors_of
 from rewright.lifting.regions import NotAView, Region, scale, whole
 from rewright.lifting.steps import equal_steps, stepping
 from rewright.lifting.value import Addend, Pieces, Value, View
@@ -49,6 +50,9 @@ class Recogniser:
         self._sequential = Expansion(algebra)
         self._known: dict[int, Sum | None] = {}
         self._users: dict[int, list[int]] | None = None
+        self._left = EFFORT
+        """How many factors may still be looked at for sums that stand alone, which takes few: what is behind them is
+        much."""
         self.forget()
 
     def forget(self) -> None:
@@ -57,6 +61,8 @@ class Recogniser:
         self._expansion = Expansion(algebra)
         self._by_parts = Expansion(algebra, self._is_sequential)
         self._asked: dict[tuple[int, Access | None], Addend | None] = {}
+        self._sums: dict[int, Addend | None] = {}
+        """What sums are that stood alone in a step."""
 
     def recognise(self, addend: Addend) -> Addend | None:
         """The same tensor as a term of the sequential program; None where it is none or cannot be told."""
@@ -84,14 +90,72 @@ class Recogniser:
             return value
         return View(value.dims, tuple(found if a is closed[0] else a for a in value.addends))
 
+    def summed(self, value: Value) -> Value:
+        """Sums of products of the sequential program's terms as its sums, where it has such of the same products.
+
+        Attention that is mended block by block sums ``dO O`` over the width for the gradient of its softmax, where the
+        sequential program sums ``P dP`` over the keys.
+        """
+        if isinstance(value, Pieces):
+            return Pieces(value.axis, value.outer, tuple(self.summed(part) for part in value.parts))
+        if self._algebra.sequential or self._algebra.is_familiar(value):
+            return value
+        found = [self._summed(value, addend) for addend in value.addends]
+        return value if found == list(value.addends) else self._algebra.settle(value.dims, found)
+
+    def _summed(self, value: View, addend: Addend) -> Addend:
+        """An addend with an open sum of familiar terms, alone or as a factor, as what the sequential program sums."""
+        terms, horizon = self._algebra.terms, self._algebra.horizon
+        if len(addend.parts) != 1 or terms.parts_kind(addend.parts) != "sum":
+            return addend
+        factors = factors_of(terms, (addend.term, addend.access))
+        ((hole, region),) = addend.parts
+        sums = [(term, access) for term, access in factors if term == hole]
+        (body,) = terms.children(hole)[-1:]
+        inside = factors_of(terms, (body, identity(terms.arity[body])))
+        if len(sums) != 1 or hole < horizon or any(term >= horizon for term, _ in inside):
+            return addend
+        closed = terms.ranged(hole, region)
+        if closed not in self._sums:
+            with self._algebra.over(None):  # wherever it is read
+                self._sums[closed] = self._reordered(closed, [term for term, _ in inside])
+        found = self._sums[closed]
+        if found is None:
+            return addend
+        rest = [factor for factor in factors if factor[0] != hole]
+        with self._algebra.over(value.dims):
+            product = terms.multiply([*rest, (found.term, compose(found.access, sums[0][1]))])
+        return Addend(addend.coefficient * found.coefficient, *product)
+
+    def _reordered(self, term: int, factors: Sequence[int]) -> Addend | None:
+        """A sum of products of sums, one of which is taken apart, as the sequential program's in another order.
+
+        All that is no sum of these two stays what it is, however it is computed.
+        """
+        terms = self._algebra.terms
+        elsewhere, self._algebra.effort = self._algebra.effort, self._left
+        try:
+            for factor in dict.fromkeys(factors):
+
+                def stays(other: int, factor: int = factor) -> bool:
+                    return other not in (term, factor) and is_sum(terms, other)
+
+                found = self._made_of(Expansion(self._algebra, stays), stays, term, identity(terms.arity[term]))
+                if found is not None:
+                    self._algebra.used("products")
+                    return found
+        finally:
+            self._left, self._algebra.effort = self._algebra.effort, elsewhere
+        return None
+
     def _closed(self, value: View) -> View | None:
         """A sum with its folds closed, as the sequential program's; None where it is none of these."""
-        dims = value.dims
-        whole = self._algebra.settle(dims, [self._algebra.filler.fill(a) for a in value.addends])
+        dims, fill = value.dims, self._algebra.filler.fill
+        whole = self._algebra.settle(dims, [fill(a) for a in value.addends])
         if len(whole.addends) != 1:
             return None
         with self._algebra.over(dims):
-            found = self.recognise(whole.addends[0])
+            found = self.recognise(fill(whole.addends[0]))  # which a sum may have opened again
         return None if found is None else View(dims, (found,))
 
     def _found(self, term: int, access: Access) -> Addend | None:
@@ -109,26 +173,30 @@ class Recogniser:
 
     def _sought(self, term: int, access: Access) -> Addend | None:
         """First by what the rank itself reads of the sequential program, then with everything multiplied out."""
-        terms = self._algebra.terms
-        trace, terms.trace = terms.trace, None  # what is looked into in vain is no part of a step
-        try:
-            own: Kept = self._is_sequential
-            wanted, kept, found = self._polynomial(self._by_parts, term, access), nothing, None
-            if wanted is not None:
-                kept = frozenset(other for product in wanted for other, _ in product).__contains__
-                found = self._among(wanted, Expansion(self._algebra, kept, _TIMES * len(wanted)))
-            if found is None:
-                wanted, kept, own = self._polynomial(self._expansion, term, access), nothing, nothing
-                found = None if wanted is None else self._among(wanted, self._sequential)
-        finally:
-            terms.trace = trace
-        if found is not None and trace is not None:
-            for number, stays in ((term, own), (found.term, kept)):
-                Expansion(self._algebra, stays).operand((number, identity(terms.arity[number])))
-        return found
+        found = self._made_of(self._by_parts, self._is_sequential, term, access)
+        return found or self._made_of(self._expansion, None, term, access)
 
     def _is_sequential(self, term: int) -> bool:
         return term < self._algebra.horizon
+
+    def _made_of(self, expansion: Expansion, kept: Kept | None, term: int, access: Access) -> Addend | None:
+        """The sequential sum of the products that a term is made of, of which some stay; of all, without ``kept``."""
+        terms = self._algebra.terms
+        trace, terms.trace = terms.trace, None  # what is looked into in vain is no part of a step
+        there: Kept = nothing
+        try:
+            wanted = self._polynomial(expansion, term, access)
+            other = self._sequential
+            if wanted is not None and kept is not None:
+                there = frozenset(factor for product in wanted for factor, _ in product).__contains__
+                other = Expansion(self._algebra, there, most=_TIMES * len(wanted), only=True)
+            found = None if wanted is None else self._among(wanted, other)
+        finally:
+            terms.trace = trace
+        if found is not None and trace is not None:
+            for number, stays in ((term, kept or nothing), (found.term, there)):
+                Expansion(self._algebra, stays).operand((number, identity(terms.arity[number])))
+        return found
 
     def _polynomial(self, expansion: Expansion, term: int, access: Access) -> Sum | None:
         """What a term is made of; None where that is nothing, or too much to look for."""
@@ -173,15 +241,21 @@ class Recogniser:
 
     def _candidates(self, wanted: Sum) -> Iterator[int]:
         """Sequential sums of products of one of the terms that a polynomial is made of, those next to it first."""
+        terms = self._algebra.terms
         factors = {term for product in wanted for term, _ in product}
-        layer, seen = [max(factors)] if factors else [], set[int]()
-        for _ in range(_HIGHEST):
-            layer = [user for term in layer for user in self._above().get(term, ()) if user not in seen]
-            seen.update(layer)
-            if len(seen) > _MOST_ALIKE:
-                return
-            terms = self._algebra.terms
-            yield from (term for term in dict.fromkeys(layer) if not terms.open[term] and _is_sum(terms.label(term)))
+        # An indicator may be a factor here that is a guard there, where no product is made of it.
+        others = {term for term in factors if terms.predicate(term) is None}
+        seen = set[int]()
+        for several in (others, factors - others):
+            layer, near = [max(several)] if several else [], set[int]()
+            for _ in range(_HIGHEST):
+                layer = [user for term in layer for user in self._above().get(term, ()) if user not in near]
+                near.update(layer)
+                if len(near) > _MOST_ALIKE:
+                    break
+                fresh = [term for term in dict.fromkeys(layer) if term not in seen]
+                seen.update(fresh)
+                yield from (term for term in fresh if not terms.open[term] and _is_sum(terms.label(term)))
 
     def _above(self) -> dict[int, list[int]]:
         """The sequential sums, products and guards that read a term."""

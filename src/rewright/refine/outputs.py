@@ -45,8 +45,13 @@ def _same_products(lifter: Lifter, first: View, second: View) -> bool:
     """Whether two sums are of the same products; looked at where rows stand alone, which is where sums are of few."""
     if first.dims != second.dims:
         return False
-    left = multiplied_out(lifter.algebra, first.addends)
-    return left is not None and left == multiplied_out(lifter.algebra, second.addends)
+    algebra, fill = lifter.algebra, lifter.algebra.filler.fill  # a sum may have opened its folds again
+    elsewhere, algebra.effort = algebra.effort, algebra.effort_for_outputs
+    try:
+        left, right = (multiplied_out(algebra, [fill(a) for a in view.addends]) for view in (first, second))
+    finally:
+        algebra.effort_for_outputs, algebra.effort = algebra.effort, elsewhere
+    return left is not None and left == right
 
 
 def _without_ones(view: View) -> View:

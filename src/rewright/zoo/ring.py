@@ -36,10 +36,10 @@ class Ring:
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
 
-    def passed_on(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The previous rank's tensor."""
+    def passed_on(self, tensor: torch.Tensor, by: int = 1) -> torch.Tensor:
+        """The previous rank's tensor, or with ``by=-1`` the next one's."""
         received = torch.empty_like(tensor)
-        following, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        following, before = (self.rank + by) % self.size, (self.rank - by) % self.size
         sending = dist.P2POp(dist.isend, tensor.contiguous(), following, self.group)
         receiving = dist.P2POp(dist.irecv, received, before, self.group)
         for work in dist.batch_isend_irecv([sending, receiving]):
