@@ -44,6 +44,8 @@ class Training:
     sequence: bool = True
     """Whether norms and residuals are split along the sequence."""
     clip: bool = False
+    balance: str | None = None
+    """How torchtitan gives ranks along a sequence parts of it that are equally long to attend from."""
 
     def sizes(self) -> dict[str, int]:
         """torchtitan's names of degrees."""
@@ -86,14 +88,28 @@ class Step:
         valid = (labels != losses.IGNORE_INDEX).sum()
         if self.dimensions is not None and self.dimensions.dp_enabled:
             valid = utils.dist_sum_tensor(valid, self.dimensions.get_mesh("batch"))
+        tokens, labels, more = self._own_part(tokens, labels)
         with mock.patch.object(_flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True):  # nothing is compiled here
-            logits = model(self._whole(tokens), positions=self._whole(self.positions), attention_masks=self.masks)
+            more["positions"] = self._whole(more["positions"])
+            logits = model(self._whole(tokens), **more)
             loss = losses.cross_entropy_loss(logits, self._whole(labels)) / valid
         loss.backward()
         if not self.training.clip:
             return {"loss": loss.detach()}
         norm = utils.clip_grad_norm_(list(model.parameters()), 1.0, foreach=True)
         return {"loss": loss.detach(), "norm": norm.detach()}
+
+    def _own_part(self, tokens: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """What a rank reads of a sequence: tokens, labels, and positions and masks by name."""
+        more = {"positions": self.positions, "attention_masks": self.masks}
+        if self.dimensions is None or not self.dimensions.cp_enabled:
+            return tokens, labels, more
+        part = _torchtitan("distributed.context_parallel").prepare_context_parallel_input
+        mesh = self.dimensions.get_mesh("cp")
+        found: tuple[torch.Tensor, torch.Tensor, dict[str, Any]] = part(
+            tokens, labels, more, mesh, tokens.device, self.training.balance
+        )
+        return found
 
     def _whole(self, local: torch.Tensor) -> torch.Tensor:
         """With torchtitan's ``full_dtensor``, what a rank reads as a DTensor over all axes."""
@@ -156,7 +172,7 @@ def captured(training: Training) -> tuple[Graph, RankProgram, dict[str, list[str
     with mock.patch.object(_torchtitan("distributed.parallel_dims"), "device_type", "cpu"):
         program = rw.capture_ranks(parallel(training), dict(training.mesh))
         whole = rw.capture(*step(training, model(training), 1))
-    split = ["Replicate()" if axis == "tp" else "Shard(0)" for axis in training.mesh]
+    split = ["Replicate()" if axis in ("tp", "cp") else "Shard(0)" for axis in training.mesh]
     addends = ["Replicate()" if axis == "tp" else "Partial(sum)" for axis in training.mesh]
     return whole, program, {"tokens": split, "labels": split}, {"loss": addends}
 

@@ -23,6 +23,7 @@ from rewright.lifting.masks import (
     restated,
 )
 from rewright.lifting.products import multiply
+from rewright.lifting.quotients import joined, quotient, remainder
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute, inverse_roots, root_of_number
 from rewright.lifting.shifts import exponential_of, fraction, inverse, is_maximum, shifts
@@ -83,7 +84,8 @@ def _flat(algebra: Algebra, coefficient: Fraction, operand: Operand, outermost: 
 
 
 def _add(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    return algebra.add(views, [ONE, ONE])
+    found = algebra.add(views, [ONE, ONE])
+    return found if types[0].dtype.is_float else joined(algebra, found)
 
 
 def _subtract(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -107,7 +109,7 @@ def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
 
 def _divide(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if not types[0].dtype.is_float:
-        return _of_integers(algebra, "divide_integer", views)
+        return quotient(algebra, *views) or _of_integers(algebra, "divide_integer", views)
     return multiply(algebra, views[0], reciprocal(algebra, views[1]))
 
 
@@ -457,7 +459,9 @@ def _exclusive(algebra: Algebra, op: Operator, views: Sequence[View], types: Seq
 
 
 def _remainder(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    return (function if types[0].dtype.is_float else _of_integers)(algebra, op.name, views)
+    if types[0].dtype.is_float:
+        return function(algebra, op.name, views)
+    return remainder(algebra, *views) or _of_integers(algebra, op.name, views)
 
 
 def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
