@@ -18,7 +18,6 @@ from rewright.refine.relations import Given, input_relations, output_expectation
 from rewright.zoo.megatron_core import GPT
 from rewright.zoo.megatron_core import MODELS as MEGATRON
 from rewright.zoo.steps import STEPS, Step
-from tests.frontends.jax import programs as jax_programs
 
 MODELS = (
     ("llama", "dtensor", True),
@@ -72,6 +71,8 @@ def of_jax(function: Callable[..., Any], args: Any, build: Callable[[Any], Any],
 
 
 def _jax_programs() -> Iterator[tuple[str, Callable[[], Claim]]]:
+    from tests.frontends.jax import programs as jax_programs
+
     specs, sharded, P = jax_programs.specs, jax_programs.sharded_step, jax_programs.P
     step, data = jax_programs.step, (jax_programs.PARAMS, jax_programs.X, jax_programs.X)
     yield "jax step, tp", partial(of_jax, step, data, sharded(specs("tp", None), P()), {"tp": 2})

@@ -30,6 +30,8 @@ COLUMNS = ["model", "backend", "mesh", "nodes of all ranks", "status", "evidence
 COLUMNS += ["prove and audit s", "reason"]
 FAMILIES = {"llama3": "parallelize_llama", "qwen3": "parallelize_qwen3"}
 LAYERS, BATCH, LENGTH = 2, 8, 16
+BLOCKS = 2
+"""Blocks of a mask that a rank has where sequences are split: no block may be cut."""
 
 _flex: Any = importlib.import_module("torch.nn.attention.flex_attention")
 
@@ -44,6 +46,12 @@ class Training:
     sequence: bool = True
     """Whether norms and residuals are split along the sequence."""
     clip: bool = False
+
+    @property
+    def length(self) -> int:
+        """Of a sequence."""
+        split = self.mesh.get("cp", 1)
+        return LENGTH if split == 1 else split * BLOCKS * int(_flex._DEFAULT_SPARSE_BLOCK_SIZE)
 
     def sizes(self) -> dict[str, int]:
         """torchtitan's names of degrees."""
@@ -86,14 +94,28 @@ class Step:
         valid = (labels != losses.IGNORE_INDEX).sum()
         if self.dimensions is not None and self.dimensions.dp_enabled:
             valid = utils.dist_sum_tensor(valid, self.dimensions.get_mesh("batch"))
+        tokens, labels, more = self._own_part(tokens, labels)
         with mock.patch.object(_flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True):  # nothing is compiled here
-            logits = model(self._whole(tokens), positions=self._whole(self.positions), attention_masks=self.masks)
+            more["positions"] = self._whole(more["positions"])
+            logits = model(self._whole(tokens), **more)
             loss = losses.cross_entropy_loss(logits, self._whole(labels)) / valid
         loss.backward()
         if not self.training.clip:
             return {"loss": loss.detach()}
         norm = utils.clip_grad_norm_(list(model.parameters()), 1.0, foreach=True)
         return {"loss": loss.detach(), "norm": norm.detach()}
+
+    def _own_part(
+        self, tokens: torch.Tensor, labels: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """What a rank reads of a sequence: tokens, labels, and positions and masks by name."""
+        more = {"positions": self.positions, "attention_masks": self.masks}
+        if self.dimensions is None or not self.dimensions.cp_enabled:
+            return tokens, labels, more
+        part = _torchtitan("distributed.context_parallel").prepare_context_parallel_input
+        mesh = self.dimensions.get_mesh("cp")
+        found: tuple[torch.Tensor, torch.Tensor, dict[str, Any]] = part(tokens, labels, more, mesh, tokens.device, None)
+        return found
 
     def _whole(self, local: torch.Tensor) -> torch.Tensor:
         """With torchtitan's ``full_dtensor``, what a rank reads as a DTensor over all axes."""
@@ -105,16 +127,16 @@ class Step:
         return found
 
 
-def batch(parts: int) -> tuple[torch.Tensor, torch.Tensor]:
+def batch(parts: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens and labels of one of so many parts."""
-    tokens = torch.zeros(BATCH // parts, LENGTH, dtype=torch.int64)
+    tokens = torch.zeros(BATCH // parts, length, dtype=torch.int64)
     return tokens, torch.zeros_like(tokens)
 
 
 def step(training: Training, model: nn.Module, parts: int, dimensions: Any = None) -> tuple[Step, tuple[Any, ...]]:
     """The step on one of so many parts of the batch."""
-    tokens, labels = batch(parts)
-    positions = torch.arange(LENGTH).expand(tokens.shape)
+    tokens, labels = batch(parts, training.length)
+    positions = torch.arange(training.length).expand(tokens.shape)
     untyped: Any = model
     with torch.compiler.set_stance("force_eager"):
         masks = untyped.get_attention_masks(positions)
@@ -156,7 +178,8 @@ def captured(training: Training) -> tuple[Graph, RankProgram, dict[str, list[str
     with mock.patch.object(_torchtitan("distributed.parallel_dims"), "device_type", "cpu"):
         program = rw.capture_ranks(parallel(training), dict(training.mesh))
         whole = rw.capture(*step(training, model(training), 1))
-    split = ["Replicate()" if axis == "tp" else "Shard(0)" for axis in training.mesh]
+    # Ranks along a sequence are given all of it, and torchtitan takes their parts, one after the other.
+    split = ["Replicate()" if axis in ("tp", "cp") else "Shard(0)" for axis in training.mesh]
     addends = ["Replicate()" if axis == "tp" else "Partial(sum)" for axis in training.mesh]
     return whole, program, {"tokens": split, "labels": split}, {"loss": addends}
 
@@ -172,6 +195,9 @@ PROGRAMS = tuple(
         ({"shard": 2, "tp": 4}, "partial_dtensor", True, True),
         ({"replicate": 2, "shard": 2, "tp": 2}, "partial_dtensor", True, True),
         ({"shard": 2, "tp": 2}, "full_dtensor", True, False),
+        ({"cp": 2}, "partial_dtensor", True, False),
+        ({"shard": 2, "cp": 2, "tp": 2}, "partial_dtensor", True, True),
+        ({"replicate": 2, "shard": 2, "cp": 2, "tp": 2}, "partial_dtensor", True, True),
     )
 )
 

@@ -341,6 +341,7 @@ class _Pair:
             locate=locate,
             audit=audit,
             counts=False,
+            rounds=False,
         )
 
     def left_over(self) -> float | None:

@@ -11,10 +11,11 @@ Maker = Callable[[GraphBuilder, int, Node, tuple[int, ...]], int | None]
 """Given the builder, an old position, its node and the new places of its operands: the new place, or None to copy."""
 
 
-def rebuilt(graph: Graph, make: Maker) -> Graph:
+def rebuilt(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
     """The graph with some nodes made anew; nodes that nothing reads any more are left out, inputs stay.
 
-    Raises TypeMismatch where a replacement does not fit what reads it.
+    With ``whole`` all nodes stay, such as those that only other ranks read. Raises TypeMismatch where a replacement
+    does not fit what reads it.
     """
     builder = GraphBuilder(graph.name)
     places: dict[int, int] = {}
@@ -28,7 +29,8 @@ def rebuilt(graph: Graph, make: Maker) -> Graph:
         places[position] = made
     for name, position in graph.outputs.items():
         builder.output(name, places[position])
-    return pruned(replace(builder.build(), metadata=graph.metadata))
+    made_anew = replace(builder.build(), metadata=graph.metadata)
+    return made_anew if whole else pruned(made_anew)
 
 
 def pruned(graph: Graph) -> Graph:

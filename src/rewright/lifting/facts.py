@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import cast
 
 from rewright import ops
@@ -28,8 +27,6 @@ class Facts:
         """Inputs that ranks look up with, where nothing shows that the look-up stays in range."""
         self.layered = False
         """Whether an index that depends on what passes between layers is among these look-ups."""
-        self.rounded: set[Fraction] = set()
-        """Numbers whose roots were taken for the doubles nearest to them."""
         self.finite: set[str] = set()
         """Inputs of which the programs ask whether something largest is finite, and go on otherwise if not."""
 

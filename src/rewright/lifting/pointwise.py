@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import isqrt
 
 from rewright import ops
 from rewright.ir.operator import Operator
@@ -24,8 +23,9 @@ from rewright.lifting.masks import (
     restated,
 )
 from rewright.lifting.products import multiply
+from rewright.lifting.quotients import joined, quotient, remainder
 from rewright.lifting.regions import Region
-from rewright.lifting.roots import absolute
+from rewright.lifting.roots import absolute, inverse_roots, root_of_number
 from rewright.lifting.shifts import exponential_of, fraction, inverse, is_maximum, shifts
 from rewright.lifting.signs import is_finite, is_positive, under_mask
 from rewright.lifting.simplify import atoms
@@ -84,7 +84,8 @@ def _flat(algebra: Algebra, coefficient: Fraction, operand: Operand, outermost: 
 
 
 def _add(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    return algebra.add(views, [ONE, ONE])
+    found = algebra.add(views, [ONE, ONE])
+    return found if types[0].dtype.is_float else joined(algebra, found)
 
 
 def _subtract(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -108,7 +109,7 @@ def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
 
 def _divide(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if not types[0].dtype.is_float:
-        return _of_integers(algebra, "divide_integer", views)
+        return quotient(algebra, *views) or _of_integers(algebra, "divide_integer", views)
     return multiply(algebra, views[0], reciprocal(algebra, views[1]))
 
 
@@ -131,9 +132,10 @@ def reciprocal(algebra: Algebra, view: View) -> View:
     if label[:2] == ("apply", "multiply"):
         children = zip(terms.children(addend.term), terms.accesses(addend.term), strict=True)
         factors = [(child, compose(access, addend.access)) for child, access in children]
+    number, roots, factors = inverse_roots(terms, factors)
     inverted = [inverse(terms, f) if algebra.quotients else terms.apply("reciprocal", [f]) for f in factors]
-    term, access = terms.multiply(inverted)
-    return View(view.dims, (Addend(1 / addend.coefficient, term, access),))
+    term, access = terms.multiply([*inverted, *roots])
+    return View(view.dims, (Addend(1 / (addend.coefficient * number), term, access),))
 
 
 def _one(view: View, operand: Operand) -> View:
@@ -174,12 +176,10 @@ def _reciprocal_square_root(algebra: Algebra, op: Operator, views: Sequence[View
 
 
 def _square_root(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    """The root; that of a square number is a number, as of the norm of a rank that has no elements."""
+    """The root; that of a number is one of primes, or a number, as of the norm of a rank that has no elements."""
     number = algebra.as_constant(views[0])
     if number is not None and number >= 0:
-        above, below = isqrt(number.numerator), isqrt(number.denominator)
-        if Fraction(above * above, below * below) == number:
-            return algebra.constant(views[0].dims, Fraction(above, below))
+        return algebra.settle(views[0].dims, [root_of_number(algebra.terms, number)])
     return function(algebra, "sqrt", views[:1])
 
 
@@ -459,7 +459,9 @@ def _exclusive(algebra: Algebra, op: Operator, views: Sequence[View], types: Seq
 
 
 def _remainder(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    return (function if types[0].dtype.is_float else _of_integers)(algebra, op.name, views)
+    if types[0].dtype.is_float:
+        return function(algebra, op.name, views)
+    return remainder(algebra, *views) or _of_integers(algebra, op.name, views)
 
 
 def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:

@@ -13,7 +13,7 @@ from rewright.lifting.algebra import Algebra
 from rewright.lifting.index import Index, compose, magnitude, rename, used
 from rewright.lifting.instances import instance
 from rewright.lifting.masks import factors_of
-from rewright.lifting.roots import squared_root
+from rewright.lifting.roots import in_pairs, squared_root
 from rewright.lifting.shifts import within_sums
 from rewright.lifting.value import Addend, Digits, View
 
@@ -37,7 +37,7 @@ def _multiplied(algebra: Algebra, left: View, right: View) -> View:
     many, one = (right, left) if any(a.parts for a in right.addends) else (left, right)
     factor = algebra.closed(one)
     sources = algebra.solid(many, linear=True)
-    whole = squared_root(algebra.terms, algebra.facts, sources[0], factor) if len(sources) == 1 else None
+    whole = squared_root(algebra.terms, sources[0], factor) if len(sources) == 1 else None
     if whole is not None:
         return algebra.settle(left.dims, [algebra.complete(a) for a in whole])
     result = algebra.settle(left.dims, [_product(algebra, a, factor) for a in sources])
@@ -237,7 +237,10 @@ def _product(algebra: Algebra, left: Addend, right: Addend) -> Addend:
         guard = algebra.guards.guard_of(guarded)
         if guard is not None:
             return algebra.guards.guarded(guard[0], guard[1], _product(algebra, guard[2], other))
-    operands = [(left.term, left.access), (right.term, right.access)]
+    number, operands = 1, [(left.term, left.access), (right.term, right.access)]
+    if algebra.terms.roots:
+        number, operands = in_pairs(algebra.terms, *operands)
+    coefficient *= number
     parts = left.parts or right.parts
     simpler = within_sums(algebra.terms, operands) if algebra.quotients and not parts else None
     if simpler is not None:

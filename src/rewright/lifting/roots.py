@@ -1,53 +1,90 @@
-"""Numbers that are never negative: a root times itself, and absolute values, as norms of gradients use them."""
+"""Roots: of numbers, and of what is never negative, as norms of gradients use them; absolute values."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 
-from rewright.lifting.facts import Facts
 from rewright.lifting.index import compose
+from rewright.lifting.masks import factors_of
 from rewright.lifting.regions import Region
 from rewright.lifting.terms import ONE, Operand, Terms
 from rewright.lifting.value import Addend, View
+from rewright.terms.normal.powers import prime_powers
 
 _DEPTH = 8
-_SIMPLE = 1 << 12
-_ROUNDING = Fraction(1, 10**15)
 _NEVER_NEGATIVE = frozenset({"sqrt", "exponential", "abs"})
 
 
-def squared_root(terms: Terms, facts: Facts, left: Addend, right: Addend) -> list[Addend] | None:
+def root_of_number(terms: Terms, number: Fraction) -> Addend:
+    """The root of a number that is not negative, as a rational number times roots of different primes."""
+    if not number:
+        return Addend(number, terms.one, ())
+    coefficient, roots = Fraction(1, number.denominator), list[Operand]()
+    for prime, often in prime_powers(number.numerator * number.denominator):
+        coefficient *= prime ** (often // 2)
+        if often % 2:
+            inner = terms.make(("add", (Fraction(prime),)), [(terms.one, ())])
+            roots.append(terms.apply("sqrt", [inner]))
+            terms.roots[roots[-1][0]] = prime
+    return Addend(coefficient, *terms.multiply(roots))
+
+
+def in_pairs(terms: Terms, *products: Operand) -> tuple[int, list[Operand]]:
+    """A product of factors in which no root of a prime is twice, and the number that such pairs are."""
+    factors = [factor for operand in products for factor in factors_of(terms, operand)]
+    if not terms.roots:
+        return 1, factors
+    number, rest, single = 1, list[Operand](), set[Operand]()
+    for factor in factors:
+        if factor[0] not in terms.roots:
+            rest.append(factor)
+        elif factor in single:
+            number *= _prime(terms, factor)
+            single.remove(factor)
+        else:
+            single.add(factor)
+    return number, rest + [factor for factor in factors if factor in single]
+
+
+def inverse_roots(terms: Terms, factors: Sequence[Operand]) -> tuple[int, list[Operand], list[Operand]]:
+    """The roots of primes among factors, what one over their product is divided by, and the other factors."""
+    roots = [factor for factor in factors if factor[0] in terms.roots]
+    number = 1
+    for factor in roots:
+        number *= _prime(terms, factor)
+    return number, roots, [factor for factor in factors if factor[0] not in terms.roots]
+
+
+def _prime(terms: Terms, root: Operand) -> int:
+    terms.see(terms.children(root[0])[0])  # a proof needs to know what the root is of
+    return terms.roots[root[0]]
+
+
+def squared_root(terms: Terms, left: Addend, right: Addend) -> list[Addend] | None:
     """``sqrt(x) * sqrt(x)`` as the addends of ``x``, where ``x`` is certainly no negative number; else None.
 
-    A sum over a part of its range is given back as one that the other parts can be added to. A factor that is a root
-    itself, rounded to a double, is taken as that root, and ``facts`` remember it: ranks that hold a replica divide its
-    norm by the root of their number.
+    A sum over a part of its range is given back as one that the other parts can be added to.
     """
-    same = (left.term, left.access) == (right.term, right.access)
-    if not same or left.parts or right.parts or terms.label(left.term)[:2] != ("apply", "sqrt"):
+    if (left.term, left.access) != (right.term, right.access) or left.parts or right.parts:
         return None
-    (inner,), (child,) = terms.accesses(left.term), terms.children(left.term)
+    factors = factors_of(terms, (left.term, left.access)) if terms.roots else [(left.term, left.access)]
+    number, _, others = inverse_roots(terms, factors)
+    root = others[0] if len(others) == 1 else None
+    if root is None or terms.label(root[0])[:2] != ("apply", "sqrt"):
+        return None
+    (inner,), (child,) = terms.accesses(root[0]), terms.children(root[0])
     if not never_negative(terms, child):
         return None
-    factor = _unrounded(facts, left.coefficient * right.coefficient)
     addends: list[Addend] = []
-    for coefficient, (term, access) in _flat(terms, (child, compose(inner, left.access))):
+    for coefficient, (term, access) in _flat(terms, (child, compose(inner, root[1]))):
         hole, parts = term, ()
         if terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[0] == "fold":
             hole = terms.children(term)[0]
             parts = ((hole, terms.region(term)),)
-        addends.append(Addend(factor * coefficient, hole, access, parts))
+        addends.append(Addend(left.coefficient * right.coefficient * number * coefficient, hole, access, parts))
     return addends
-
-
-def _unrounded(facts: Facts, factor: Fraction) -> Fraction:
-    """The square of rounded roots as the simple fraction that it stands for."""
-    simple = factor.limit_denominator(_SIMPLE)
-    if simple and factor != simple and abs(factor / simple - 1) < _ROUNDING:
-        facts.rounded.add(simple)
-        return simple
-    return factor
 
 
 def _flat(terms: Terms, operand: Operand) -> list[tuple[Fraction, Operand]]:

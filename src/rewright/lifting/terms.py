@@ -86,6 +86,8 @@ class Terms:
         """Terms that may be infinite: they never cancel."""
         self.window: tuple[Dim, ...] | None = None
         """How far the variables of the view count that is being computed, where that may matter."""
+        self.roots: dict[int, int] = {}
+        """By term that is the root of a prime that prime."""
         self.masks: dict[int, list[int]] = {}
         """By term the guards of it."""
         self.closings: dict[int, list[int]] = {}

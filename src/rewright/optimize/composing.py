@@ -84,7 +84,8 @@ class _Pieces:
         left_over = min(self.seconds, self.deadline - time.process_time())
         if left_over <= 0:
             raise NotComposed(f"the budget is used up after {len(self.pieces)} pieces")
-        found = answer(left, [right], {"*": "Replicate()"}, None, left_over, suggest=False, locate=False)
+        alike = {"*": "Replicate()"}
+        found = answer(left, [right], alike, None, left_over, suggest=False, locate=False, rounds=False)
         if found.status == "refuted":
             raise NotComposed(found.reason)
         if found.status == "proved" and why_not(Piece(left, right, found.certificate), self.lemmas, LEMMA) is None:

@@ -122,9 +122,8 @@ WHOLE = 80
 
 def _preparation(program: Graph, ready: Graph, found: Trust, seconds: float) -> None:
     """That what was planned is the program: the checker confirms a certificate, or the prover says so."""
-    verdict = answer(
-        program, [ready], {"*": "Replicate()"} if program.inputs else None, None, seconds, suggest=False, audit=True
-    )
+    relations = {"*": "Replicate()"} if program.inputs else None
+    verdict = answer(program, [ready], relations, None, seconds, suggest=False, audit=True, rounds=False)
     certified = verdict.status == "proved" and verdict.evidence.name == "PROVED"
     if not certified and prove(Claim(program, ready), seconds).status != "proved":
         found.evidence = "tested"
@@ -216,7 +215,7 @@ def _certified(graph: Graph, written: Graph, found: Trust, clock: _Clock) -> str
     """
     try:
         relations = {"*": "Replicate()"} if graph.inputs else None
-        verdict = answer(graph, [written], relations, None, clock.share(), suggest=False, audit=True)
+        verdict = answer(graph, [written], relations, None, clock.share(), suggest=False, audit=True, rounds=False)
         if verdict.status != "proved" or verdict.evidence.name != "PROVED":
             verdict = equiv(graph, written, budget=clock.share(), explain=False)
     except RewrightError as error:

@@ -23,6 +23,7 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, in_equal_parts, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
+from rewright.proof.constants import stands, written_out
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
@@ -49,10 +50,14 @@ def audit(
     """Verify a certificate for these programs; ``seconds`` is the time that one lemma may take.
 
     Where arithmetic of 8 or 16 bits may not fit, the certificate is about the programs with remainders written out;
-    ``counts=False`` is for programs in which they are, or which hold nothing that does not fit.
+    ``counts=False`` is for programs in which they are, or which hold nothing that does not fit. Where it assumes what
+    rounded constants stand for, it is about the programs with these written out.
 
     Raises Refused, naming the step, for anything that does not follow.
     """
+    if stands((sequential, *program.graphs)) in certificate.assumptions:
+        sequential, graphs = written_out(sequential, program.graphs)
+        program = replace(program, graphs=graphs)
     if counts:
         sequential = counted(sequential)
         program = replace(program, graphs=tuple(counted(graph) for graph in program.graphs))

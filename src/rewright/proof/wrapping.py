@@ -9,11 +9,11 @@ they are equal as they count.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.rebuilding import rebuilt
 from rewright.ir.types import DType, TensorType
 from rewright.proof.bounds import SHORT, Bound, bounds, whole
 
@@ -90,19 +90,10 @@ def counted(graph: Graph, given: Mapping[str, Bound] = _ANYTHING) -> Graph:
     """
     found = _positions(graph, given)
 
-    if not found:
-        return graph
-    builder, places = GraphBuilder(graph.name), dict[int, int]()
-    names = {position: name for name, position in graph.inputs.items()}
-    for position, node in enumerate(graph.nodes):
-        builder.span = node.span
-        operands = [places[p] for p in node.operands]
-        made = builder.input(names[position], node.op) if position in names else builder.add(node.op, *operands)
-        places[position] = _counted(builder, made, node.type) if position in found else made
-    for name, position in graph.outputs.items():
-        builder.output(name, places[position])
-    # All nodes stay, such as those that only other ranks read.
-    return replace(builder.build(), metadata=graph.metadata)
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        return _counted(builder, builder.add(node.op, *operands), node.type) if position in found else None
+
+    return rebuilt(graph, make, whole=True) if found else graph
 
 
 def questioned(graphs: Sequence[Graph]) -> frozenset[str]:

@@ -329,9 +329,6 @@ def _facts(lifter: Lifter) -> list[str]:
     if lifter.algebra.facts.unchecked:
         names = ", ".join(sorted(lifter.algebra.facts.unchecked))
         found.append(f"look-ups of the ranks at indices made of {names} stay in range")
-    if lifter.algebra.facts.rounded:
-        numbers = ", ".join(str(n) for n in sorted(lifter.algebra.facts.rounded))
-        found.append(f"constants that are the rounded root of {numbers} stand for that root")
     if lifter.algebra.facts.finite:
         names = sorted(lifter.algebra.facts.finite)
         several = f"{', '.join(names[:_NAMED])}{' and others' if len(names) > _NAMED else ''}"

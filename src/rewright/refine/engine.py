@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from rewright.ir.errors import ContradictoryRelations, RewrightError
@@ -13,16 +13,19 @@ from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
+from rewright.proof.constants import differ, written_out
 from rewright.proof.wrapping import counted, wrapping
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
-from rewright.refine.check import Proof, attempt
+from rewright.refine.check import Hopeless, Proof, attempt
 from rewright.refine.numbered import aligned, told
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
 from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
+
+_Programs = tuple[Graph, RankProgram]
 
 
 def refine(
@@ -66,18 +69,19 @@ def answer(
     locate: bool = True,
     audit: bool = False,
     counts: bool = True,
+    rounds: bool = True,
 ) -> Verdict:
     """As :func:`refine`, with less said of a refutation, which takes most of its time.
 
     With ``suggest=False`` no repairs are tried; with ``locate=False`` the place where values part is not looked for;
-    with ``counts=False`` short integers have no end.
+    with ``counts=False`` short integers have no end; with ``rounds=False`` rounded constants are what they are.
     """
     deadline = None if budget is None else time.monotonic() + budget
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
-        found = _answer(question, relations, expect, deadline, budget, suggest, locate, audit, counts)
+        found = _answer(question, relations, expect, deadline, budget, suggest, locate, audit, counts, rounds)
         if verdict is None or found.status == "proved":
             verdict = found
         if found.status == "proved":
@@ -96,6 +100,7 @@ def _answer(
     locate: bool,
     audit: bool,
     counts: bool,
+    rounds: bool,
 ) -> Verdict:
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, relations)
@@ -107,7 +112,8 @@ def _answer(
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)
     seconds: list[float] = []
     ran = cache(partial(_timed, seconds, case))
-    proof = attempt(sequential, program, known, expected, deadline, hopeless=lambda failed: is_hopeless(ran(), failed))
+    aim = _Aim(known, expected, deadline, lambda failed: is_hopeless(ran(), failed))
+    proof, is_written_out = aim.reached(sequential, program, rounds=rounds)
     if proof.failed and proof.pairing is not None:
         sequential, program = aligned(sequential, program, proof.pairing)
         proof = attempt(sequential, program, known, expected, deadline)
@@ -134,33 +140,66 @@ def _answer(
     if not proof.failed:
         if proof.pairing is not None:  # written down under names that say which outputs belong together
             sequential, program = aligned(sequential, program, proof.pairing)
-        doubt = wrapping([sequential, *program.graphs]) if counts else ""
-        if doubt:
-            again = _counted_proof(sequential, program, known, expected, deadline)
-            if again.failed or again.mismatch or again.out_of_time:
-                return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, doubt)
-        verdict = _proved(sequential, program, known, expected, proof, stats, notes, counts)
+        meant = _written_out(sequential, program) if is_written_out else (sequential, program)
+        doubt = wrapping([meant[0], *meant[1].graphs]) if counts else ""
+        if doubt and not _is_proof(attempt(*_counted(*meant), known, expected, deadline)):
+            return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, doubt)
+        verdict = _proved(sequential, program, meant, known, expected, proof, stats, notes, counts)
         return audited(verdict, sequential, program, counts=counts) if audit else verdict
     ran()
     stats.seconds["numeric twin"] = sum(seconds)
     return _failed(case, ran, proof, stats, notes, assumptions, deadline, suggest, locate)
 
 
-def _counted_proof(
-    sequential: Graph,
-    program: RankProgram,
-    known: Relations,
-    expected: Mapping[str, Placement],
-    deadline: float | None,
-) -> Proof:
-    """The proof of programs in which short integers count from the other end where they do not fit."""
-    ranks = replace(program, graphs=tuple(counted(graph) for graph in program.graphs))
-    return attempt(counted(sequential), ranks, known, expected, deadline)
+@dataclass(frozen=True)
+class _Aim:
+    """What is to be proved of programs, until when, and whether that is hopeless for some outputs."""
+
+    known: Relations
+    expected: Mapping[str, Placement]
+    deadline: float | None
+    hopeless: Hopeless
+
+    def reached(self, sequential: Graph, program: RankProgram, *, rounds: bool) -> tuple[Proof, bool]:
+        """The proof, and whether it is one of the programs with rounded constants written out.
+
+        That is tried where the programs have other constants, before what takes long.
+        """
+        if not rounds or not differ(sequential, program.graphs):
+            return self._tried(sequential, program), False
+        proof = self._tried(sequential, program, laws=False, repeat=False)
+        if _is_proof(proof) or proof.out_of_time or proof.mismatch:
+            return proof, False
+        if not self.hopeless(proof.failed):
+            proof = self._tried(*_written_out(sequential, program), repeat=False)
+            if _is_proof(proof):
+                return proof, True
+        return self._tried(sequential, program), False
+
+    def _tried(self, sequential: Graph, program: RankProgram, *, laws: bool = True, repeat: bool = True) -> Proof:
+        aim = self.known, self.expected, self.deadline
+        return attempt(sequential, program, *aim, laws=laws, repeat=repeat, hopeless=self.hopeless)
+
+
+def _is_proof(proof: Proof) -> bool:
+    return not (proof.failed or proof.mismatch or proof.out_of_time)
+
+
+def _written_out(sequential: Graph, program: RankProgram) -> _Programs:
+    """The programs with rounded constants as what they were rounded from."""
+    first, graphs = written_out(sequential, program.graphs)
+    return first, replace(program, graphs=graphs)
+
+
+def _counted(sequential: Graph, program: RankProgram) -> _Programs:
+    """The programs in which short integers count from the other end where they do not fit."""
+    return counted(sequential), replace(program, graphs=tuple(map(counted, program.graphs)))
 
 
 def _proved(
     sequential: Graph,
     program: RankProgram,
+    meant: _Programs,
     known: Relations,
     expected: Mapping[str, Placement],
     proof: Proof,
@@ -168,17 +207,13 @@ def _proved(
     notes: tuple[str, ...],
     counts: bool,
 ) -> Verdict:
-    """The verdict of a proof; its certificate is about the programs as short integers count, if that was asked for."""
+    """The verdict of a proof; its certificate is about the programs as they are ``meant``, and as short integers
+    count, if that was asked for."""
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
-    graphs = tuple(counted(graph) for graph in program.graphs) if counts else program.graphs
-    ranks, whole = (
-        replace(program, graphs=graphs, inputs=known.placements),
-        counted(sequential) if counts else sequential,
-    )
-    write = partial(certificate, whole, ranks, known, expected)
-    assumptions = tuple(proof.assumptions)
-    programs = sequential, program
+    whole, ranks = _counted(*meant) if counts else meant
+    write = partial(certificate, whole, replace(ranks, inputs=known.placements), known, expected)
+    assumptions, programs = tuple(proof.assumptions), (sequential, program)
     return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write, programs)
 
 
@@ -220,9 +255,9 @@ def _failed(
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
         wrong = [name for name in proof.failed if name in twin.wrong_outputs] or proof.failed
-        reason = f"{_counted(wrong, proof, 'wrong')}: {twin.reason}"
+        reason = f"{_said_of(wrong, proof, 'wrong')}: {twin.reason}"
     else:
-        reason = f"{_counted(proof.failed, proof, 'not related')}; {twin.reason}"
+        reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
     programs = case.sequential, case.program
     notes = (*notes, *more)
     return Verdict(
@@ -239,7 +274,7 @@ def _timed(seconds: list[float], case: Case) -> Ran:
         seconds.append(time.perf_counter() - started)
 
 
-def _counted(names: Sequence[str], proof: Proof, what: str) -> str:
+def _said_of(names: Sequence[str], proof: Proof, what: str) -> str:
     if len(names) == 1:
         return f"the output {names[0]} is {what}"
     return f"{len(names)} of {len(proof.relations)} outputs are {what}, {names[0]} first"

@@ -103,6 +103,23 @@ def reduce_scatter_coalesced(
     return tuple(reduce_scatter(c, x, reduce_op, group_size, group) for x in tensors)
 
 
+@TABLE.register("cplib.flex_cp_allgather.default")
+def keys_and_values_gathered(c: Context, k: Value, v: Value, seq_dim: int, pg_name: object) -> tuple[int, ...]:
+    """Keys and values of all ranks along the sequence, as PyTorch's context_parallel asks for FlexAttention."""
+    groups = (c.ranks(pg_name),)
+    return tuple(c.b.add(ops.AllGather(x.axis(seq_dim), groups), x.position) for x in (k, v))
+
+
+@TABLE.register("cplib.flex_cp_allgather_backward.default")
+def gradients_of_keys_and_values(
+    c: Context, grad_full_k: Value, grad_full_v: Value, seq_dim: int, pg_name: object
+) -> tuple[int, ...]:
+    """The sum over ranks of what they add to the gradients of keys and values, each rank's part of the sequence."""
+    groups = (c.ranks(pg_name),)
+    both = grad_full_k, grad_full_v
+    return tuple(c.b.add(ops.ReduceScatter("sum", x.axis(seq_dim), groups), x.position) for x in both)
+
+
 @TABLE.register(
     "_c10d_functional.all_to_all_single.default",
     "_c10d_functional_autograd.all_to_all_single.default",

@@ -20,6 +20,8 @@ from rewright.terms.normal.atoms import (
     whole,
 )
 
+_LARGEST_DIVISOR = 1 << 13
+
 
 def power(value: Polynomial, exponent: Number) -> Polynomial:
     """A power; a fractional one needs a value that is not negative. Raises ZeroDivisionError for 0 to a negative."""
@@ -73,13 +75,33 @@ def _positive_content(value: Polynomial) -> Number:
 
 
 def constant_power(value: Number, exponent: Number) -> Polynomial:
-    """A positive number to a power between zero and one: exact for squares, else a base."""
+    """A positive number to a power between zero and one: a root is that of primes, times a number; else a base."""
     fraction = Fraction(value)
-    if exponent == Fraction(1, 2):
-        over, under = math.isqrt(fraction.numerator), math.isqrt(fraction.denominator)
-        if over * over == fraction.numerator and under * under == fraction.denominator:
-            return polynomial(Fraction(over, under))
-    return Polynomial({((Base(polynomial(value)), whole(exponent)),): 1})
+    if exponent != Fraction(1, 2):
+        return Polynomial({((Base(polynomial(value)), whole(exponent)),): 1})
+    result = polynomial(Fraction(1, fraction.denominator))
+    for prime, often in prime_powers(fraction.numerator * fraction.denominator):
+        result = result * prime ** (often // 2)
+        if often % 2:
+            result = result * Polynomial({((Base(polynomial(prime)), exponent),): 1})
+    return result
+
+
+def prime_powers(number: int) -> list[tuple[int, int]]:
+    """A positive number as powers of primes; what is left without small divisors is one, or a square."""
+    found: list[tuple[int, int]] = []
+    divisor = 2
+    while divisor < _LARGEST_DIVISOR and divisor * divisor <= number:
+        often = 0
+        while number % divisor == 0:
+            number, often = number // divisor, often + 1
+        if often:
+            found.append((divisor, often))
+        divisor += 1
+    root = math.isqrt(number)
+    if number > 1:
+        found.append((root, 2) if root * root == number else (number, 1))
+    return found
 
 
 def exponential(value: Polynomial) -> Polynomial:

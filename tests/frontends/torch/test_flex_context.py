@@ -1,0 +1,72 @@
+"""The collective that PyTorch's context parallelism asks for around FlexAttention: keys and values of all ranks."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+
+import rewright as rw
+from rewright.refine.verdict import Verdict
+
+BATCH, LENGTH, WIDTH, RANKS = 2, 8, 4, 2
+_dist: Any = dist
+_gathered: Any = importlib.import_module("torch.distributed.tensor.experimental._context_parallel").flex_cp_allgather
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rank: int, block: int) -> torch.Tensor:
+    """Causal attention of the queries of a rank, whose places are counted by blocks as PyTorch's sharded masks do."""
+    own = torch.arange(q.shape[1])
+    place = (own // block + rank * (q.shape[1] // block)) * block + own % block
+    seen = place[:, None] >= torch.arange(k.shape[1])[None, :]
+    scores = (q @ k.mT).masked_fill(~seen, float("-inf"))
+    return torch.softmax(scores, -1) @ v
+
+
+def step(x: torch.Tensor, w: torch.Tensor) -> dict[str, torch.Tensor]:
+    q, k, v = (x @ w).split(WIDTH, -1)
+    y = attention(q, k, v, 0, LENGTH)
+    y.pow(2).sum().backward()
+    return {"y": y}
+
+
+def refined(block: int = 2, bug: str = "") -> Verdict:
+    def build(mesh: DeviceMesh) -> Any:
+        rank, name = mesh.get_rank(), _dist._get_process_group_name(mesh.get_group())
+
+        def ranks(x: torch.Tensor, w: torch.Tensor) -> dict[str, torch.Tensor]:
+            q, k, v = (x @ w).split(WIDTH, -1)
+            k, v = k.contiguous(), v.contiguous()
+            if bug == "gradient":
+                every_k, every_v = _gathered(k.detach(), v, 1, name)
+            else:
+                every_k, every_v = _gathered(k, v, 1, name)
+            own = 0 if bug == "mask" else rank
+            y = attention(q, every_v if bug == "values" else every_k, every_v, own, block)
+            y.pow(2).sum().backward()
+            if bug != "reduction":
+                _dist.all_reduce(w.grad, group=mesh.get_group())
+            return {"y": y}
+
+        return ranks, (torch.zeros(BATCH, LENGTH // RANKS, WIDTH), torch.zeros(WIDTH, 3 * WIDTH, requires_grad=True))
+
+    whole = torch.zeros(BATCH, LENGTH, WIDTH), torch.zeros(WIDTH, 3 * WIDTH, requires_grad=True)
+    program = rw.capture_ranks(build, {"cp": RANKS})
+    return rw.refine(rw.capture(step, whole), program, {"x": "Shard(1)", "w": "Replicate()"}, audit=not bug)
+
+
+@pytest.mark.parametrize("block", [1, 2, 4])
+def test_gathered_keys_and_values(block: int) -> None:
+    verdict = refined(block)
+    assert verdict.status == "proved", verdict.reason
+    assert verdict.relation["y"].placement == "Shard(1)"
+    assert verdict.relation["grad:w"].placement == "Replicate()"
+
+
+@pytest.mark.parametrize("bug", ["mask", "values", "gradient", "reduction"])
+def test_other_ways_to_gather(bug: str) -> None:
+    assert refined(bug=bug).status == "refuted"
