@@ -316,7 +316,7 @@ def _rows_in_order(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View
 
     So are the places of a sequence that was put in another order, of which each rank takes its part.
     """
-    is_table = len(data.shape) == 1 and not op.offset_dims and op.index_vector_dim == len(indices.dims)
+    is_table = len(data.shape) == 1 and op.start_index_map == (0,) and op.index_vector_dim == len(indices.dims)
     whole = place(algebra, indices) if is_table else None
     if whole is None or len(whole[1]) != 1 or whole[1][0][1] != 1:
         return None
