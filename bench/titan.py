@@ -46,6 +46,8 @@ class Training:
     sequence: bool = True
     """Whether norms and residuals are split along the sequence."""
     clip: bool = False
+    balance: str | None = None
+    """How ranks along a sequence share the work of a causal mask, in torchtitan's word; None is in order."""
 
     @property
     def length(self) -> int:
@@ -114,7 +116,9 @@ class Step:
             return tokens, labels, more
         part = _torchtitan("distributed.context_parallel").prepare_context_parallel_input
         mesh = self.dimensions.get_mesh("cp")
-        found: tuple[torch.Tensor, torch.Tensor, dict[str, Any]] = part(tokens, labels, more, mesh, tokens.device, None)
+        found: tuple[torch.Tensor, torch.Tensor, dict[str, Any]] = part(
+            tokens, labels, more, mesh, tokens.device, self.training.balance
+        )
         return found
 
     def _whole(self, local: torch.Tensor) -> torch.Tensor:

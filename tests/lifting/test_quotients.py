@@ -34,7 +34,7 @@ def queries(rows: int) -> TensorType:
 
 
 def rank(own: int, block: int, *, first: int, ahead: int = 0, modulus: int | None = None) -> Graph:
-    """Queries of a rank, counted by blocks: with ``j = i + ahead`` they are ``(j // block + first) * block + j % block``."""
+    """Queries of a rank, by blocks: with ``j = i + ahead`` these are ``(j // block + first) * block + j % block``."""
     build = Builder("rank")
     own_place = build.add(ops.Iota(queries(own), 0))
     shifted = build.add(ops.Add(), own_place, build.full(ahead, own_place))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
+from random import Random
 
+import numpy as np
 import pytest
 import torch
 
 import rewright as rw
+from rewright import ops
+from rewright.interp.program import run
+from rewright.ops.base import Array
 from rewright.proof.checker import audit
 from rewright.proof.ledger import Refused
 from rewright.refine.verdict import Verdict
+from tests.programs import Builder
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
@@ -93,3 +100,48 @@ def test_a_certificate_says_what_constants_stand_for() -> None:
     for forged in (silent, other):
         with pytest.raises(Refused):
             audit(forged, *verdict.programs)
+
+
+ROOTS = (math.sqrt(2), math.sqrt(0.5), math.sqrt(6))
+NUMBERS = (1 / 3, 2 / 3, 0.1, 0.3, 0.1 + 0.2, 0.9, 1 / 7, *ROOTS, 3.0, 2.0, 0.5, math.pi)
+POINTS = np.array([0.3, 1.1, -0.7])
+
+
+def expression(random: Random, build: Builder, x: int, depth: int) -> int:
+    """Sums and products of a tensor and such numbers."""
+    if depth == 0:
+        return x if random.random() < 0.5 else build.full(random.choice(NUMBERS), x)
+    left = expression(random, build, x, depth - 1)
+    kind = random.randrange(6)
+    if kind < 3:
+        return build.add(ops.Divide() if kind == 0 else ops.Multiply(), left, build.full(random.choice(NUMBERS), x))
+    if kind == 3:
+        return build.add(ops.Tanh(), left)
+    return build.add(ops.Add() if kind == 4 else ops.Subtract(), left, expression(random, build, x, depth - 1))
+
+
+def programs() -> Iterator[rw.Graph]:
+    for seed in range(1500):
+        random, build = Random(seed), Builder("numbers")
+        build.output("y", expression(random, build, build.tensor("x", (3,)), 2))
+        yield build.build()
+
+
+def at(graph: rw.Graph, x: Array) -> Array:
+    return run(graph, {"x": x})["y"]
+
+
+def test_no_verdict_on_random_numbers_is_wrong() -> None:
+    """Programs that agree at three points to nine digits: equal but for rounding, or not."""
+    alike: dict[tuple[float, ...], list[rw.Graph]] = {}
+    for graph in programs():
+        alike.setdefault(tuple(np.round(at(graph, POINTS), 9)), []).append(graph)
+    pairs = [pair for graphs in alike.values() for pair in pairwise(graphs[:4])]
+    read, others = 0, np.random.default_rng(0).normal(size=(20, 3))
+    for left, right in Random(0).sample(pairs, 60):
+        verdict = rw.refine(left, [right], {"x": "Replicate()"})
+        off = max(float(np.abs(at(left, x) - at(right, x)).max() / (1 + np.abs(at(left, x)).max())) for x in others)
+        assert off < 1e-12 or verdict.status != "proved"
+        assert off > 1e-14 or verdict.status != "refuted"
+        read += verdict.status == "proved" and len(verdict.assumptions) > 1
+    assert read > 10

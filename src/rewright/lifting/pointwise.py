@@ -23,7 +23,7 @@ from rewright.lifting.masks import (
     restated,
 )
 from rewright.lifting.products import multiply
-from rewright.lifting.quotients import joined, quotient, remainder
+from rewright.lifting.quotients import joined, place, quotient, remainder
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute, inverse_roots, root_of_number
 from rewright.lifting.shifts import exponential_of, fraction, inverse, is_maximum, shifts
@@ -474,6 +474,11 @@ def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
     found = _predicate(algebra, condition)
     if found is not None:
         value, region = found
+        if not types[1].dtype.is_float and all(place(algebra, view) is not None for view in (yes, no)):
+            # Places that are counted from the other end where they are below nought, which these are or are not.
+            holds = decided(algebra.terms, value, region, ranges_of([n for digits in condition.dims for n in digits]))
+            if holds is not None:
+                return yes if holds else no
         chosen = [*_guard_all(algebra, value, region, yes)]
         chosen += _guard_all(algebra, value, regions.complement(region), no)
         return algebra.settle(condition.dims, chosen)

@@ -29,10 +29,10 @@ def joined(algebra: Algebra, view: View) -> View:
     """A sum of blocks and of places in a block, where these are the digits of an axis, as the place on the axis."""
     if all(len(digits) < 2 for digits in view.dims):
         return view
-    place = _place(algebra, view)
-    if place is None:
+    whole = place(algebra, view)
+    if whole is None:
         return view
-    strides, dims, moved = dict(place[1]), list[Digits](), dict[int, object]()
+    strides, dims, moved = dict(whole[1]), list[Digits](), dict[int, object]()
     for digits, names in zip(view.dims, variables_of(view.dims), strict=True):
         kept: list[Dim] = []
         for size, name in zip(digits, names, strict=True):
@@ -47,7 +47,7 @@ def joined(algebra: Algebra, view: View) -> View:
         return view
     index = algebra.terms.index
     found = [Addend(Fraction(str(s)), index, ((0, ((v, 1),)),)) for v, s in moved.items() if s]
-    return algebra.settle(tuple(dims), [*found, Addend(Fraction(str(place[0])), algebra.terms.one, ())])
+    return algebra.settle(tuple(dims), [*found, Addend(Fraction(str(whole[0])), algebra.terms.one, ())])
 
 
 def _digit(algebra: Algebra, view: View, divisor: View, which: int) -> View | None:
@@ -59,28 +59,27 @@ def _digit(algebra: Algebra, view: View, divisor: View, which: int) -> View | No
         if dims is None:
             continue
         split = refine(view, dims)
-        place = _place(algebra, split)
-        found = None if place is None else _divided(place, [n for digits in dims for n in digits], by)
+        index = place(algebra, split)
+        found = None if index is None else _divided(index, [n for digits in dims for n in digits], by)
         if found is not None:
             low, strides = found[which]
-            return (
-                algebra.settle(dims, [Addend(ONE, algebra.terms.index, (found[which],))])
-                if strides
-                else algebra.constant(dims, Fraction(str(low)))
-            )
+            if not strides:
+                return algebra.constant(dims, Fraction(str(low)))
+            return algebra.settle(dims, [Addend(ONE, algebra.terms.index, (found[which],))])
     return None
 
 
 def _in_blocks(dims: tuple[Digits, ...], by: int) -> tuple[Digits, ...] | None:
     """Axes of which every digit that is so many blocks is written as two."""
-    found = tuple(
-        tuple(part for n in digits for part in ((n // by, by) if isinstance(n, int) and n > by and not n % by else (n,)))
-        for digits in dims
-    )
+    found = tuple(tuple(part for n in digits for part in _blocks(n, by)) for digits in dims)
     return None if found == dims else found
 
 
-def _place(algebra: Algebra, view: View) -> Index | None:
+def _blocks(size: Dim, by: int) -> Digits:
+    return (size // by, by) if isinstance(size, int) and size > by and not size % by else (size,)
+
+
+def place(algebra: Algebra, view: View) -> Index | None:
     """A sum of numbers and indices as one index; None where anything else is in it."""
     low, strides, terms = Fraction(0), dict[int, Fraction](), algebra.terms
     for addend in view.addends:
@@ -102,9 +101,9 @@ def _place(algebra: Algebra, view: View) -> Index | None:
     return int(low), tuple(sorted((v, int(s)) for v, s in strides.items() if s))
 
 
-def _divided(place: Index, sizes: list[object], by: int) -> tuple[Index, Index] | None:
+def _divided(index: Index, sizes: list[object], by: int) -> tuple[Index, Index] | None:
     """Quotient and remainder, where the part of a place that is no multiple lies between two multiples."""
-    low, strides = place
+    low, strides = index
     if not isinstance(low, int):
         return None
     whole = tuple((v, s // by) for v, s in strides if isinstance(s, int) and not s % by)

@@ -29,10 +29,11 @@ from rewright.lifting.layout import (
 from rewright.lifting.padding import pad
 from rewright.lifting.placed import written_out
 from rewright.lifting.pointwise import pointwise
+from rewright.lifting.quotients import place
 from rewright.lifting.readings import opened, plain, plain_parts, plain_view, plainer, reads_ones, recognised, shut
 from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
 from rewright.lifting.terms import ONE
-from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce
+from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce, variables_of
 from rewright.lifting.winners import first_of_all
 
 _LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Pad, ops.Concatenate, ops.Reverse)
@@ -299,12 +300,36 @@ def _gather(
     assert isinstance(op, ops.Gather)
     data, indices = values
     if isinstance(data, Pieces) and isinstance(indices, View):
+        rows = _rows_in_order(algebra, op, data, indices, result)
+        if rows is not None:
+            return rows
         found = first_of_all(algebra, op, data, indices, partial(_applied, algebra))
         if found is not None:
             return found
     if isinstance(indices, Pieces) or isinstance(data, Pieces):
         return _gather_pieces(algebra, op, values, types, result)
     return recognised(algebra, lambda views: gather(algebra, op, views[0], views[1], result.shape), [data, indices])
+
+
+def _rows_in_order(algebra: Algebra, op: ops.Gather, data: Pieces, indices: View, result: TensorType) -> Value | None:
+    """A table in pieces that is looked up at places one after the other is a part of the table; None where it is not.
+
+    So are the places of a sequence that was put in another order, of which each rank takes its part.
+    """
+    is_table = len(data.shape) == 1 and op.start_index_map == (0,) and op.index_vector_dim == len(indices.dims)
+    whole = place(algebra, indices) if is_table else None
+    if whole is None or len(whole[1]) != 1 or whole[1][0][1] != 1:
+        return None
+    low, ((variable, _),) = whole
+    axis = next((k for k, names in enumerate(variables_of(indices.dims)) if names == [variable]), None)
+    if axis is None:
+        return None
+    length, size = indices.shape[axis], data.shape[0]
+    if not isinstance(low, int) or not isinstance(length, int) or not isinstance(size, int):
+        return None
+    if not 0 <= low <= size - length:
+        return None
+    return broadcast(slice_axis(data, 0, low, low + length), result.shape, [axis])
 
 
 def _applied(algebra: Algebra, op: Operator, value: Value, kind: TensorType, result: TensorType) -> Value:

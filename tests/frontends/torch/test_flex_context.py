@@ -16,6 +16,7 @@ from rewright.refine.verdict import Verdict
 BATCH, LENGTH, WIDTH, RANKS = 2, 8, 4, 2
 _dist: Any = dist
 _gathered: Any = importlib.import_module("torch.distributed.tensor.experimental._context_parallel").flex_cp_allgather
+_attention: Any = importlib.import_module("torch.distributed.tensor.experimental._attention")
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rank: int, block: int) -> torch.Tensor:
@@ -70,3 +71,38 @@ def test_gathered_keys_and_values(block: int) -> None:
 @pytest.mark.parametrize("bug", ["mask", "values", "gradient", "reduction"])
 def test_other_ways_to_gather(bug: str) -> None:
     assert refined(bug=bug).status == "refuted"
+
+
+def in_another_order(degree: int, bug: str = "") -> Verdict:
+    """Masked scores of the rows that a rank takes of a sequence, its own part from the head and one from the tail."""
+    length = 4 * degree
+
+    def masked(rows: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        return torch.where(place[:, None] >= torch.arange(length), rows, 0.0)
+
+    def build(mesh: DeviceMesh) -> Any:
+        def ranks(x: torch.Tensor) -> dict[str, torch.Tensor]:
+            balancer = _attention._HeadTailLoadBalancer(length, degree, "cpu")
+            (own,) = _attention._context_parallel_shard(mesh=mesh, buffers=(x,), seq_dims=(0,), load_balancer=balancer)
+            places = balancer._generate_indices(restore=False)[0]
+            first = (0 if bug == "first" else mesh.get_rank()) * (length // degree)
+            mine = torch.arange(length // degree) + first
+            return {"y": masked(own, mine if bug == "order" else places[mine])}
+
+        return ranks, (torch.zeros(length, length),)
+
+    sequential = rw.capture(lambda x: {"y": masked(x, torch.arange(length))}, (torch.zeros(length, length),))
+    return rw.refine(
+        sequential, rw.capture_ranks(build, {"cp": degree}), {"x": "Replicate()"}, {"y": "HeadTail(0)"}, audit=not bug
+    )
+
+
+@pytest.mark.parametrize("degree", [2, 3])
+def test_parts_from_head_and_tail(degree: int) -> None:
+    verdict = in_another_order(degree)
+    assert verdict.status == "proved", verdict.reason
+
+
+@pytest.mark.parametrize("bug", ["first", "order"])
+def test_masks_for_other_parts(bug: str) -> None:
+    assert in_another_order(2, bug).status == "refuted"
