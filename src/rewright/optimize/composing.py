@@ -24,8 +24,6 @@ from rewright.refine.engine import answer
 
 LEMMA = 10.0
 """Seconds that the checker may take for one lemma of a piece."""
-LEAST = 0.05
-"""Seconds without which no proof of a piece is begun: it would say that it has no time, and nothing of the program."""
 PATIENCE = 4
 """All pieces together may take so many times as long as one."""
 
@@ -84,7 +82,7 @@ class _Pieces:
         if plain.is_same:
             return plain
         left_over = min(self.seconds, self.deadline - time.process_time())
-        if left_over < LEAST:
+        if left_over <= 0:
             raise NotComposed(f"the budget is used up after {len(self.pieces)} pieces")
         found = answer(left, [right], {"*": "Replicate()"}, None, left_over, suggest=False, locate=False)
         if found.status == "refuted":

@@ -306,7 +306,8 @@ class _Arranger:
             update = derive(self.table, e.bound.kind, body, lane.name, here)
             found = [] if update is None else [*passes[number][1], self.running(e, update, features)]
             means = any(x.bound is not None and x.bound.kind == "sum" and _uses(body, x) for x in here)
-            if means and (update is None or update.estimated):
+            alone = not any(r.update.growth is not None and r.update.growth.estimates for r in passes[number][1])
+            if means and (update is None or (update.estimated and not (update.drift is not None and alone))):
                 found = self.with_helpers([*here, e], lane.name, features) or found
             mine = next((r.update for r in found if r.value is e), None)
             by_row = mine is not None and any((mine.drift, mine.reset, mine.growth))
