@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from rewright.interp.arithmetic import REAL
+from rewright.interp.arithmetic import REAL, SPECIAL
 from rewright.interp.decimals import Decimals, close
 from rewright.ir.errors import RewrightError
 
@@ -20,6 +20,12 @@ def test_functions_agree_with_double_precision(function: str) -> None:
     for point in POINTS:
         found = NUMBERS.apply(function, [Decimal(point)])
         assert math.isclose(float(found), REAL[function](point), rel_tol=1e-14)
+
+
+@pytest.mark.parametrize("function", sorted(SPECIAL))
+def test_special_functions_have_no_fifty_digits(function: str) -> None:
+    with pytest.raises(RewrightError, match=f"{function} is not known to 50 digits"):
+        NUMBERS.apply(function, [Decimal(1), Decimal(2)])
 
 
 def test_fifty_digits_of_e() -> None:

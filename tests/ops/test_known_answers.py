@@ -1,6 +1,7 @@
 """Known answers from outside: numpy and PyTorch for the operators whose conventions are easy to get wrong."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -67,6 +68,35 @@ def test_infinities_and_nan() -> None:
 def test_error_function() -> None:
     values = np.linspace(-6, 6, 301)
     assert np.allclose(run(ops.Erf(), values), [math.erf(v) for v in values], rtol=1e-14, atol=0)
+
+
+EDGES = [-INF, -2.5, -1.0, -1e-9, 0.0, 1e-9, 0.5, 1.0, 7.0, 26.0, 300.0, INF, NAN]
+
+
+@pytest.mark.parametrize(
+    ("op", "peer", "values"),
+    [
+        (ops.Erfc(), torch.erfc, EDGES),
+        (ops.ErfcScaled(), torch.special.erfcx, EDGES),
+        (ops.ErfInverse(), torch.erfinv, [-2.0, -1.0, -0.99999, -1e-9, 0.0, 0.3, 1 - 1e-12, 1.0, NAN]),
+        (ops.LogGamma(), torch.lgamma, EDGES),
+        (ops.Digamma(), torch.digamma, EDGES[1:]),
+        (ops.BesselI0e(), torch.special.i0e, EDGES),
+        (ops.BesselI1e(), torch.special.i1e, EDGES),
+    ],
+)
+def test_special_functions(op: ops.TensorOperator, peer: Callable[..., torch.Tensor], values: list[float]) -> None:
+    points = np.array([*values, *np.linspace(-0.97, 0.97, 101), *(np.linspace(-30, 30, 301) if INF in values else [])])
+    expected = peer(torch.tensor(points)).numpy()
+    assert np.allclose(run(op, points), expected, rtol=1e-11, atol=1e-13, equal_nan=True)
+
+
+def test_zeta_and_angles() -> None:
+    s, q = (grid.ravel() for grid in np.meshgrid([1.0, 1.5, 2.0, 3.0, 9.0], [0.3, 1.0, 4.0, 25.0, -1.5, -2.0, 0.0]))
+    expected = torch.special.zeta(torch.tensor(s), torch.tensor(q)).numpy()
+    assert np.allclose(run(ops.Zeta(), s, q), expected, rtol=1e-11, equal_nan=True)
+    y, x = (grid.ravel() for grid in np.meshgrid([-INF, -2.0, 0.0, 3.0, INF], [-1.0, 0.0, 2.0, INF, NAN]))
+    assert np.array_equal(run(ops.Atan2(), y, x), np.arctan2(y, x), equal_nan=True)
 
 
 @pytest.mark.parametrize("kind", ["sum", "maximum", "minimum", "product"])

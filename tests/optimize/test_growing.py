@@ -95,13 +95,18 @@ def entropy(x: torch.Tensor) -> torch.Tensor:
     return -(logarithms.exp() * logarithms).sum(-1)
 
 
+def entropy_of_weights(x: torch.Tensor) -> torch.Tensor:
+    weights = torch.softmax(x, -1)
+    return -(weights * weights.log()).sum(-1)
+
+
 def divergence(x: torch.Tensor) -> torch.Tensor:
     return F.kl_div(torch.log_softmax(x, -1), torch.log_softmax(x.tanh(), -1), log_target=True, reduction="none").sum(
         -1
     )
 
 
-@pytest.mark.parametrize("program", [mean_of_logarithms, smoothed, entropy, divergence])
+@pytest.mark.parametrize("program", [mean_of_logarithms, smoothed, entropy, entropy_of_weights, divergence])
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 def test_a_loss_is_one_pass(program: Program, target: str) -> None:
     x = torch.randn(6, 2100, generator=torch.Generator().manual_seed(0)) * 3  # several tiles

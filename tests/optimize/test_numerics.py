@@ -138,3 +138,18 @@ def test_sums_of_many_numbers_keep_their_digits() -> None:
     assert found.status == "proved", found.reason
     for mine, expected in zip(found(x), (x.double().sum(-1), (1000 * x.double()).var(-1)), strict=True):
         torch.testing.assert_close(mine.double(), expected, rtol=2e-7, atol=0.0)
+
+
+def test_a_mask_that_makes_weights_no_number_compiles() -> None:
+    """Where the mask is known, what a tile is multiplied with depends on the key and the feature alone."""
+
+    def program(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        above = torch.arange(x.shape[1]) > torch.arange(x.shape[0])[:, None]
+        return torch.softmax(-x.masked_fill(above, -torch.inf), -1) @ v
+
+    x, v = torch.randn(5, 70), torch.randn(70, 8)
+
+    optimized = rw.optimize(program, (x, v), target="cpu")
+
+    assert optimized.status == "proved", optimized.reason
+    torch.testing.assert_close(optimized(x, v), program(x, v), equal_nan=True)

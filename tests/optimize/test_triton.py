@@ -88,10 +88,19 @@ for kernel in split.kernels:
 WITH_NAN = """
 import torch, rewright as rw
 from tests.optimize.test_resetting import places, rows
-found = rw.optimize(places, (rows(83),), target="cuda", allow="tested")
-assert found.status == "tested", found.reason
+found = rw.optimize(places, (rows(83),), target="cuda")
+assert found.status == "proved", found.reason
 for mine, expected in zip(found(rows(83)), places(rows(83))):
     torch.testing.assert_close(mine, expected, equal_nan=True)
+"""
+MEANS = """
+import torch, rewright as rw
+from tests.optimize.test_estimates import MOMENTS, rows
+for program in MOMENTS:
+    x = rows(0.5)
+    found = rw.optimize(program, (x,), target="cuda")
+    assert found.status == "proved" and len(found.plan.kernels[0].sweeps) == 1, (program, found.reason)
+    torch.testing.assert_close(found(x).double(), program(x.double()), rtol=2e-5, atol=1e-5)
 """
 EDGES = """
 import sys, torch, rewright as rw
@@ -159,6 +168,10 @@ def test_pieces_in_the_interpreter(names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("capability", ["80", "90", "100"])
 def test_pieces_and_powers_of_two_compile(capability: str) -> None:
     run(CHEAPER, capability, interpret=False)
+
+
+def test_moments_in_the_interpreter() -> None:
+    run(MEANS, interpret=True)
 
 
 def test_places_with_nan_in_the_interpreter() -> None:

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from rewright import ops
+
 Value = Any
 Function = Callable[..., Value]
 
@@ -167,6 +171,21 @@ def _logistic(value: float) -> float:
     return 1 / (1 + math.exp(-value)) if value > -700 else math.exp(value)
 
 
+def _scalar(op: ops.TensorOperator) -> Function:
+    def of(*values: float) -> float:
+        return float(op.execute([np.asarray(float(v)) for v in values]))
+
+    return of
+
+
+SPECIAL: dict[str, Function] = {
+    op.name: _scalar(op)
+    for op in (
+        *(ops.Atan2(), ops.BesselI0e(), ops.BesselI1e(), ops.Digamma(), ops.ErfcScaled(), ops.ErfInverse()),
+        *(ops.LogGamma(), ops.Zeta()),
+    )
+}
+"""Functions that Python's own library does not have, or not as PyTorch has them; not known to more than 16 digits."""
 REAL: dict[str, Function] = {
     "divide": divide,
     "power": math.pow,
@@ -181,6 +200,7 @@ REAL: dict[str, Function] = {
     "sine": math.sin,
     "cosine": math.cos,
     "erf": math.erf,
+    "erfc": math.erfc,
 }
 """Functions whose values are real numbers in general."""
 
@@ -198,7 +218,7 @@ class Floats:
         if function.startswith("convert_"):
             return convert(function.removeprefix("convert_"), arguments[0], float)
         try:
-            return (EXACT.get(function) or ORDERED.get(function) or REAL[function])(*arguments)
+            return (EXACT.get(function) or ORDERED.get(function) or REAL.get(function) or SPECIAL[function])(*arguments)
         except OverflowError:
             return math.inf
         except ValueError:

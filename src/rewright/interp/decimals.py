@@ -1,4 +1,5 @@
-"""The number system of 50-digit decimals: every function of the vocabulary, with rounding far below any difference.
+"""The number system of 50-digit decimals: every function of the vocabulary but the special ones, rounded far below any
+difference.
 
 A value that is not defined (a division by zero, infinities that cancel, the root of a negative number) raises
 RewrightError, so that no NaN is ever compared.
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow
 
-from rewright.interp.arithmetic import EXACT, ORDERED, Value, convert
+from rewright.interp.arithmetic import EXACT, ORDERED, SPECIAL, Value, convert
 from rewright.ir.errors import RewrightError
 
 DIGITS = 50
@@ -65,6 +66,8 @@ class Decimals:
         if own is not None and isinstance(arguments[0], Decimal):
             return own(*arguments)
         found = EXACT.get(function) or ORDERED.get(function)
+        if function in SPECIAL:
+            raise RewrightError(f"{function} is not known to {DIGITS} digits; compare programs with it in floats")
         if found is None:
             raise RewrightError(f"{function} is no function of numbers")
         return found(*arguments)
@@ -176,6 +179,10 @@ def _sqrt(value: Decimal) -> Decimal:
     return _CONTEXT.sqrt(value)
 
 
+def _erfc(value: Decimal) -> Decimal:
+    return _CONTEXT.subtract(Decimal(1), _erf(value))
+
+
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "add": _CONTEXT.add,
     "subtract": _CONTEXT.subtract,
@@ -196,6 +203,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "sine": _sine,
     "cosine": _cosine,
     "erf": _erf,
+    "erfc": _erfc,
     "is_finite": Decimal.is_finite,
 }
 _COMPARISONS: dict[str, Callable[[int], bool]] = {

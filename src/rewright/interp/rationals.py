@@ -64,6 +64,10 @@ _AT_ZERO = {
     "sine": Fraction(0),
     "cosine": Fraction(1),
     "erf": Fraction(0),
+    "erfc": Fraction(1),
+    "erf_inverse": Fraction(0),
+    "bessel_i0e": Fraction(1),
+    "bessel_i1e": Fraction(0),
 }
 
 

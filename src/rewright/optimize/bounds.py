@@ -89,7 +89,7 @@ def apply(function: str, a: Sequence[Bounds]) -> Bounds:
         return Bounds(min(a[1].low, a[2].low), max(a[1].high, a[2].high), a[1].infinite or a[2].infinite)
     if function in ("multiply", "divide"):
         return _product(function, a[0], a[1])
-    return Bounds(-INF, INF, infinite)
+    return Bounds(-INF, INF, infinite or function in _WITH_POLES)
 
 
 def _clash(a: Bounds, b: Bounds) -> bool:
@@ -115,8 +115,12 @@ _RANGES = {
     "sine": (-1.0, 1.0),
     "cosine": (-1.0, 1.0),
     "erf": (-1.0, 1.0),
+    "erfc": (0.0, 2.0),
+    "bessel_i0e": (0.0, 1.0),
+    "bessel_i1e": (-1.0, 1.0),
     "sign": (-1.0, 1.0),
 }
+_WITH_POLES = ("log_gamma", "digamma", "zeta", "erf_inverse", "erfc_scaled")
 _MONOTONE: dict[str, Callable[[float], float]] = {
     "exponential": _exp,
     "log": lambda x: -INF if x <= 0 else math.log(x) if x < INF else INF,

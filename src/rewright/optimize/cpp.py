@@ -20,7 +20,7 @@ from rewright.optimize.cpp_scalars import (
 from rewright.optimize.cpp_states import States, is_state
 from rewright.optimize.expressions import Expression, Table, names, walk
 from rewright.optimize.kernel import Kernel, Product, Running, Sweep
-from rewright.optimize.phases import Work, kept, phases, variants
+from rewright.optimize.phases import Work, kept, new_estimates, phases, variants
 from rewright.optimize.scopes import Scope
 from rewright.optimize.values import identity
 
@@ -346,6 +346,7 @@ class _Printer(States):
             top, bottom = table.replace(e.arguments[0], inverse), e.arguments[1]
             return table.plain("multiply", (top, table.plain("divide", (table.constant(1.0, e.dtype), bottom))))
 
+        feature = self.kernel.features.name if self.kernel.features is not None else ""
         work = work.changed(lambda e: table.replace(e, inverse))
         found = {n: (table.replace(w, inverse), item) for n, (w, item) in weights.items()}
         self.lane_values: dict[int, str] = {}
@@ -356,7 +357,7 @@ class _Printer(States):
             if e.number in seen:
                 continue
             seen.add(e.number)
-            if fixed(e) and any(x.op in COSTLY for x in walk(e)):
+            if fixed(e) and feature not in e.free and any(x.op in COSTLY for x in walk(e)):
                 name = self.buffer("lane", lanes, ctype(e.dtype, self.real))
                 self.fill(body, [(lane, "c", "cols", "begin")], e, f"{name}[c]")
                 self.lane_values[e.number] = f"{name}[c]"
@@ -397,6 +398,9 @@ class _Printer(States):
 
     def bind_state(self, scope: Scope, running: Running, text: str) -> None:
         """Give the value of a finished reduction a name."""
+        for weight in running.update.weights:
+            nothing = f"std::numeric_limits<{self.real}>::quiet_NaN()"
+            text = f"({self.state[weight.number]}[r] == 0 ? {nothing} : {text})"
         finish = running.update.finish
         if finish is not None:
             inverse = self.wide_inverse(finish)
@@ -445,7 +449,10 @@ class _Printer(States):
             for e in walk(*everything)
         }
         saved: dict[int, str] = {}
+        known: set[int] = set()
         for number, phase in enumerate(order):
+            for estimate in new_estimates(phase, known):
+                self.estimate(row, sweep, estimate)
             later = [e for p in roots[number + 1 :] for e in p]
             keep = [e for e in kept(roots[number], later, worth) if e.number not in saved]
             loop = self.scopes.push(sweep.lane.name)

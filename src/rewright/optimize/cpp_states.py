@@ -9,6 +9,7 @@ from rewright.ir.types import DType
 from rewright.optimize.constants import power_of_two
 from rewright.optimize.cpp_scalars import CLAUSE, COMBINE, JOIN, ctype, function, literal, power
 from rewright.optimize.cpp_values import Values
+from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Running, Sweep
@@ -109,6 +110,20 @@ class States(Values):
             return f"safe{number}"
         return f"new{number}"
 
+    def estimate(self, row: Scope, sweep: Sweep, estimate: Estimate) -> None:
+        """What is taken for a value that is known at the end only, from before and after the tile."""
+        number, total = estimate.leaf.number, estimate.sum.number
+        real = ctype(estimate.leaf.dtype, self.real)
+        if estimate.weight is None:
+            count = f"({real}){estimate.count!r}"
+            row.line(f"const {real} guess{number} = new{total} * ({count} / (begin + cols));")
+            row.line(f"const {real} was{number} = begin ? old{total} * ({count} / begin) : ({real})0;")
+        else:
+            for name, state in (("guess", "new"), ("was", "old")):
+                top, bottom = f"{state}{total}", f"{state}{estimate.weight.number}"
+                row.line(f"const {real} {name}{number} = {bottom} == 0 ? ({real})0 : {top} / {bottom};")
+        row.names[number] = f"guess{number}"
+
     def reset(self, row: Scope, running: Running, old: str) -> str:
         """The state, or what it starts again from where the extremum that it follows has moved."""
         assert running.update.reset is not None
@@ -120,7 +135,7 @@ class States(Values):
 
     def growth(self, running: Running, growth: Growth) -> str:
         """What a state grows by, for all that was seen."""
-        known = self.followed(running, "from", "safe")
+        known = self.followed(running, "from", "safe") | growth.names()
         return growth.text(lambda coefficient: self.closed(coefficient, known))
 
     def factor(self, row: Scope, running: Running) -> str | None:

@@ -16,16 +16,19 @@ there is no such g by this method, and the reduction needs a pass of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from rewright.optimize.estimates import Estimate, estimates, sub_products
 from rewright.optimize.expressions import Expression, Table, contains
-from rewright.optimize.growing import Factors, Growth, growth
+from rewright.optimize.growing import Factors, Growth, growth, growth_of_estimates
 from rewright.optimize.resetting import Reset, reset
 from rewright.optimize.shifting import Drift, drift
 from rewright.optimize.values import absorbed, identity
 
 Signed = tuple[Expression, int]
+MOST = 6
+"""A product of more factors that follow running values is not taken apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,23 @@ class Update:
     drift: Drift | None = None
     reset: Reset | None = None
     growth: Growth | None = None
+
+    @property
+    def moves(self) -> tuple[tuple[Expression, Expression], ...]:
+        """What the state follows, estimates included, each with its placeholder."""
+        followed = () if self.growth is None else self.growth.estimates
+        return (*((e.leaf, e.renewed) for e in followed), *zip(self.depends, self.renewed, strict=True))
+
+    @property
+    def weights(self) -> tuple[Expression, ...]:
+        """The sums of the weights of means that the state follows: there is no such mean, and no state, at nought."""
+        followed = () if self.growth is None else self.growth.estimates
+        return tuple(dict.fromkeys(e.weight for e in followed if e.weight is not None))
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the state follows what is known only at the end of the pass, by an estimate."""
+        return self.drift is not None or (self.growth is not None and bool(self.growth.estimates))
 
     @property
     def extrema(self) -> tuple[Expression, ...]:
@@ -100,12 +120,15 @@ def product_of(table: Table, factors: Collection[Signed]) -> Expression | None:
     return table.apply("divide", top, bottom)
 
 
-def derive(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Update | None:
+def derive(
+    table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression], drifts: bool = True
+) -> Update | None:
     """The update of a reduction whose body depends on running values; None where f does not factor.
 
     ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are
     applied at the end. Every reduction may follow an extremum by a reset; sums follow maxima and minima, whose states
-    never come back, by a factor, and another sum by a drift.
+    never come back, by a factor, and another sum by a drift, which needs no other state, or where ``drifts`` is false
+    or there is none, by growing as estimates move.
     """
     rest, finish = _invariant(table, _apart(table, body, lane), lane) if kind == "sum" else (body, None)
     depends = tuple(e for e in running if contains(rest, e))
@@ -113,11 +136,33 @@ def derive(table: Table, kind: str, body: Expression, lane: str, running: Collec
         return Update(rest, finish=finish)
     if (found := reset(table, kind, rest, lane, running)) is not None:
         return Update(rest, depends, tuple(map(table.renewed, depends)), finish=finish, reset=found)
-    if kind != "sum" or any(contains(e.arguments[0], other) for e in depends for other in running):
+    extrema = tuple(e for e in depends if e.bound is not None and e.bound.kind in ("maximum", "minimum"))
+    if kind != "sum" or any(contains(e.arguments[0], other) for e in extrema for other in running):
         return None  # what follows another value goes both ways, and has not the neutral element only at the start
-    if any(e.bound is None or e.bound.kind not in ("maximum", "minimum") for e in depends):
-        return _drifting(table, rest, finish, lane, depends, running)
-    return _scaled(table, rest, finish, lane, depends, running)
+    if extrema == depends:
+        return _scaled(table, rest, finish, lane, depends, running)
+    if drifts and (found := _drifting(table, rest, finish, lane, depends, running)) is not None:
+        return found
+
+    def state(e: Expression) -> tuple[Expression, Expression | None]:
+        return _invariant(table, _apart(table, e.arguments[0], lane), lane)
+
+    followed = estimates(table, rest, running, state)
+    return None if followed is None else _scaled(table, rest, finish, lane, extrema, running, followed)
+
+
+def helpers(table: Table, body: Expression, lane: str, running: Collection[Expression]) -> Iterator[Expression]:
+    """Bodies of sums whose states would say how that of ``body`` moves: products of some of its factors."""
+    rest, _ = _invariant(table, _apart(table, body, lane), lane)
+    factors = [f for f, sign in products(rest) if sign > 0]
+    moving = [f for f in factors if f.op != "exponential" and any(contains(f, e) for e in running)]
+    if len(moving) > MOST:
+        return
+    others = [(f, sign) for f, sign in products(rest) if f not in moving]
+    for part in sub_products(moving):
+        found = product_of(table, [*others, *((f, 1) for f in part)])
+        if found is not None and lane in found.free:
+            yield found
 
 
 def _scaled(
@@ -127,13 +172,20 @@ def _scaled(
     lane: str,
     depends: tuple[Expression, ...],
     running: Collection[Expression],
+    followed: Sequence[Estimate] = (),
 ) -> Update | None:
-    """The update of a sum that follows extrema by a factor, and by what it grows by where it has other factors."""
+    """The update of a sum that follows extrema by a factor, and by what it grows by where it has other factors.
+
+    ``depends`` are the extrema; it may follow estimates besides.
+    """
     parts: list[Signed] = []
     polynomial: list[Expression] = []
     rest: dict[tuple[int, int], int] = {}
     for factor, sign in products(body):
-        follows = any(contains(factor, e) for e in depends)
+        estimated = any(contains(factor, e.leaf) for e in followed)
+        if estimated and factor.op == "exponential":
+            return None
+        follows = estimated or any(contains(factor, e) for e in depends)
         if follows and factor.op != "exponential":
             if sign < 0:
                 return None
@@ -146,8 +198,8 @@ def _scaled(
                 return None
             parts += [(e, sign * s) for e, s in found]
     scales = [factor for factor, sign in products(body) if sign > 0 and factor.op == "exponential"]
-    followed = [e for e in depends if any(contains(part, e) for part, _ in parts)]
-    if not all(any(_starts(table, factor, e) for factor in scales) for e in followed):
+    scaling = [e for e in depends if any(contains(part, e) for part, _ in parts)]
+    if not all(any(_starts(table, factor, e) for factor in scales) for e in scaling):
         return None
     renewed = tuple(map(table.renewed, depends))
     new = {e.number: r for e, r in zip(depends, renewed, strict=True)}
@@ -155,12 +207,19 @@ def _scaled(
     update = Update(body, depends, renewed, product_of(table, ratio), finish)
     if not polynomial:
         return update
-    grown = growth(
-        table, lane, polynomial, rest, dict(zip(depends, renewed, strict=True)), _bodies(table, lane, running)
-    )
+    moves, states = dict(zip(depends, renewed, strict=True)), _bodies(table, lane, running)
+    if followed:
+        own = _factors(body)
+        if not all(_factors(dict(states)[e.weight]) <= own for e in followed if e.weight is not None):
+            return None  # where nothing weighs anything, the state has to be nought
+        bodies = [(e, list(products(state))) for e, state in states]
+        grown = growth_of_estimates(table, lane, list(products(body)), moves, followed, bodies)
+    else:
+        grown = growth(table, lane, polynomial, rest, moves, _by_factors(states))
     if grown is None:
         return None
-    sums = tuple(dict.fromkeys(other for _, other in grown.others))
+    every = [*(e for one in followed for e in one.sums), *(other for _, other in grown.others)]
+    sums = tuple(dict.fromkeys(every))
     return replace(update, depends=(*depends, *sums), renewed=(*renewed, *map(table.renewed, sums)), growth=grown)
 
 
@@ -178,14 +237,22 @@ def _starts(table: Table, factor: Expression, extremum: Expression) -> bool:
     return absorbed(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
 
 
-def _bodies(table: Table, lane: str, running: Collection[Expression]) -> dict[Factors, Expression]:
-    """The sums among running values, by the factors of what their states are sums of."""
+def _bodies(table: Table, lane: str, running: Collection[Expression]) -> list[tuple[Expression, Expression]]:
+    """The sums among running values, each with what its state is the sum of."""
+    sums = [e for e in running if e.bound is not None and e.bound.kind == "sum" and e.dtype.is_float]
+    return [(e, _invariant(table, _apart(table, e.arguments[0], lane), lane)[0]) for e in sums]
+
+
+def _factors(body: Expression) -> Counter[tuple[int, int]]:
+    """How often a product has which factor, by number and exponent."""
+    return Counter((factor.number, sign) for factor, sign in products(body))
+
+
+def _by_factors(bodies: Collection[tuple[Expression, Expression]]) -> dict[Factors, Expression]:
+    """The sums by the factors of what their states are sums of."""
     found: dict[Factors, Expression] = {}
-    for e in running:
-        if e.bound is not None and e.bound.kind == "sum" and e.dtype.is_float:
-            body, _ = _invariant(table, _apart(table, e.arguments[0], lane), lane)
-            counts = Counter((factor.number, sign) for factor, sign in products(body))
-            found.setdefault(frozenset((n, sign, count) for (n, sign), count in counts.items()), e)
+    for e, body in bodies:
+        found.setdefault(frozenset((n, sign, count) for (n, sign), count in _factors(body).items()), e)
     return found
 
 

@@ -28,6 +28,10 @@ def _parts(table: Table, e: Expression) -> Expression | None:
         return apart
     if len(running) < 2 or derive(table, "sum", e.arguments[0], lane, running) is not None:
         return None
+    if (opened := table.replace(e.arguments[0], lambda x: _opened(table, x))) is not e.arguments[0]:
+        whole = table.reduce(e.bound, opened)
+        follows = _follows(table, opened, lane, running)
+        return whole if follows else _parts(table, whole)
     for number, (factor, sign) in enumerate(factors):
         terms = list(addends(factor)) if sign > 0 else []
         others = factors[:number] + factors[number + 1 :]
@@ -37,6 +41,18 @@ def _parts(table: Table, e: Expression) -> Expression | None:
         if all(body is not None and _follows(table, body, lane, running) for body, _ in bodies):
             return _total(table, e, [(body, sign) for body, sign in bodies if body is not None])
     return None
+
+
+def _opened(table: Table, e: Expression) -> Expression | None:
+    """The logarithm of a product of exponentials, and of one more factor that is positive with it, as a sum."""
+    if e.op != "log":
+        return None
+    factors = list(products(e.arguments[0]))
+    others = [f for f, _ in factors if f.op != "exponential"]
+    if len(others) == len(factors) or len(others) > 1:
+        return None
+    terms = [(f.arguments[0] if f.op == "exponential" else table.plain("log", (f,)), sign) for f, sign in factors]
+    return sum_of(table, terms)
 
 
 def _chosen(table: Table, e: Expression, factors: list[Signed], running: list[Expression]) -> Expression | None:
@@ -76,7 +92,7 @@ def _apart(table: Table, e: Expression, factors: list[Signed], running: list[Exp
         others = factors[:number] + factors[number + 1 :]
         body = product_of(table, [(rest, 1), *others])
         assert body is not None
-        if derive(table, "sum", body, lane, running) is None:
+        if not _follows(table, body, lane, running):
             continue
         weights = product_of(table, others)
         whole = table.constant(float(e.bound.size), e.dtype)
@@ -119,8 +135,9 @@ def _alike(e: Expression, other: Expression) -> object:
 
 
 def _follows(table: Table, body: Expression, lane: str, running: list[Expression]) -> bool:
+    """Whether a sum follows extrema: the parts of one that follows a mean may be far larger than the whole."""
     update = derive(table, "sum", body, lane, running)
-    return update is not None and update.drift is None
+    return update is not None and not update.estimated
 
 
 def _total(table: Table, e: Expression, bodies: list[Signed]) -> Expression:

@@ -12,6 +12,7 @@ import torch
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
+from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.ops.base import Array, TensorOperator
 from rewright.optimize.planning import KernelStep, Plan, Step, base_of, reads_of, writes
@@ -30,6 +31,18 @@ TORCH = {
 }
 """torch's name of every dtype."""
 
+_TORCH: Any = torch  # whose special functions have no types
+_SPECIAL: Mapping[type[Operator], Callable[..., torch.Tensor]] = {
+    ops.Atan2: torch.atan2,
+    ops.BesselI0e: _TORCH.special.i0e,
+    ops.BesselI1e: _TORCH.special.i1e,
+    ops.Digamma: torch.digamma,
+    ops.Erfc: torch.erfc,
+    ops.ErfcScaled: _TORCH.special.erfcx,
+    ops.ErfInverse: torch.erfinv,
+    ops.LogGamma: torch.lgamma,
+    ops.Zeta: _TORCH.special.zeta,
+}
 Launch = Callable[[Sequence[torch.Tensor]], None]
 """A kernel on its tensors, in the order of its source."""
 
@@ -107,6 +120,8 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
         exact = not any(x.is_cuda for x in operands)  # a GPU's products of 16 bits are summed in float32 anyway
         given = [x.to(kind) if exact and x.is_floating_point() else x for x in operands]
         return _dot(op, *given).to(kind)
+    if (special := _SPECIAL.get(type(op))) is not None:
+        return special(*operands)
     if isinstance(op, ops.TopK):
         return _top_k(operands[0], _sizes((op.k,))[0], op.result).to(TORCH[node.type.dtype])
     if isinstance(op, ops.Sort):

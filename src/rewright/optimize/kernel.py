@@ -89,6 +89,12 @@ class Sweep:
         """The sums whose estimates other states of the sweep follow, by number."""
         return frozenset(e.number for r in self.running if r.update.drift is not None for e in r.update.depends)
 
+    @property
+    def counts(self) -> bool:
+        """Whether a state depends on how many elements were seen, so that no tile may be skipped."""
+        grown = any(r.update.growth is not None and r.update.growth.counts for r in self.running)
+        return bool(self.estimated) or grown or any(r.update.reset is not None for r in self.running)
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
 from rewright.optimize.values import absorbed, index_conditions, under
@@ -72,9 +73,7 @@ def variants(table: Table, sweep: Sweep) -> Variants:
             known = {condition: value}
             # An estimate counts the elements seen, so that its tiles are gone through one after the other; and what
             # is reset adds what it is reset to for every element that was seen.
-            resets = any(r.update.reset is not None for r in sweep.running)
-            grows = any(r.update.growth is not None and r.update.growth.each is not None for r in sweep.running)
-            counted = bool(sweep.stores or sweep.estimated or resets or grows)
+            counted = bool(sweep.stores) or sweep.counts
             if not counted and all(absorbed(table, _kind(r), body, known) for r, body in whole.bodies):
                 skip.append((number, value))
                 unmasked.append((number, not value))
@@ -139,3 +138,13 @@ def kept(earlier: Sequence[Expression], later: Sequence[Expression], worth: Mapp
         elif e.op != "reduce":
             stack.extend(e.arguments)
     return list(found.values())
+
+
+def new_estimates(phase: Sequence[Running], known: set[int]) -> list[Estimate]:
+    """The estimates that a phase follows and that have no name yet in a tile; they are added to those that have."""
+    found: list[Estimate] = []
+    for estimate in (e for r in phase if r.update.growth is not None for e in r.update.growth.estimates):
+        if estimate.leaf.number not in known:
+            known.add(estimate.leaf.number)
+            found.append(estimate)
+    return found

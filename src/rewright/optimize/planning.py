@@ -44,6 +44,11 @@ class KernelStep:
 
 Step = LibraryStep | KernelStep
 
+SPECIAL = (
+    *(ops.Atan2, ops.BesselI0e, ops.BesselI1e, ops.Digamma, ops.Erfc),
+    *(ops.ErfcScaled, ops.ErfInverse, ops.LogGamma, ops.Zeta),
+)
+"""Functions that not all languages of kernels have."""
 THIN = 8
 """A tensor is thin where it has so many times fewer elements than what it is computed from."""
 
@@ -156,6 +161,8 @@ class Planner:
                 node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
             ):
                 self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
+            elif isinstance(node.op, SPECIAL):
+                self.library[position] = f"{node.op.name} at {node.span} is a special function"
             elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
                 self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
             elif isinstance(node.op, ops.DotGeneral) and len(node.op.lhs_contracting) != 1:

@@ -427,7 +427,7 @@ class _Scalars:
 
     def value(self, e: Expression, moved: bool) -> int:
         """An expression; parts without running values are variables."""
-        for old, new in zip(self.update.depends, self.update.renewed, strict=True):
+        for old, new in self.update.moves:
             if e is old:
                 return self.variable(f"{'new' if moved else 'm'}{old.number}", e.dtype)
             if e is new:

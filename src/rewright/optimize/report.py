@@ -66,7 +66,7 @@ def running_text(running: Running) -> str:
     if running.factors is not None:
         text += " of a product of tiles"
     if running.update.depends:
-        kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
+        kinds = ", ".join(dict.fromkeys(e.bound.kind for e in running.update.depends if e.bound))
         how = "a factor" if running.update.factor is not None else "an addend"
         how = "a factor and an addend" if running.update.factor and running.update.growth else how
         if running.update.reset is not None:

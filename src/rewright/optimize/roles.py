@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rewright.optimize.derive import Update, derive, product_of, products
+from rewright.optimize.derive import Update, derive, helpers, product_of, products
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Loop, Product, Running, Store, Sweep
 
@@ -301,15 +301,48 @@ class _Arranger:
             if passes[number][0] != lane:
                 continue
             here = [r.value for r in passes[number][1]]
+            if e in here:  # as a helper of another one
+                return number
             update = derive(self.table, e.bound.kind, body, lane.name, here)
-            by_row = update is not None and any((update.drift, update.reset, update.growth))
-            if update is not None and not (by_row and features in e.free):
-                passes[number][1].append(self.running(e, update, features))
+            found = [] if update is None else [*passes[number][1], self.running(e, update, features)]
+            means = any(x.bound is not None and x.bound.kind == "sum" and _uses(body, x) for x in here)
+            alone = not any(r.update.growth is not None and r.update.growth.estimates for r in passes[number][1])
+            if means and (update is None or (update.estimated and not (update.drift is not None and alone))):
+                found = self.with_helpers([*here, e], lane.name, features) or found
+            mine = next((r.update for r in found if r.value is e), None)
+            by_row = mine is not None and any((mine.drift, mine.reset, mine.growth))
+            if mine is not None and not (by_row and features in e.free):
+                passes[number] = (lane, found)
                 return number
         update = derive(self.table, e.bound.kind, body, lane.name, ())
         assert update is not None
         passes.append((lane, [self.running(e, update, features)]))
         return len(passes) - 1
+
+    def with_helpers(self, values: Sequence[Expression], lane: str, features: str | None) -> list[Running]:
+        """The reductions of a pass, each after the sums that it moves by, which the pass may not have; or nothing.
+
+        All follow one estimate of a value, so that none drifts.
+        """
+        made: dict[Expression, Update] = {}
+        for e in values:
+            assert e.bound is not None
+            bodies = list(helpers(self.table, e.arguments[0], lane, [*made])) if e.bound.kind == "sum" else []
+            for value in [*(self.table.reduce(e.bound, body) for body in bodies), e]:
+                update = None
+                if value not in made:
+                    assert value.bound is not None
+                    update = derive(self.table, value.bound.kind, value.arguments[0], lane, [*made], drifts=False)
+                if update is not None:
+                    made[value] = update
+            if e not in made:
+                return []
+        needed, stack = set[int](), [*values]
+        while stack:
+            if (one := stack.pop()).number not in needed:
+                needed.add(one.number)
+                stack += made[one].depends
+        return [self.running(e, update, features) for e, update in made.items() if e.number in needed]
 
     def running(self, e: Expression, update: Update, features: str | None) -> Running:
         """A reduction with its state; a sum over features as a product of tiles."""

@@ -23,7 +23,7 @@ from rewright.optimize.expressions import Expression, Table, contains
 
 POLYNOMIAL = ("add", "subtract", "multiply", "divide", "negate")
 """The functions that a polynomial is made of."""
-_HIGHEST = 4
+_HIGHEST = 8
 """Degree of a polynomial that is taken apart."""
 _LARGEST = 2**100
 """Numerators and denominators that a float32 can hold the size of."""
@@ -86,8 +86,14 @@ class Reader:
         if e.op in POLYNOMIAL and e.dtype.is_float:
             parts = [self.polynomial(a) for a in e.arguments]
             return _combined(e.op, [p for p in parts if p is not None]) if None not in parts else None
-        if any(contains(e, x) for x in self._running):
-            return None
+        return None if self.follows(e) else self.leaf(e)
+
+    def follows(self, e: Expression) -> bool:
+        """Whether a value has a running one in it."""
+        return any(contains(e, x) for x in self._running)
+
+    def leaf(self, e: Expression) -> Polynomial:
+        """A value as a variable."""
         self.leaves[e.number] = e
         if self._lane in e.free:
             self.varying.add(e.number)
@@ -98,7 +104,7 @@ class Reader:
         total: Polynomial | None = {(): Fraction(1)}
         for factor in factors:
             found = self.polynomial(factor)
-            total = None if found is None or total is None else _product(total, found)
+            total = None if found is None or total is None else multiplied(total, found)
         return total
 
     def multiples(self, value: Polynomial, unit: Polynomial) -> tuple[Polynomial, Polynomial] | None:
@@ -125,24 +131,33 @@ def _combined(op: str, parts: list[Polynomial]) -> Polynomial | None:
     if op == "negate":
         return {m: -c for m, c in left.items()}
     if op == "multiply":
-        return _product(left, right)
+        return multiplied(left, right)
     if op == "divide":
         if len(right) != 1:
             return None
         ((monomial, coefficient),) = right.items()
-        return _product(left, {(): 1 / coefficient}) if monomial == () and coefficient else None
+        return multiplied(left, {(): 1 / coefficient}) if monomial == () and coefficient else None
     total = dict(left)
     for monomial, coefficient in right.items():
         _add(total, monomial, coefficient if op == "add" else -coefficient)
     return total
 
 
-def _product(left: Polynomial, right: Polynomial) -> Polynomial | None:
+def multiplied(left: Polynomial, right: Polynomial) -> Polynomial | None:
+    """The product of two polynomials; None where its degree is too high."""
     total: Polynomial = {}
     for a, x in left.items():
         for b, y in right.items():
             _add(total, _times(a, b), x * y)
     return None if any(sum(p for _, p in m) > _HIGHEST for m in total) else total
+
+
+def added(left: Polynomial, right: Polynomial, times: int = 1) -> Polynomial:
+    """The sum of a polynomial and so many times another one."""
+    total = dict(left)
+    for monomial, coefficient in right.items():
+        _add(total, monomial, coefficient * times)
+    return total
 
 
 def _times(a: Monomial, b: Monomial) -> Monomial:

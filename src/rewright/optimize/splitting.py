@@ -15,13 +15,18 @@ the kernel before it is split (``proofs``).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.costs import Machine, pieces_for
+from rewright.optimize.derive import Update
+from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Bound, Expression, Table, walk
+from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Kernel, Loop, Running, Store
 from rewright.optimize.planning import KernelStep, Plan, Step
 from rewright.optimize.reading import variable_index
@@ -78,8 +83,6 @@ class Split:
 def split_kernel(graph: Graph, table: Table, kernel: Kernel, pieces: int) -> Split | None:
     """A kernel in about so many pieces; None where there is no such split, or no more than one piece."""
     sweep = kernel.sweeps[0]
-    if any(r.update.growth is not None for r in sweep.running):
-        return None  # a piece that a mask leaves nothing of has no value to follow another one from
     size = sweep.lane.size
     width = _width(sweep.running, size, min(pieces, MOST))
     if width is None:
@@ -91,7 +94,12 @@ def _width(running: tuple[Running, ...], size: int, pieces: int) -> int | None:
     """The elements of a piece: equal pieces where states count elements, else whole tiles; None for one piece."""
     if pieces < 2 or size < 2 * pieces:
         return None
-    counted = any(r.update.drift is not None or r.update.reset is not None for r in running)
+    counted = any(
+        r.update.drift is not None
+        or r.update.reset is not None
+        or (r.update.growth is not None and r.update.growth.counts)
+        for r in running
+    )
     if not counted or all(r.value.bound is not None and r.value.bound.kind in IDEMPOTENT for r in running):
         width = -(-size // pieces)
         tile = 64 if width > 128 else 1
@@ -215,8 +223,23 @@ class _Splitter:
             if running.update.drift is not None:  # the estimate of the sum of all is that of the piece, so many times
                 value = self.table.apply("multiply", value, self.table.constant(float(self.pieces), value.dtype))
             followed[self.moved(e).number] = value
+        if running.update.growth is not None:
+            for estimate in running.update.growth.estimates:
+                followed[self.moved(estimate.leaf).number] = self.estimate_of_piece(estimate, own)
         body = self.table.replace(body, lambda e: followed.get(e.number))
         return self.table.reduce(Bound(bound.kind, self.lane, self.width), self.guarded(bound.kind, body))
+
+    def estimate_of_piece(self, estimate: Estimate, own: Mapping[int, Expression | None]) -> Expression:
+        """The value that an estimate is of, for the elements of a piece; its sums have partial ones."""
+        table, (total, weight) = self.table, (own[estimate.sum.number], None)
+        if estimate.weight is not None:
+            weight = own[estimate.weight.number]
+        assert total is not None
+        if weight is not None:
+            return table.plain("divide", (total, weight))
+        if estimate.count == 1:
+            return table.apply("divide", total, table.constant(float(self.width), total.dtype))
+        return table.apply("multiply", total, table.constant(float(self.pieces), total.dtype))
 
     def moved(self, e: Expression) -> Expression:
         """An expression at the element of a piece."""
@@ -287,8 +310,21 @@ class _Splitter:
         assert bound is not None
         if number not in self.merged:
             body = self.taken(running, self.state_of(running))
-            self.merged[number] = self.table.reduce(Bound(bound.kind, self.piece(), self.pieces), body)
+            whole = self.table.reduce(Bound(bound.kind, self.piece(), self.pieces), body)
+            self.merged[number] = self.where_weighed(running.update, whole, math.nan, self.total)
         return self.merged[number]
+
+    def where_weighed(
+        self, update: Update, value: Expression, other: float, of: Callable[[Running], Expression]
+    ) -> Expression:
+        """The value, and another one where the weights of a mean that the state follows add up to nought."""
+        table = self.table
+        for running in self.kernel.sweeps[0].running:
+            if running.value in update.weights:
+                weight = of(running)
+                nothing = table.plain("compare_EQ", (weight, table.constant(0.0, weight.dtype)))
+                value = table.plain("select", (nothing, table.constant(other, value.dtype), value))
+        return value
 
     def taken(self, running: Running, state: Expression) -> Expression:
         """The state of a piece, taken from what it followed there to what is followed in all."""
@@ -302,6 +338,8 @@ class _Splitter:
         def at(value: Expression) -> Expression:
             return table.replace(value, lambda x: known.get(x.number))
 
+        if update.growth is not None:
+            state = self.grown(state, update, update.growth, known)
         if update.factor is not None:
             return table.apply("multiply", state, at(update.factor))
         if update.drift is not None:
@@ -320,3 +358,36 @@ class _Splitter:
             value = table.constant(update.reset.value.value, state.dtype)
             return table.plain("select", (same, state, value))
         return state
+
+    def grown(self, state: Expression, update: Update, growth: Growth, known: Mapping[int, Expression]) -> Expression:
+        """The state of a piece with what it grows by on the way to what is followed in all.
+
+        A piece that a mask leaves nothing of has no extremum to follow another one from: it stays where it is.
+        """
+        table, places = self.table, dict(known)
+        for e, new in zip(update.depends, update.renewed, strict=True):
+            if e.bound is not None and e.bound.kind != "sum":
+                nothing = table.constant(identity(e.bound.kind), e.dtype)
+                empty = table.plain("compare_EQ", (known[e.number], nothing))
+                places[e.number] = table.plain("select", (empty, known[new.number], known[e.number]))
+        for estimate in growth.estimates:
+            for place, number, seen in ((0, estimate.leaf.number, self.width), (1, estimate.renewed.number, 0)):
+                total, *weight = (known[(e if place == 0 else table.renewed(e)).number] for e in estimate.sums)
+                if weight:
+                    zero = table.constant(0.0, total.dtype)
+                    some = table.plain("divide", (total, weight[0]))
+                    places[number] = table.plain("select", (table.plain("compare_EQ", (weight[0], zero)), zero, some))
+                else:
+                    count = table.constant(estimate.count, total.dtype)
+                    elements = table.constant(float(seen or self.width * self.pieces), total.dtype)
+                    places[number] = table.apply("divide", table.apply("multiply", total, count), elements)
+
+        def at(value: Expression) -> Expression:
+            return table.replace(value, lambda x: places.get(x.number))
+
+        for coefficient, other in growth.others:
+            state = table.apply("add", state, table.apply("multiply", at(coefficient), known[other.number]))
+        if growth.each is not None:
+            seen = table.constant(float(self.width), state.dtype)
+            state = table.apply("add", state, table.apply("multiply", at(growth.each), seen))
+        return self.where_weighed(update, state, 0.0, self.state_of)

@@ -16,11 +16,12 @@ import torch
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.constants import closed_value, power_of_two
+from rewright.optimize.estimates import Estimate
 from rewright.optimize.execution import TORCH, Launch, Runner
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
-from rewright.optimize.phases import body_of, phases
+from rewright.optimize.phases import body_of, new_estimates, phases
 from rewright.optimize.planning import Plan
 from rewright.optimize.ranges import span
 from rewright.optimize.values import identity
@@ -147,7 +148,10 @@ class _Printer:
         for product in sweep.products:
             left, right = self.value(product.left, 2), self.value(product.right, 2)
             self.name(product.value, f"({left} * {right}).sum({rank - 2}, keepdim=True)", 2)
+        known: set[int] = set()
         for phase in phases(sweep, self.kernel):
+            for estimate in new_estimates(phase, known):
+                self.estimate(sweep, estimate)
             for running in phase:
                 self.renew(sweep, running)
         for store in sweep.stores:
@@ -155,6 +159,8 @@ class _Printer:
         self.names = outside
         for running in sweep.running:
             text = self.state[running.value.number]
+            for weight in running.update.weights:
+                text = f"torch.where({self.state[weight.number]} == 0, float('nan'), {text})"
             if running.update.finish is not None:
                 text = f"{text} * {self.value(running.update.finish, 1)}"
             self.name(running.value, text, 1)
@@ -212,6 +218,22 @@ class _Printer:
         self.names[number] = name
         self.names[self.table.renewed(running.value).number] = state
 
+    def estimate(self, sweep: Sweep, estimate: Estimate) -> None:
+        """What is taken for a value that is known at the end only, from before and after the tile."""
+        number, total, size = estimate.leaf.number, estimate.sum.number, sweep.lane.size
+        if estimate.weight is None:
+            seen = f"min(begin + {TILE}, {size})"
+            self.line(f"guess{number} = {self.state[total]} * ({estimate.count!r} / {seen})", 2)
+            self.line(f"was{number} = old{total} * ({estimate.count!r} / max(begin, 1))", 2)
+        else:
+            weight = estimate.weight.number
+            for name, top, bottom in (
+                ("guess", self.state[total], self.state[weight]),
+                ("was", f"old{total}", f"old{weight}"),
+            ):
+                self.line(f"{name}{number} = torch.where({bottom} == 0, {bottom}, {top} / {bottom})", 2)
+        self.names[number] = f"guess{number}"
+
     @staticmethod
     def followed(running: Running, before: str, after: str) -> dict[int, str]:
         """The names of the values that a state follows, from before and after the tile."""
@@ -220,7 +242,7 @@ class _Printer:
 
     def growth(self, running: Running, growth: Growth) -> str:
         """What a state grows by, for all that was seen."""
-        known = self.followed(running, "from", "safe")
+        known = self.followed(running, "from", "safe") | growth.names()
         return growth.text(lambda coefficient: self.closed(coefficient, known))
 
     def closed(self, e: Expression, known: Mapping[int, str]) -> str:

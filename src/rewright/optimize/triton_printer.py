@@ -15,10 +15,11 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.cpp_scalars import offset
+from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
-from rewright.optimize.phases import Variants, body_of, phases, variants
+from rewright.optimize.phases import Variants, body_of, new_estimates, phases, variants
 from rewright.optimize.planning import Plan
 from rewright.optimize.ranges import span
 from rewright.optimize.triton_scalars import TYPES, everywhere, function, literal
@@ -217,6 +218,8 @@ class Printer:
         text = self.state[running.value.number]
         if running.value.dtype is DType.BOOL:
             text = f"({text} != 0)"
+        for weight in running.update.weights:
+            text = f'tl.where({self.state[weight.number]} == 0.0, float("nan"), {text})'
         if running.update.finish is not None:
             text = f"({text} * {self.value(c, running.update.finish)})"
         name = self.fresh("v")
@@ -258,7 +261,10 @@ class Printer:
         """Products, phases, sums over features."""
         for product in sweep.products:
             c.names[product.value.number] = self.product(c, sweep, product, lefts)
+        known: set[int] = set()
         for phase in phases(sweep, self.kernel):
+            for estimate in new_estimates(phase, known):
+                self.estimate(c, sweep, estimate)
             for running in phase:
                 self.renew(c, sweep, running)
         for store in sweep.stores:
@@ -347,6 +353,22 @@ class Printer:
         c.names[number] = name
         c.names[self.table.renewed(running.value).number] = state
 
+    def estimate(self, c: Context, sweep: Sweep, estimate: Estimate) -> None:
+        """What is taken for a value that is known at the end only, from before and after the tile."""
+        number, total = estimate.leaf.number, estimate.sum.number
+        if estimate.weight is None:
+            seen = f"tl.minimum(begin + BN, {sweep.lane.size})"
+            c.line(f"guess{number} = {self.state[total]} * ({estimate.count!r} / {seen})")
+            c.line(f"was{number} = old{total} * ({estimate.count!r} / tl.maximum(begin, 1))")
+        else:
+            weight = estimate.weight.number
+            for name, top, bottom in (
+                ("guess", self.state[total], self.state[weight]),
+                ("was", f"old{total}", f"old{weight}"),
+            ):
+                c.line(f"{name}{number} = tl.where({bottom} == 0.0, 0.0, {top} / {bottom})")
+        c.names[number] = f"guess{number}"
+
     def reset(self, c: Context, running: Running, old: str) -> str:
         """The state, or what it starts again from where the extremum that it follows has moved."""
         assert running.update.reset is not None
@@ -381,7 +403,9 @@ class Printer:
         update, known = running.update, dict(c.names)
         for old, new in zip(update.depends, update.renewed, strict=True):
             c.names[old.number], c.names[new.number] = f"{before}{old.number}", f"{after}{old.number}"
-        text = self.closed(c, e, {n.number for n in (*update.depends, *update.renewed)})
+        if update.growth is not None:
+            c.names.update(update.growth.names())
+        text = self.closed(c, e, {n.number for pair in update.moves for n in pair})
         c.names.clear()
         c.names.update(known)
         return text

@@ -67,9 +67,9 @@ def asinh(b: GraphBuilder, x: int) -> int:
 
 
 def acosh(b: GraphBuilder, x: int) -> int:
-    """``log(x + sqrt(x x - 1))``, as ``log(1 + t + sqrt(2 t + t t))`` with ``t = x - 1``."""
+    """``log(x + sqrt(x x - 1))``, as ``log(1 + t + sqrt(t) sqrt(t + 2))`` with ``t = x - 1``."""
     t = rb.shifted(b, x, -1.0)
-    root = b.add(ops.Sqrt(), rb.multiply(b, t, rb.shifted(b, t, 2.0)))
+    root = rb.multiply(b, b.add(ops.Sqrt(), t), b.add(ops.Sqrt(), rb.shifted(b, t, 2.0)))
     near = b.add(ops.LogPlusOne(), rb.add(b, t, root))
     far = rb.shifted(b, b.add(ops.Log(), x), math.log(2))
     return rb.select(b, _is(b, "GT", x, LARGE), far, near)

@@ -19,12 +19,14 @@ from rewright.frontends.aten import (
     pointwise,
     pooling,
     reduction,
+    special,
     vendor,
 )
 
 FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
     "pointwise": pointwise.TABLE,
     "elementary functions": elementary.TABLE,
+    "special functions": special.TABLE,
     "creation": creation.TABLE,
     "indexing": indexing.TABLE,
     "reduction": reduction.TABLE,

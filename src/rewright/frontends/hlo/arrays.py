@@ -28,6 +28,7 @@ _ELEMENTWISE: dict[str, Operator] = {
     "abs": ops.Abs(),
     "add": ops.Add(),
     "and": ops.And(),
+    "atan2": ops.Atan2(),
     "ceil": ops.Ceil(),
     "cosine": ops.Cosine(),
     "divide": ops.Divide(),

@@ -59,6 +59,7 @@ _LINEAR = frozenset({"add", "subtract"})
 _COMMUTATIVE = frozenset({"add", "multiply"})
 _OPAQUE = frozenset(
     {"sine", "cosine", "erf", "floor", "ceil", "round_nearest_even", "remainder", "power", "power_integer", "absent"}
+    | {"erfc_scaled", "erf_inverse", "log_gamma", "digamma", "bessel_i0e", "bessel_i1e", "atan2", "zeta"}
 )
 _STAYS_ON_INTEGERS = frozenset({"floor", "ceil", "round_nearest_even"})
 
@@ -442,6 +443,10 @@ def _exponential(_: Functions, value: Polynomial) -> Value:
     return exponential(value)
 
 
+def _complement(functions: Functions, value: Polynomial) -> Polynomial:
+    return polynomial(1) - functions.opaque("erf", (value,))
+
+
 def _exponential_minus_one(_: Functions, value: Polynomial) -> Value:
     return exponential(value) - 1
 
@@ -464,6 +469,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "sign": Functions.sign,
     "exponential": _exponential,
     "exponential_minus_one": _exponential_minus_one,
+    "erfc": _complement,
     "log": Functions.log,
     "log_plus_one": Functions.log_plus_one,
     "sqrt": Functions.sqrt,
