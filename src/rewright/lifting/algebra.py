@@ -38,7 +38,8 @@ _MOST_PLACES = 2
 
 EFFORT = 30_000
 """Factors of products that are looked at for sums that were made in other steps: a second or two."""
-EFFORT_FOR_OUTPUTS = 300_000
+EFFORT_FOR_ROWS = 300_000
+"""The same for outputs of programs whose rows stand alone, which are sums of many."""
 
 _MOST_CHOICES = 256
 """Choices of one of these indices for each addend that are tried."""
@@ -67,7 +68,7 @@ class Algebra:
         """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
         self.effort = EFFORT
         """How many factors may still be looked at for that."""
-        self.effort_for_outputs = EFFORT_FOR_OUTPUTS
+        self.effort_for_outputs = EFFORT_FOR_ROWS if plain else EFFORT
         """The same for outputs that are compared as sums of products, which come last and must have some left."""
         self.sequential = True
         self.horizon = 0
