@@ -83,6 +83,40 @@ def test_other_constants(name: str) -> None:
     assert compared(*OTHER[name]).status != "proved"
 
 
+def test_rounding_that_is_amplified_is_a_difference() -> None:
+    """Nought for three tenths, and not for the number that is there; all other outputs are right but for rounding."""
+    near = 0.29999999999999993
+
+    def whole(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"wrong": x * 3, **{f"right{k}": torch.tanh(x / 3) * k for k in range(2, 8)}}
+
+    def part(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        off = 3 - torch.full_like(x, near) * 10
+        return {"wrong": x * 3 + x * off * 1e15, **{f"right{k}": torch.tanh(x * (1 / 3)) * k for k in range(2, 8)}}
+
+    ranks = rw.capture_ranks(lambda mesh: (part, (torch.zeros(3, 4),)), {"dp": 2})
+    verdict = rw.refine(rw.capture(whole, (torch.zeros(6, 4),)), ranks, {"x": "Shard(0)"})
+    assert verdict.status == "refuted"
+    assert "wrong" in verdict.reason
+
+
+def test_every_constant_that_stands_for_a_number_is_named() -> None:
+    def thirds(x: torch.Tensor) -> torch.Tensor:
+        for n in range(3, 60, 2):
+            x = torch.tanh(x) * (1 / n)
+        return x
+
+    def divided(x: torch.Tensor) -> torch.Tensor:
+        for n in range(3, 60, 2):
+            x = torch.tanh(x) / n
+        return x
+
+    verdict = compared(divided, thirds)
+    assert verdict.status == "proved", verdict.reason
+    (text,) = (text for text in verdict.assumptions if "stand for" in text)
+    assert all(f" for 1/{n}" in text for n in range(3, 60, 2))
+
+
 def test_what_is_alike_rests_on_nothing() -> None:
     verdict = compared(lambda x: torch.tanh(x * 0.1) * 0.3, lambda x: 0.3 * torch.tanh(0.1 * x))
     assert verdict.status == "proved"

@@ -21,7 +21,6 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import rebuilt
 from rewright.ir.types import TensorType
 
-_NAMED = 12
 STANDS = "constants stand for the numbers that they were rounded from: {0}"
 
 
@@ -65,11 +64,9 @@ def differ(sequential: Graph, ranks: Sequence[Graph]) -> bool:
 
 
 def stands(graphs: Sequence[Graph]) -> str:
-    """What the rounded constants of programs are taken for, in words; empty where they have none."""
+    """What every rounded constant of programs is taken for, in words; empty where they have none."""
     found = rounded(graphs)
-    texts = [f"{value!r} for {found[value]}" for value in sorted(found)]
-    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return STANDS.format(", ".join(texts[:_NAMED]) + more) if texts else ""
+    return STANDS.format(", ".join(f"{value!r} for {found[value]}" for value in sorted(found))) if found else ""
 
 
 def rounded(graphs: Iterable[Graph]) -> Mapping[float, Number]:

@@ -112,7 +112,8 @@ def _answer(
     case = Case(sequential, replace(program, inputs=known.placements), known, expected)
     seconds: list[float] = []
     ran = cache(partial(_timed, seconds, case))
-    aim = _Aim(known, expected, deadline, lambda failed: is_hopeless(ran(), failed))
+    hopeless: Hopeless = lambda failed: is_hopeless(ran(), failed)  # noqa: E731
+    aim = _Aim(known, expected, deadline, hopeless, lambda: ran().result.agrees is False)
     proof, is_written_out = aim.reached(sequential, program, rounds=rounds)
     if proof.failed and proof.pairing is not None:
         sequential, program = aligned(sequential, program, proof.pairing)
@@ -153,24 +154,27 @@ def _answer(
 
 @dataclass(frozen=True)
 class _Aim:
-    """What is to be proved of programs, until when, and whether that is hopeless for some outputs."""
+    """What is to be proved of programs, until when, and what values say of it."""
 
     known: Relations
     expected: Mapping[str, Placement]
     deadline: float | None
     hopeless: Hopeless
+    contradicted: Callable[[], bool]
+    """Whether some output is wrong as constants are."""
 
     def reached(self, sequential: Graph, program: RankProgram, *, rounds: bool) -> tuple[Proof, bool]:
         """The proof, and whether it is one of the programs with rounded constants written out.
 
-        That is tried where the programs have other constants, before what takes long.
+        That is tried where the programs have other constants, before what takes long, and never where values differ:
+        what is nought for the numbers that are meant may be multiplied until it is not.
         """
         if not rounds or not differ(sequential, program.graphs):
             return self._tried(sequential, program), False
         proof = self._tried(sequential, program, laws=False, repeat=False)
         if _is_proof(proof) or proof.out_of_time or proof.mismatch:
             return proof, False
-        if not self.hopeless(proof.failed):
+        if not self.contradicted():
             proof = self._tried(*_written_out(sequential, program), repeat=False)
             if _is_proof(proof):
                 return proof, True
