@@ -46,6 +46,7 @@ class Training:
     sequence: bool = True
     """Whether norms and residuals are split along the sequence."""
     clip: bool = False
+    """Whether gradients are clipped, as torchtitan's trainer does it."""
     balance: str | None = None
     """How ranks along a sequence share the work of a causal mask, in torchtitan's word; None is in order."""
 
@@ -189,19 +190,21 @@ def captured(training: Training) -> tuple[Graph, RankProgram, dict[str, list[str
 
 
 PROGRAMS = tuple(
-    Training(family, mesh, backend, sequence, clip)
+    Training(family, mesh, backend, sequence, clip, balance)
     for family in FAMILIES
-    for mesh, backend, sequence, clip in (
-        ({"tp": 2}, "partial_dtensor", False, False),
-        ({"tp": 4}, "partial_dtensor", True, False),
-        ({"shard": 2}, "partial_dtensor", True, True),
-        ({"shard": 2, "tp": 2}, "partial_dtensor", True, False),
-        ({"shard": 2, "tp": 4}, "partial_dtensor", True, True),
-        ({"replicate": 2, "shard": 2, "tp": 2}, "partial_dtensor", True, True),
-        ({"shard": 2, "tp": 2}, "full_dtensor", True, False),
-        ({"cp": 2}, "partial_dtensor", True, False),
-        ({"shard": 2, "cp": 2, "tp": 2}, "partial_dtensor", True, True),
-        ({"replicate": 2, "shard": 2, "cp": 2, "tp": 2}, "partial_dtensor", True, True),
+    for mesh, backend, sequence, clip, balance in (
+        ({"tp": 2}, "partial_dtensor", False, False, None),
+        ({"tp": 4}, "partial_dtensor", True, False, None),
+        ({"shard": 2}, "partial_dtensor", True, True, None),
+        ({"shard": 2, "tp": 2}, "partial_dtensor", True, False, None),
+        ({"shard": 2, "tp": 4}, "partial_dtensor", True, True, None),
+        ({"replicate": 2, "shard": 2, "tp": 2}, "partial_dtensor", True, True, None),
+        ({"shard": 2, "tp": 2}, "full_dtensor", True, False, None),
+        ({"cp": 2}, "partial_dtensor", True, False, None),
+        ({"shard": 2, "cp": 2, "tp": 2}, "partial_dtensor", True, True, None),
+        ({"replicate": 2, "shard": 2, "cp": 2, "tp": 2}, "partial_dtensor", True, True, None),
+        ({"cp": 4}, "partial_dtensor", True, False, "headtail"),
+        ({"shard": 2, "cp": 2, "tp": 2}, "partial_dtensor", True, True, "headtail"),
     )
 )
 
@@ -209,7 +212,8 @@ PROGRAMS = tuple(
 def row(training: Training) -> list[object]:
     """One row of the table."""
     mesh = " x ".join(f"{axis} {size}" for axis, size in training.mesh.items())
-    said = training.family + (", sequence" if training.sequence else "") + (", clipped" if training.clip else "")
+    options = ("sequence", training.sequence), ("clipped", training.clip), (training.balance, training.balance)
+    said = ", ".join([training.family, *(str(name) for name, is_on in options if is_on)])
     head: list[object] = [said, training.backend, mesh]
     start = time.perf_counter()
     try:

@@ -192,7 +192,7 @@ def test_gradients_of_experts_and_router_with_all_to_all(degree: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("plan", "degree"), [("all_reduce", 2), ("all_reduce", 3), ("all_to_all", 4)])
+@pytest.mark.parametrize(("plan", "degree"), [("all_reduce", 2), ("all_reduce", 4), ("all_to_all", 4)])
 def test_gradients_of_a_router_whose_shares_are_multiplied_out(plan: str, degree: int) -> None:
     verdict = proof_of_mixture(plan, routed.parallel(plan, degree, backward=True), degree, backward=True)
     assert verdict.status == "proved", verdict.reason

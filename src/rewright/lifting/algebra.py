@@ -38,8 +38,10 @@ _MOST_PLACES = 2
 
 EFFORT = 30_000
 """Factors of products that are looked at for sums that were made in other steps: a second or two."""
-EFFORT_FOR_ROWS = 300_000
-"""The same for outputs of programs whose rows stand alone, which are sums of many."""
+EFFORT_FOR_ROWS = 200_000
+"""The same, for each rank, for outputs of programs whose rows stand alone, which are sums of many."""
+_MOST_RANKS = 8
+"""Of more ranks than these there is no more work for outputs, which a proof in vain would spend."""
 
 _MOST_CHOICES = 256
 """Choices of one of these indices for each addend that are tried."""
@@ -68,7 +70,7 @@ class Algebra:
         """Which term of the sequential program a sum is that is made in other steps, where that is asked for."""
         self.effort = EFFORT
         """How many factors may still be looked at for that."""
-        self.effort_for_outputs = EFFORT_FOR_ROWS if plain else EFFORT
+        self.effort_for_outputs = EFFORT
         """The same for outputs that are compared as sums of products, which come last and must have some left."""
         self.sequential = True
         self.horizon = 0
@@ -82,6 +84,11 @@ class Algebra:
         """Closed folds of the sequential program."""
         self.wholes: dict[int, Region] = {}
         """For a fold that the sequential program takes over one region only, which that is."""
+
+    def expect(self, ranks: int) -> None:
+        """Make ready for outputs of so many ranks: where rows stand alone, sums over all of these."""
+        if self.plain:
+            self.effort_for_outputs = EFFORT_FOR_ROWS * min(ranks, _MOST_RANKS)
 
     def used(self, law: str) -> None:
         """Count one use of a law."""
@@ -198,12 +205,31 @@ class Algebra:
         flat = [(c * f, *operand) for c, t, a in addends if c for f, operand in self.terms.summands(t, a)]
         constant = sum((c for c, t, _ in flat if t == one), start=Fraction(0))
         rest = [item for item in flat if item[1] != one]
+        if not self.sequential:
+            rest = self._over_all(rest)
         if constant:
             rest, constant = self._absorb(*self._opposite(rest, constant))
         total = self._sum(rest)
         if total is None:
             return (Addend(constant, one, ()),) if constant else ()
         return (total, Addend(constant, one, ())) if constant else (total,)
+
+    def _over_all(self, items: list[tuple[Fraction, int, Access]]) -> list[tuple[Fraction, int, Access]]:
+        """Closed folds of one term over parts of a range as the known one over all of it."""
+        terms = self.terms
+        alike: dict[tuple[int, Access, Fraction], list[int]] = {}
+        for coefficient, term, access in items:
+            if term >= self.horizon and terms.label(term)[0] == "ranged":
+                (hole,) = terms.graph.node(term)[1]
+                if terms.label(hole)[:2] == ("fold", "sum"):
+                    alike.setdefault((hole, access, coefficient), []).append(term)
+        for (hole, access, coefficient), parts in alike.items():
+            if len(parts) > 1:
+                found = terms.closed(hole, regions.add([terms.region(term) for term in parts]))
+                if found is not None and found in self.known:
+                    items = [item for item in items if item[1] not in parts or item[::2] != (coefficient, access)]
+                    items.append((coefficient, found, access))
+        return items
 
     def _opposite(
         self, items: list[tuple[Fraction, int, Access]], constant: Fraction

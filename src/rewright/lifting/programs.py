@@ -139,6 +139,7 @@ class Lifter:
         """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
         with self._walk():
             steps = match_collectives(graphs)
+        self.algebra.expect(len(graphs))
         return self._run(graphs, inputs, steps, [frozenset() for _ in graphs], 0)
 
     def _run(

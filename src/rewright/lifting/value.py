@@ -176,12 +176,16 @@ def _with_ones(digits: Digits, pattern: Digits) -> Digits:
 
 
 def coalesce(view: View) -> View:
-    """Merge neighbouring digits that every addend reads as one, and drop digits of size one that none reads."""
+    """Merge neighbouring digits that every addend reads as one, and drop digits of size one that none reads.
+
+    Neither is one kept that an addend reads backwards: the only one of parts in falling order is no place among them.
+    """
     if all(len(digits) == 1 and digits[0] != 1 for digits in view.dims):
         return view
     names = variables_of(view.dims)
     count = sum(len(d) for d in view.dims)
-    read = {v for a in view.addends for _, terms in a.access for v, _ in terms}
+    steps = {item for a in view.addends for _, terms in a.access for item in terms}
+    read = {v for v, _ in steps} - {v for v, step in steps if isinstance(step, int) and step < 0}
     for axis, digits in enumerate(view.dims):
         for k, size in enumerate(digits):
             outer = names[axis][k]

@@ -24,7 +24,7 @@ from rewright.proof import language
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.facts import assumptions, why_not
 from rewright.proof.language import Access, Definition, Kind, Region, Tensor
-from rewright.refine.check import Proof, written
+from rewright.refine.check import Law, Proof, written
 from rewright.refine.equations import Equation, Joined, Layout, layout_of
 from rewright.refine.relations import Relations
 
@@ -41,10 +41,14 @@ class NotCertified(RewrightError):
 
 
 def certificate(
-    sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]
+    sequential: Graph,
+    program: RankProgram,
+    relations: Relations,
+    expected: Mapping[str, Placement],
+    law: Law | None = None,
 ) -> Certificate:
-    """Prove once more, and write every step down. Raises NotCertified."""
-    proof = written(sequential, program, relations, expected)
+    """Prove once more, first by the law that is known to reach it, and write every step down. Raises NotCertified."""
+    proof = written(sequential, program, relations, expected, law)
     if proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
     return write_down(sequential, program, proof, relations)

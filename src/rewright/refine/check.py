@@ -30,6 +30,10 @@ _NAMED = 3
 REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
 
 
+Law = Literal["products", "quotients", "plain"]
+"""Normal forms beside the usual one: of sums of products, of exponentials, and of indices of one value."""
+
+
 @dataclass
 class Proof:
     """The result of lifting both programs: what is related, and what is left to explain."""
@@ -49,14 +53,12 @@ class Proof:
     """For outputs without names whose numbers differ on both sides: which belong together."""
     mismatch: CollectiveMismatch | None = None
     out_of_time: bool = False
+    law: Law | None = None
+    """The normal form that it was tried with, where that is not the usual one."""
 
 
 Hopeless = Callable[[Collection[str]], bool]
 """Whether it is known that some outputs differ, so that nothing that takes long is worth a try."""
-
-Law = Literal["products", "quotients", "plain"]
-"""Normal forms beside the usual one: of sums of products, of exponentials, and of indices of one value."""
-
 
 _OFTEN = 50
 """How many times as much may be looked at for a proof that is written down."""
@@ -107,23 +109,32 @@ def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
     """Other normal forms to try, where a program has what they are about."""
     if any(isinstance(node.op, ops.AllReduce | ops.ReduceScatter) for g in program.graphs for node in g.nodes):
         yield "products"
-    if any(isinstance(node.op, ops.Exponential) for node in sequential.nodes):
-        yield "quotients"
+    # Before quotients, which take the longest where they do not help.
     if any(isinstance(node.op, ops.Concatenate) for graph in program.graphs for node in graph.nodes):
         yield "plain"
+    if any(isinstance(node.op, ops.Exponential) for node in sequential.nodes):
+        yield "quotients"
 
 
-def written(sequential: Graph, program: RankProgram, relations: Relations, expected: Mapping[str, Placement]) -> Proof:
-    """The proof once more, with a journal of every step."""
+def written(
+    sequential: Graph,
+    program: RankProgram,
+    relations: Relations,
+    expected: Mapping[str, Placement],
+    law: Law | None = None,
+) -> Proof:
+    """The proof once more, with a journal of every step; first by the law that is known to reach it."""
     with uncollected():
-        proof = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal())
-        for law in _laws(sequential, program) if proof.failed else ():
-            other = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal(), law=law)
-            if not other.failed:
-                return other
-        if proof.failed and proof.lifter.steps["reused"]:
+        first: Proof | None = None
+        for other in dict.fromkeys((law, None, *_laws(sequential, program))):
+            proof = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal(), law=other)
+            if not proof.failed:
+                return proof
+            first = proof if other is None else first
+        assert first is not None, "the usual law is among them"
+        if first.lifter.steps["reused"]:
             return _lift(sequential, program, relations, expected, None, reuse=False, journal=Journal())
-    return proof
+    return first
 
 
 def _lift(
@@ -149,7 +160,7 @@ def _lift(
         lifter.algebra.effort *= _OFTEN
     inputs = input_values(lifter, sequential, program, relations.placements, relations.equations)
     seconds = {"relate inputs": time.perf_counter() - started}
-    proof = Proof(lifter, Lifted(sequential), [], seconds=seconds)
+    proof = Proof(lifter, Lifted(sequential), [], seconds=seconds, law=law)
     try:
         with _timed(proof, "lift sequential"):
             proof.sequential = lifter.sequential(sequential, inputs.sequential)

@@ -216,7 +216,7 @@ def _proved(
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
     whole, ranks = _counted(*meant) if counts else meant
-    write = partial(certificate, whole, replace(ranks, inputs=known.placements), known, expected)
+    write = partial(certificate, whole, replace(ranks, inputs=known.placements), known, expected, proof.law)
     assumptions, programs = tuple(proof.assumptions), (sequential, program)
     return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write, programs)
 

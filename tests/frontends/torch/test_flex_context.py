@@ -106,3 +106,44 @@ def test_parts_from_head_and_tail(degree: int) -> None:
 @pytest.mark.parametrize("bug", ["first", "order"])
 def test_masks_for_other_parts(bug: str) -> None:
     assert in_another_order(2, bug).status == "refuted"
+
+
+def attention_over_parts(degree: int, bug: str = "") -> Verdict:
+    """Causal attention of head and tail of a sequence over keys and values that come in the order of the ranks."""
+    length = 4 * degree
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, place: torch.Tensor, keys: Any) -> torch.Tensor:
+        scores = (q @ k.mT).masked_fill(~(place[:, None] >= keys[None, :]), float("-inf"))
+        return torch.softmax(scores, -1) @ v
+
+    def build(mesh: DeviceMesh) -> Any:
+        name, rank = _dist._get_process_group_name(mesh.get_group()), mesh.get_rank()
+
+        def ranks(x: torch.Tensor, w: torch.Tensor) -> dict[str, torch.Tensor]:
+            balancer = _attention._HeadTailLoadBalancer(length, degree, "cpu")
+            (own,) = _attention._context_parallel_shard(mesh=mesh, buffers=(x,), seq_dims=(1,), load_balancer=balancer)
+            q, k, v = (own @ w).split(WIDTH, -1)
+            every_k, every_v = _gathered(k.contiguous(), v.contiguous(), 1, name)
+            places = balancer._generate_indices(restore=False)[0]
+            mine = torch.arange(length // degree) + rank * (length // degree)
+            keys = torch.arange(length) if bug == "keys" else places
+            return {"y": attend(q, every_k, every_v, mine if bug == "queries" else places[mine], keys)}
+
+        return ranks, given
+
+    given = torch.zeros(BATCH, length, WIDTH), torch.zeros(WIDTH, 3 * WIDTH)
+    order = torch.arange(length)
+    sequential = rw.capture(lambda x, w: {"y": attend(*(x @ w).split(WIDTH, -1), order, order)}, given)
+    relations = {"x": "Replicate()", "w": "Replicate()"}
+    program = rw.capture_ranks(build, {"cp": degree})
+    return rw.refine(sequential, program, relations, {"y": "HeadTail(1)"}, audit=not bug)
+
+
+def test_keys_in_the_order_of_ranks_that_hold_head_and_tail() -> None:
+    verdict = attention_over_parts(2)
+    assert verdict.status == "proved", verdict.reason
+
+
+@pytest.mark.parametrize("bug", ["keys", "queries"])
+def test_places_in_another_order_than_keys_or_queries(bug: str) -> None:
+    assert attention_over_parts(2, bug).status == "refuted"

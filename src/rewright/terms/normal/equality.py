@@ -19,7 +19,7 @@ from rewright.terms.normal.atoms import (
     Symbol,
     polynomial,
 )
-from rewright.terms.normal.binders import inner_atoms
+from rewright.terms.normal.binders import inner_atoms, opened
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, is_zero
 from rewright.terms.normal.maxima import mapped_largest, members
@@ -29,6 +29,8 @@ from rewright.terms.normal.products import rebuilt
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum
 from rewright.terms.normal.regrouping import regroupings, with_atom
 from rewright.terms.normal.signs import is_positive
+from rewright.terms.normal.substitution import substitute
+from rewright.terms.normal.sums import sum_terms
 
 
 @dataclass(frozen=True)
@@ -209,9 +211,19 @@ class _Unifier:
             return polynomial(atom)
         if isinstance(atom, PrefixSum) and any(self.context.holds(is_zero(bound)) for bound in atom.bounds):
             return ZERO
-        if isinstance(atom, (Element, PrefixSum)):
+        if isinstance(atom, PrefixSum):
+            return self._summed(atom)
+        return polynomial(self._first(atom) if isinstance(atom, Element) else atom)
+
+    def _summed(self, atom: PrefixSum) -> Polynomial:
+        """A sum as the first that is the same, once the accesses inside are the first that read the same place."""
+        body = self.polynomial(atom.body)
+        if body == atom.body or not all(self.context.holds(at_least_zero(bound)) for bound in atom.bounds):
             return polynomial(self._first(atom))
-        return polynomial(atom)
+        names, values = opened(self.context, len(atom.bounds), atom.depth)
+        binders = [(name, ZERO, bound) for name, bound in zip(names, atom.bounds, strict=True)]
+        with self.context.ranges(binders):
+            return sum_terms(self.context, binders, substitute(self.context, body, values))
 
     def _first(self, atom: Element | PrefixSum) -> Element | PrefixSum:
         """The first access or sum that is the same."""

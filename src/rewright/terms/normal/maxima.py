@@ -306,6 +306,9 @@ def _normal_item(context: Context, binders: Sequence[Binder], inside: Polynomial
     if split is not None:
         with context.ranges(split[1]):
             return _normal_item(context, split[0], split[2])
+    halves = _halves(context, kept, inside)
+    if halves is not None:
+        return [item for binders, part in halves for item in _normal_item(context, binders, part)]
     merged = merge_digits(context, kept, inside)
     if merged is not None:
         return _normal_item(context, *merged)
@@ -320,6 +323,36 @@ def _normal_item(context: Context, binders: Sequence[Binder], inside: Polynomial
     assert best is not None, "there is at least one order"
     body, present = _apart(best[2])
     return [Item(best[1], body, present)] if present.terms else []
+
+
+def _halves(
+    context: Context, binders: list[Binder], inside: Polynomial
+) -> list[tuple[list[Binder], Polynomial]] | None:
+    """What is another value up to a place of a range than after it, over both parts; None where nothing is.
+
+    Keys that come in pieces in another order are read so.
+    """
+    names = {b[0] for b in binders}
+    for atom in inside.atoms():
+        own = atom.free & names if isinstance(atom, Indicator) else ()
+        for name, low, high in (b for b in binders if len(own) == 1 and b[0] in own):
+            found = range_of_guard(context, name, atom.guard, True) if isinstance(atom, Indicator) else None
+            if found is None or found[0] not in (">=", "<"):
+                continue
+            limit = found[1]
+            if context.holds(at_least(limit, low + 1)) and context.holds(at_least(high, limit + 1)):
+                return [_shorter(context, binders, name, *part, inside) for part in ((low, limit), (limit, high))]
+    return None
+
+
+def _shorter(
+    context: Context, binders: list[Binder], name: str, low: Polynomial, high: Polynomial, inside: Polynomial
+) -> tuple[list[Binder], Polynomial]:
+    """The binders with one that goes over a part of its range, and what is inside of them there."""
+    fresh = context.fresh("b")
+    shorter = [(fresh, ZERO, high - low) if b[0] == name else b for b in binders]
+    with context.ranges(shorter):
+        return shorter, substitute(context, inside, {name: symbol(fresh) + low})
 
 
 def _as_items(context: Context, inside: Polynomial) -> list[Item]:
