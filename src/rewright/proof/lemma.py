@@ -27,7 +27,7 @@ from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
 from rewright.proof.winners import FirstOfAll
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, polynomial, symbol
-from rewright.terms.normal.context import Context, OutOfTime
+from rewright.terms.normal.context import TOO_DEEP, Context, OutOfTime
 from rewright.terms.normal.denote import fixed
 from rewright.terms.normal.equality import difference
 from rewright.terms.normal.guards import Guard, Value, at_least, at_least_zero, below
@@ -113,7 +113,7 @@ def _prove(statement: Statement, context: Context, digits: Mapping[Dim, tuple[Di
     except (TypeError, ValueError, IndexError, KeyError) as error:
         # A function of too few or too many operands, an index of too few digits: such a term means nothing.
         return f"a term that has no meaning: {str(error) or type(error).__name__}"
-    except (ZeroDivisionError, RecursionError, OverflowError) as error:
+    except (ZeroDivisionError, *TOO_DEEP, OverflowError) as error:
         return f"the term is too hard: {type(error).__name__}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -13,6 +14,9 @@ from rewright.terms.normal.atoms import Atom, Element, Guard, Polynomial, Symbol
 from rewright.terms.normal.bridge import Bridge, Signed
 from rewright.terms.normal.guards import at_least, below, is_zero
 from rewright.terms.normal.intervals import EVERYTHING, Intervals, complement, extremes, intersection, linear, solutions
+
+TOO_DEEP = (RecursionError, ctypes.ArgumentError)
+"""What is raised for terms that are nested too deeply; the second where the solver was asked."""
 
 
 class OutOfTime(Exception):

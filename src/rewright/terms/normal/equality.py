@@ -27,7 +27,7 @@ from rewright.terms.normal.powers import exponential, power
 from rewright.terms.normal.presence import counts_contradict
 from rewright.terms.normal.products import rebuilt
 from rewright.terms.normal.ranged import Item, Largest, PrefixSum
-from rewright.terms.normal.regrouping import regroupings, with_atom
+from rewright.terms.normal.regrouping import outside_of_binders, regroupings, with_atom
 from rewright.terms.normal.signs import is_positive
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.normal.sums import sum_terms
@@ -264,7 +264,7 @@ def _same_place(context: Context, left: Atom, right: Atom) -> bool:
 
 def _split_maximum(value: Polynomial) -> tuple[Largest, list[Polynomial]] | None:
     """A maximum outside of binders with several items, and the items as values."""
-    for atom in inner_atoms(value):
+    for atom in outside_of_binders(value):  # where it can be replaced
         if not isinstance(atom, Largest) or not all(item.always for item in atom.items):
             continue
         if len(atom.items) >= 2 and not any(n.startswith("%") for n in atom.free):

@@ -20,7 +20,7 @@ from rewright.terms.conditions import Simple, cases
 from rewright.terms.normal.algebra import new_context
 from rewright.terms.normal.assumptions import Assumptions, Claim, Restricted
 from rewright.terms.normal.atoms import ONE, ZERO, Polynomial, TooHard, symbol
-from rewright.terms.normal.context import Context, OutOfTime
+from rewright.terms.normal.context import TOO_DEEP, Context, OutOfTime
 from rewright.terms.normal.denote import Denoter
 from rewright.terms.normal.equality import difference
 from rewright.terms.normal.functions import Grade
@@ -88,7 +88,7 @@ def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real") -> Outcome
         outcome.status, outcome.reason = "unknown", f"the budget of {seconds:g} s is used up"
     except ZeroDivisionError:
         outcome.status, outcome.reason = "unknown", "a division by zero"
-    except (RecursionError, OverflowError):
+    except (*TOO_DEEP, OverflowError):
         outcome.status, outcome.reason = "unknown", "the term is nested too deeply, or a number is too large"
     outcome.seconds = time.process_time() - started
     return outcome
@@ -100,7 +100,7 @@ def may_hold(claim: Claim, seconds: float = 2.0) -> bool:
         return True
     try:
         return any(_Proof(claim, case, new_context(seconds), "real").may_hold() for case in cases(claim.conditions))
-    except (Restricted, TooHard, OutOfTime, ZeroDivisionError, RecursionError, OverflowError):
+    except (Restricted, TooHard, OutOfTime, ZeroDivisionError, *TOO_DEEP, OverflowError):
         return True
 
 

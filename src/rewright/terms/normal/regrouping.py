@@ -246,23 +246,22 @@ def with_atom(value: Polynomial, old: Atom, new: Polynomial) -> Polynomial:
 
 def _may_change(atom: Atom, exponent: Number, old: Atom) -> bool:
     """Whether a factor has the atom in it, or is a power of a sum that the next product multiplies out."""
-    return (isinstance(atom, Base) and exponent >= 1) or any(inner == old for inner in _outside_of_binders(atom))
+    is_product = isinstance(atom, Base) and exponent >= 1
+    return is_product or any(inner == old for inner in outside_of_binders(polynomial(atom)))
 
 
-def _outside_of_binders(atom: Atom) -> Iterator[Atom]:
-    """An atom and those in it that ``with_atom`` replaces."""
-    yield atom
-    if isinstance(atom, Exponential):
-        inside = [atom.exponent]
-    elif isinstance(atom, Base):
-        inside = [atom.value]
-    elif _is_rewritten(atom):
-        inside = list(atom.arguments)
-    else:
-        return
-    for value in inside:
-        for inner in value.atoms():
-            yield from _outside_of_binders(inner)
+def outside_of_binders(value: Polynomial) -> Iterator[Atom]:
+    """The atoms of a value that :func:`with_atom` replaces, at any depth."""
+    for atom in value.atoms():
+        yield atom
+        if isinstance(atom, Exponential):
+            inside = [atom.exponent]
+        elif isinstance(atom, Base):
+            inside = [atom.value]
+        else:
+            inside = list(atom.arguments) if _is_rewritten(atom) else []
+        for inner in inside:
+            yield from outside_of_binders(inner)
 
 
 def _is_rewritten(atom: Atom) -> TypeGuard[Function]:
