@@ -11,9 +11,9 @@ import pytest
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
 from rewright.ops.reference import building as rb
+from rewright.rules.library import library
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
-from rewright.rules.library import library
 from tests.programs import Builder
 
 PIECES, LENGTH = 4, 4
