@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 
 from rewright import ops
@@ -12,7 +11,6 @@ from rewright.ir.dims import Shape, divide, product
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.algebra import Algebra, align
-from rewright.lifting.index import identity
 from rewright.lifting.indexing import gather, opaque, scatter_sum
 from rewright.lifting.layout import (
     assemble,
@@ -32,6 +30,7 @@ from rewright.lifting.pointwise import pointwise
 from rewright.lifting.quotients import place
 from rewright.lifting.readings import opened, plain, plain_parts, plain_view, plainer, reads_ones, recognised, shut
 from rewright.lifting.reduction import combine, dot_general, reduce, split_alike
+from rewright.lifting.tables import constant
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce, variables_of
 from rewright.lifting.winners import first_of_all
@@ -190,27 +189,7 @@ def _constant(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
     assert isinstance(op, ops.Constant)
-    dims = tuple((n,) for n in result.shape)
-    if len(op.values) == 1:
-        return algebra.constant(dims, op.values[0])
-    line = _progression(op.values) if len(result.shape) == 1 else None
-    if line is not None:
-        start, step = line
-        index = Addend(step, algebra.terms.index, ((0, ((0, 1),)),))
-        return algebra.settle(dims, [index, Addend(start, algebra.terms.one, ())])
-    shape = tuple(int(n) for n in result.shape if isinstance(n, int))
-    term = algebra.terms.table(shape, op.values)
-    return View(dims, (Addend(ONE, term, identity(len(shape))),))
-
-
-def _progression(values: Sequence[float | int | bool]) -> tuple[Fraction, Fraction] | None:
-    """Start and step of an arithmetic progression of whole numbers."""
-    if len(values) < 2 or any(v != v or v in (float("inf"), float("-inf")) or v != int(v) for v in values):
-        return None
-    step = int(values[1]) - int(values[0])
-    if all(int(b) - int(a) == step for a, b in zip(values, values[1:], strict=False)):
-        return Fraction(int(values[0])), Fraction(step)
-    return None
+    return constant(algebra, op.values, result.shape)
 
 
 def _iota(

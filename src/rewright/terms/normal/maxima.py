@@ -8,11 +8,10 @@ from rewright.terms.normal.atoms import ONE, ZERO, Guard, Indicator, Polynomial,
 from rewright.terms.normal.binders import (
     Binder,
     merge_digits,
-    moved,
     named,
-    offsets,
     opened,
     orders,
+    placements,
     split_digits,
     without,
 )
@@ -35,6 +34,9 @@ from rewright.terms.normal.presence import is_present, may_be_infinite
 from rewright.terms.normal.ranged import Item, Largest, Range
 from rewright.terms.normal.substitution import collapsed, substitute
 from rewright.terms.normal.sums import Guards, range_of_guard, strided
+
+_MOST_PLACEMENTS = 16
+"""Ways to begin the ranges of one item that are tried."""
 
 
 def larger(context: Context, left: Value, right: Value) -> Value:
@@ -312,14 +314,14 @@ def _normal_item(context: Context, binders: Sequence[Binder], inside: Polynomial
     merged = merge_digits(context, kept, inside)
     if merged is not None:
         return _normal_item(context, *merged)
-    placed, value = _placed(context, kept, inside)
     best: tuple[tuple[bytes, tuple[bytes, ...]], tuple[Range, ...], Polynomial] | None = None
-    for order in orders(context, placed, value):
-        renamed = named(context, placed, order, value)
-        limits = tuple(placed[b][1:] for b in order)
-        key = (renamed.key, tuple(p.key for pair in limits for p in pair))
-        if best is None or key < best[0]:
-            best = (key, limits, renamed)
+    for placed, value in placements(context, kept, inside, _MOST_PLACEMENTS):
+        for order in orders(context, placed, value):
+            renamed = named(context, placed, order, value)
+            limits = tuple(placed[b][1:] for b in order)
+            key = (renamed.key, tuple(p.key for pair in limits for p in pair))
+            if best is None or key < best[0]:
+                best = (key, limits, renamed)
     assert best is not None, "there is at least one order"
     body, present = _apart(best[2])
     return [Item(best[1], body, present)] if present.terms else []
@@ -370,17 +372,6 @@ def _as_items(context: Context, inside: Polynomial) -> list[Item]:
         elif both.terms:
             found.append(Item((), value, both))
     return found
-
-
-def _placed(context: Context, binders: list[Binder], body: Polynomial) -> tuple[list[Binder], Polynomial]:
-    """Every binder moved so that its first use has offset zero."""
-    found = list(binders)
-    for position, binder in enumerate(found):
-        ways = offsets(body, binder[0], frozenset(b[0] for b in found))
-        if ways:
-            found[position], old = moved(context, binder, *ways[0])
-            body = substitute(context, body, {binder[0]: old})
-    return found, body
 
 
 def mapped_largest(context: Context, atom: Largest, function: Callable[[Polynomial], Polynomial]) -> Polynomial:
