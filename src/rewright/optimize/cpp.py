@@ -398,9 +398,11 @@ class _Printer(States):
 
     def bind_state(self, scope: Scope, running: Running, text: str) -> None:
         """Give the value of a finished reduction a name."""
+        nothing = f"std::numeric_limits<{self.real}>::quiet_NaN()"
         for weight in running.update.weights:
-            nothing = f"std::numeric_limits<{self.real}>::quiet_NaN()"
             text = f"({self.state[weight.number]}[r] == 0 ? {nothing} : {text})"
+        for e in running.update.undefined:
+            text = f"({self.is_empty(self.state[e.number] + '[r]', e)} ? {nothing} : {text})"
         finish = running.update.finish
         if finish is not None:
             inverse = self.wide_inverse(finish)

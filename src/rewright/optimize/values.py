@@ -72,6 +72,33 @@ def absorbed(table: Table, kind: str, body: Expression, known: Mapping[Expressio
     return found.op == "constant" and found.value == identity(kind)
 
 
+def is_no_number(e: Expression) -> bool:
+    """Whether a value is NaN for certain, as infinity less infinity is; values that are read are taken to be finite."""
+    if e.op == "constant":
+        return isinstance(e.value, float) and math.isnan(e.value)
+    if e.op in ("add", "subtract") and e.dtype.is_float:
+        left, right = e.arguments
+        opposite = left is right and e.op == "subtract" and _is_infinite(left)
+        return opposite or is_no_number(left) or is_no_number(right)
+    return _keeps_no_number(e) and any(map(is_no_number, e.arguments))
+
+
+def _keeps_no_number(e: Expression) -> bool:
+    return e.dtype.is_float and (e.op in ("multiply", "divide", "negate", "exponential") or e.op.startswith("convert_"))
+
+
+def _is_infinite(e: Expression) -> bool:
+    """Whether a value is infinite, or no number, for certain."""
+    if e.op == "constant":
+        return isinstance(e.value, float) and not math.isfinite(e.value)
+    if not e.dtype.is_float:
+        return False
+    if e.op == "divide":
+        return _is_infinite(e.arguments[0])
+    kept = e.op in ("add", "subtract", "multiply", "negate") or e.op.startswith("convert_")
+    return kept and any(map(_is_infinite, e.arguments))
+
+
 def _simpler(table: Table, e: Expression) -> Expression:
     if not e.dtype.is_float or not e.arguments:
         return e
