@@ -15,6 +15,7 @@ from rewright.ir.graph import Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.ops.base import Array, TensorOperator
+from rewright.optimize.eager import by_torch
 from rewright.optimize.planning import KernelStep, Plan, Step, base_of, reads_of, writes
 
 TORCH = {
@@ -133,6 +134,10 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
         if scan is not None:
             found = scan(operands[0], axis)
             return found if isinstance(found, torch.Tensor) else found.values
+    if (
+        function := by_torch(op, operands[0].dtype if isinstance(op, ops.Compare) else TORCH[node.type.dtype])
+    ) is not None:
+        return function(operands)
     return _by_numpy(node, operands)
 
 
