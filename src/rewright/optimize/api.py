@@ -32,6 +32,7 @@ from rewright.optimize.targets import Printed, Target
 Allow = Literal["proved", "tested"]
 ROUNDS = 3
 """So often a plan is made anew without what is not proved of it."""
+WANT = "for want of a proof"
 SMALL_PIECES = 3
 """Pieces of the lanes of a small program, so that what merges them is tested where the program has it."""
 
@@ -64,6 +65,12 @@ class Optimized:
     def certificate(self) -> Any:
         """The certificate that the plan's graph is the program, where the engine of ``refine`` found one."""
         return self.trust.certificate
+
+    @property
+    def left_out(self) -> str:
+        """What is left to a library for want of a proof or a lowering, as the end of a sentence; empty for nothing."""
+        said = [] if self.plan is None else [d for d in self.plan.decisions if WANT in d or "has no kernel" in d]
+        return f"; {'; '.join(dict.fromkeys(said))}" if said else ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernels, or the original program where there are none or a gradient is asked for.
@@ -144,7 +151,7 @@ def optimize(
     found = Optimized("fallback", "", original=original, seconds=seconds)
     try:
         started = time.process_time()
-        captured = program if isinstance(program, Graph) else capture(program, args, kwargs, guards_queries=True)
+        captured = program if isinstance(program, Graph) else _captured(program, args, kwargs)
         if original is not None:
             function = original.forward if isinstance(original, torch.nn.Module) else original
             found.owners = Owners.of(original, bind_arguments(function, args, kwargs or {}), wrappers=True)
@@ -158,6 +165,11 @@ def optimize(
         found.reason = f"this is a bug of rewright ({type(error).__name__}: {error}); report it"
         found.runner = None
     return found
+
+
+def _captured(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
+    """The graph of a program; what has no lowering is an opaque call in it."""
+    return capture(program, args, kwargs, guards_queries=True, opaque=True)
 
 
 def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
@@ -213,7 +225,7 @@ def _trusted(plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trus
         current, found = plan, trust(plan, min(budget, max(budget - spent, LEAST)), given, known=known)
         found.reason = found.reason if found.evidence == "proved" else why
     elif apart:
-        current.decisions.append(f"{len(apart)} operators are left to a library for want of a proof: {why}")
+        current.decisions.append(f"{len(apart)} operators are left to a library {WANT}: {why}")
     found.seconds += spent
     return current, found
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from rewright import ops
+from rewright.frontends.torch.lower import foreign
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.ir.operator import Operator
@@ -114,6 +115,8 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if isinstance(op, ops.Slice):
         low, high = _sizes(op.start), _sizes(op.limit)
         return operands[0][tuple(slice(a, b, s) for a, b, s in zip(low, high, op.stride, strict=True))]
+    if isinstance(op, ops.CustomCall) and op.target == foreign.TARGET:
+        return foreign.run(op, operands).to(TORCH[node.type.dtype])
     if isinstance(op, ops.Gather) and (axis := _taken_along(op, operands[0])) is not None:
         return _taken(operands[0], operands[1], op, axis)
     if isinstance(op, ops.DotGeneral):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
+from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
@@ -171,10 +172,11 @@ class Planner:
                 continue
             if isinstance(node.op, ops.TopK) and not is_ranked(node.op, self.graph.nodes[node.operands[0]].type):
                 continue
-            if isinstance(
-                node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
-            ):
+            if isinstance(node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.DynamicUpdateSlice)):
                 self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
+            elif isinstance(node.op, ops.CustomCall):
+                what = ", ".join(names(node.op)) if node.op.target == TARGET else node.op.target
+                self._leave(position, f"{what} has no kernel")
             elif isinstance(node.op, SPECIAL):
                 self.library[position] = f"{node.op.name} at {node.span} is a special function"
             elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
