@@ -180,3 +180,21 @@ def test_rows_of_nothing_but_infinity_are_no_number_where_the_program_has_none(t
 
     for mine, own in zip(run({"x": x, "v": v}).values(), program(x, v), strict=True):
         torch.testing.assert_close(mine, own, equal_nan=True)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_functions_of_infinity_and_floors_of_quotients_are_those_of_pytorch(target: Target) -> None:
+    def program(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        floor = torch.div(a, b, rounding_mode="floor")
+        return torch.nn.functional.logsigmoid(x), floor, torch.floor_divide(b, a), torch.remainder(a, b)
+
+    x = torch.tensor([-torch.inf, torch.inf, torch.nan, 0.0, -200.0, 88.7])
+    tenths = torch.arange(-40, 41) / 10
+    a, b = torch.cat([tenths, torch.tensor([5.0, 0.0, -1.0, torch.inf])]), torch.full((85,), 0.1)
+    b[-4:] = torch.tensor([0.0, 0.0, torch.inf, 1.0])
+
+    found = rw.optimize(program, (x, a, b), target=target)
+
+    assert found.status == "proved", found.reason
+    for mine, own in zip(found(x, a, b), program(x, a, b), strict=True):
+        torch.testing.assert_close(mine, own, equal_nan=True, atol=1e-6, rtol=0)

@@ -72,6 +72,34 @@ def absorbed(table: Table, kind: str, body: Expression, known: Mapping[Expressio
     return found.op == "constant" and found.value == identity(kind)
 
 
+def exact_extrema(values: Iterable[Expression]) -> frozenset[int]:
+    """The extrema that are stored as they are, or that something is compared with but a number, by number.
+
+    What is compared may be made of them by sums and products; powers of a difference from them have their own rounding.
+    """
+    found: set[int] = set()
+    stack: list[Expression] = []
+    for value in values:
+        plain = value
+        while plain.op.startswith("convert_"):
+            plain = plain.arguments[0]
+        found |= {plain.number} if plain.bound is not None else set[int]()
+        for e in walk(value):
+            if e.op.startswith("compare_") and not any(closed_value(a) is not None for a in e.arguments):
+                stack.extend(e.arguments)
+    seen: set[int] = set()
+    while stack:
+        e = stack.pop()
+        if e.number in seen:
+            continue
+        seen.add(e.number)
+        if e.bound is not None:
+            found.add(e.number)
+        elif e.op != "exponential":
+            stack.extend(e.arguments)
+    return frozenset(found)
+
+
 def is_no_number(e: Expression) -> bool:
     """Whether a value is NaN for certain, as infinity less infinity is; values that are read are taken to be finite."""
     if e.op == "constant":

@@ -47,7 +47,8 @@ def capture(
 
     ``guards_queries`` says what attention gives a query that a mask keeps all keys from: zero, as PyTorch's kernels
     do, where it is set, and else what ``softmax`` written out gives, which is no number. So it is with ``logsumexp``
-    of what is infinite, which is infinite, and written out no number. With ``opaque`` an operator that is not
+    of what is infinite, which is infinite, and written out no number, with ``logsigmoid`` of it, and with the floor of
+    a quotient, which is by the remainder, as PyTorch's is. With ``opaque`` an operator that is not
     supported is an opaque call, which PyTorch can run, where all that it does is to compute its results.
     """
     if run:

@@ -164,22 +164,27 @@ def run(op: ops.CustomCall, operands: Sequence[torch.Tensor]) -> torch.Tensor:
             return entry
         fields = cast("dict[str, Any]", entry)
         if "operand" in fields:
-            return operands[fields["operand"]]
+            return operands[int(fields["operand"])]
         if "kind" in fields and fields["kind"] == "complex":
             return complex(fields["name"])
         if "kind" in fields:
             return getattr(torch, fields["name"])
-        found = done[fields["call"]]
-        return found[fields["result"]] if isinstance(found, (tuple, list)) else found
+        return _part(done[fields["call"]], fields["result"])
 
     for name, arguments, keywords in json.loads(str(dict(op.attributes)["calls"])):
         done.append(_function(name)(*(value(a) for a in arguments), **{k: value(v) for k, v in keywords.items()}))
-    last = done[-1]
-    return last[op.result] if isinstance(last, (tuple, list)) else last
+    return _part(done[-1], op.result)
+
+
+def _part(results: Any, number: int) -> Any:
+    """One result of a call that may have several."""
+    several = cast("Sequence[Any]", results)
+    return several[number] if isinstance(results, (tuple, list)) else results
 
 
 def _function(name: str) -> Callable[..., Any]:
     found: Any = torch.ops
     for part in name.split("."):
         found = getattr(found, part)
-    return found
+    function: Callable[..., Any] = found
+    return function
