@@ -74,7 +74,7 @@ def recurrence(x: torch.Tensor, decay: torch.Tensor) -> torch.Tensor:
 
 
 def test_the_states_of_a_recurrence_are_not_computed_from_the_start_for_each_step() -> None:
-    args = normal(24, 16), normal(16, seed=1)
+    args = normal(12, 16), normal(16, seed=1)
     found = rw.optimize(recurrence, args, target="torch")
 
     assert found.status == "proved" and found.plan is not None, found.reason

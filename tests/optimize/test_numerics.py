@@ -198,3 +198,15 @@ def test_functions_of_infinity_and_floors_of_quotients_are_those_of_pytorch(targ
     assert found.status == "proved", found.reason
     for mine, own in zip(found(x, a, b), program(x, a, b), strict=True):
         torch.testing.assert_close(mine, own, equal_nan=True, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_a_quotient_by_what_all_rows_share_may_be_in_a_sum_that_others_follow(target: Target) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        weighed = x.roll(1, 1) * torch.softmax(x, 1)  # the divisor belongs to a column
+        return torch.nn.functional.layer_norm(weighed, (8,))
+
+    found = rw.optimize(program, (normal(2, 9, 8),), target=target)
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(normal(2, 9, 8)), program(normal(2, 9, 8)), atol=1e-5, rtol=1e-4)

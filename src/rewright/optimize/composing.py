@@ -111,7 +111,8 @@ class _Pieces:
             piece = Piece(left, right, other.certificate)
             if why_not(piece, self.lemmas, LEMMA) is None:
                 return piece
-        raise NotComposed(other.reason)
+        late = other.status == "unknown" and time.process_time() >= until
+        raise NotComposed(f"{left_over:.1f} s found no proof" if late else other.reason)
 
 
 def composed(

@@ -341,6 +341,8 @@ class _Printer(States):
             return lane in e.free and self.row_name not in e.free and not any(map(is_state, walk(e)))
 
         def inverse(e: Expression) -> Expression | None:
+            if is_state(e):
+                return e  # it is known as it is
             if e.op != "divide" or not e.dtype.is_float or not fixed(e.arguments[1]) or fixed(e.arguments[0]):
                 return None
             top, bottom = table.replace(e.arguments[0], inverse), e.arguments[1]

@@ -192,7 +192,7 @@ def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def tensor_of(array: Array) -> torch.Tensor:
     """An array as a tensor of the same shape; NumPy's own contiguous copy of a number would be a list of one."""
-    return torch.as_tensor(np.ascontiguousarray(array).reshape(np.shape(array)))
+    return torch.as_tensor(np.require(array, requirements=["C", "W"]).reshape(np.shape(array)))
 
 
 def _broadcast(op: ops.BroadcastInDim, x: torch.Tensor) -> torch.Tensor:

@@ -50,7 +50,7 @@ SPECIAL = (
     *(ops.ErfcScaled, ops.ErfInverse, ops.LogGamma, ops.Zeta),
 )
 """Functions that not all languages of kernels have."""
-LONG, LONGEST = 64, 256
+LONG, LONGEST = 32, 96
 """Functions of an element that are not computed twice, and not even once within others; reductions end them."""
 THIN = 8
 """A tensor is thin where it has so many times fewer elements than what it is computed from."""
