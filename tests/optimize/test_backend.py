@@ -63,3 +63,17 @@ def test_a_model_of_transformers_runs_on_kernels(caplog: pytest.LogCaptureFixtur
         torch.testing.assert_close(compiled(tokens).logits, model(tokens).logits)
 
     assert "kernels, proved" in caplog.text
+
+
+def test_a_model_with_complex_numbers_runs_on_kernels_around_them(caplog: pytest.LogCaptureFixture) -> None:
+    transformers = pytest.importorskip("transformers")
+    caplog.set_level("INFO", logger="rewright.optimize")
+    config = transformers.FNetConfig(hidden_size=16, num_hidden_layers=1, intermediate_size=24, vocab_size=50)
+    model, tokens = transformers.FNetModel(config).eval(), torch.arange(14).reshape(2, 7)
+    compiled = torch.compile(model, backend=backend, options={"target": "torch"}, dynamic=False)
+
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(tokens)[0], model(tokens)[0], atol=1e-5, rtol=1e-4)
+
+    assert "kernels, proved; custom_call at modeling_fnet.py" in caplog.text
+    assert "_fft_c2c" in caplog.text

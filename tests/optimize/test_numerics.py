@@ -6,6 +6,10 @@ import pytest
 import torch
 
 import rewright as rw
+from rewright.optimize import targets
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.splitting import split_plan
 from rewright.optimize.targets import Target
 from tests.optimize.programs import PROGRAMS, normal
 
@@ -153,3 +157,56 @@ def test_a_mask_that_makes_weights_no_number_compiles() -> None:
 
     assert optimized.status == "proved", optimized.reason
     torch.testing.assert_close(optimized(x, v), program(x, v), equal_nan=True)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+@pytest.mark.parametrize("pieces", [False, True])
+def test_rows_of_nothing_but_infinity_are_no_number_where_the_program_has_none(target: Target, pieces: bool) -> None:
+    def program(x: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        weights = torch.exp((x - x.amax(-1, keepdim=True)) * 0.3)  # not divided by their sum, which would be nought
+        largest = x.amax(-1, keepdim=True)
+        safe = torch.exp(x - torch.where(largest == -torch.inf, 0.0, largest))  # of such rows nought
+        return weights.sum(-1), weights @ v, safe.sum(-1)
+
+    x, v = normal(5, 130), normal(130, 8, seed=1)
+    x[1], x[2, :100], x[3, 7] = -torch.inf, -torch.inf, torch.nan
+    found = rw.optimize(program, (x, v), target=target)
+    assert found.status == "proved" and found.plan is not None, found.reason
+    run = found.run
+    if pieces:
+        split = split_plan(Planner(prepared(rw.capture(program, (x, v)))).plan(), targets.machine(target), 3)
+        assert len(split.kernels) > len(found.plan.kernels)
+        run = targets.runners(target, split, None, targets.printed(target, split, None))[0]
+
+    for mine, own in zip(run({"x": x, "v": v}).values(), program(x, v), strict=True):
+        torch.testing.assert_close(mine, own, equal_nan=True)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_functions_of_infinity_and_floors_of_quotients_are_those_of_pytorch(target: Target) -> None:
+    def program(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        floor = torch.div(a, b, rounding_mode="floor")
+        return torch.nn.functional.logsigmoid(x), floor, torch.floor_divide(b, a), torch.remainder(a, b)
+
+    x = torch.tensor([-torch.inf, torch.inf, torch.nan, 0.0, -200.0, 88.7])
+    tenths = torch.arange(-40, 41) / 10
+    a, b = torch.cat([tenths, torch.tensor([5.0, 0.0, -1.0, torch.inf])]), torch.full((85,), 0.1)
+    b[-4:] = torch.tensor([0.0, 0.0, torch.inf, 1.0])
+
+    found = rw.optimize(program, (x, a, b), target=target)
+
+    assert found.status == "proved", found.reason
+    for mine, own in zip(found(x, a, b), program(x, a, b), strict=True):
+        torch.testing.assert_close(mine, own, equal_nan=True, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_a_quotient_by_what_all_rows_share_may_be_in_a_sum_that_others_follow(target: Target) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        weighed = x.roll(1, 1) * torch.softmax(x, 1)  # the divisor belongs to a column
+        return torch.nn.functional.layer_norm(weighed, (8,))
+
+    found = rw.optimize(program, (normal(2, 9, 8),), target=target)
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(normal(2, 9, 8)), program(normal(2, 9, 8)), atol=1e-5, rtol=1e-4)

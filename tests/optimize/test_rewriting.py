@@ -263,3 +263,22 @@ def test_the_least_number_of_a_dtype_is_no_infinity(dtype: torch.dtype, stored: 
 
     assert found.status == "proved", found.reason
     torch.testing.assert_close(found(*args), program(*args), atol=2e-2 if dtype is torch.bfloat16 else 1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_maximum_that_is_returned_or_compared_is_one_of_the_elements_in_every_bit(dtype: torch.dtype) -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        i, j = torch.arange(x.shape[0])[:, None], torch.arange(x.shape[1])[None]
+        scores = (-x).masked_fill(j > i + 90, float("-inf")).float()
+        logs = torch.log_softmax(scores, -1)
+        largest, place = scores.max(-1)
+        near = (scores >= largest[:, None] - 0.5).sum(-1)
+        return largest, place, near, -(logs.exp() * logs.clamp(min=-1e4)).sum(-1)
+
+    x = normal(19, 130, dtype=dtype)
+    found = rw.optimize(program, (x,), target="torch")
+
+    assert found.status == "proved", found.reason
+    mine, own = found(x), program(x)
+    assert all(torch.equal(a, b) for a, b in zip(mine[:3], own[:3], strict=True))
+    torch.testing.assert_close(mine[3], own[3], atol=1e-4, rtol=1e-3)

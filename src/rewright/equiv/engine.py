@@ -135,7 +135,7 @@ def _judged(
     weights = guessed(read_map(relations, left, named), left, named, values, shards)
     apart = [n for graph in named.graphs for n in held_apart(weights, left, graph) if not _given(n, values)]
     ready = prepared(left, captured, weights, values, held=held(left, captured, weights, values), counts=how.counts)
-    pair = _Pair(ready.left, ready.right, weights, deadline)
+    pair = _Pair(ready.left, ready.right, weights, deadline, budget)
     stages: list[Stage] = []
     if pair.is_single:
         stages.append(shared_masks(pair.left, pair.right.graphs[0]))
@@ -308,6 +308,8 @@ class _Pair:
     right: RankProgram
     weights: WeightMap
     deadline: float | None
+    budget: float | None = None
+    """Seconds that there were at the start."""
 
     @property
     def is_single(self) -> bool:
@@ -332,7 +334,8 @@ class _Pair:
     def answered(self, *, audit: bool = False, locate: bool = True) -> Verdict:
         """What the engine says; with ``locate`` also where values part, as far as it finds that."""
         given, suggest = self.weights.placements or None, not self.is_single
-        return answer(
+        is_over = self.deadline is not None and time.monotonic() >= self.deadline
+        verdict = answer(
             self.left,
             self.right,
             given,
@@ -343,6 +346,9 @@ class _Pair:
             counts=False,
             rounds=False,
         )
+        if is_over and verdict.status == "unknown":
+            return replace(verdict, reason=f"the budget of {self.budget:g} s was used up by parts of the programs")
+        return verdict
 
     def left_over(self) -> float | None:
         """The seconds that are left of the budget."""

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import torch
 
-from rewright.equiv.pieces import Piece
 from rewright.frontends.torch import capture
 from rewright.frontends.torch.names import bind_arguments, leaves
 from rewright.frontends.torch.owners import Owners
@@ -18,11 +17,12 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize import targets
 from rewright.optimize.checking import Checked, check, small_graph
+from rewright.optimize.composing import Known
 from rewright.optimize.execution import Runner
 from rewright.optimize.laws import laws
-from rewright.optimize.planning import Plan, Planner, look_ups, widened
+from rewright.optimize.planning import Plan, Planner, computed_for, look_ups, widened
 from rewright.optimize.preparing import prepared
-from rewright.optimize.proofs import Trust, trust, unproved_identity
+from rewright.optimize.proofs import LEAST, Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained
 from rewright.optimize.rewrite_proofs import unproved_rewrite
 from rewright.optimize.rewriting import rewritten
@@ -30,6 +30,9 @@ from rewright.optimize.splitting import split_plan
 from rewright.optimize.targets import Printed, Target
 
 Allow = Literal["proved", "tested"]
+ROUNDS = 3
+"""So often a plan is made anew without what is not proved of it."""
+WANT = "for want of a proof"
 SMALL_PIECES = 3
 """Pieces of the lanes of a small program, so that what merges them is tested where the program has it."""
 
@@ -62,6 +65,12 @@ class Optimized:
     def certificate(self) -> Any:
         """The certificate that the plan's graph is the program, where the engine of ``refine`` found one."""
         return self.trust.certificate
+
+    @property
+    def left_out(self) -> str:
+        """What is left to a library for want of a proof or a lowering, as the end of a sentence; empty for nothing."""
+        said = [] if self.plan is None else [d for d in self.plan.decisions if WANT in d or "has no kernel" in d]
+        return f"; {'; '.join(dict.fromkeys(said))}" if said else ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernels, or the original program where there are none or a gradient is asked for.
@@ -142,7 +151,7 @@ def optimize(
     found = Optimized("fallback", "", original=original, seconds=seconds)
     try:
         started = time.process_time()
-        captured = program if isinstance(program, Graph) else capture(program, args, kwargs, guards_queries=True)
+        captured = program if isinstance(program, Graph) else _captured(program, args, kwargs)
         if original is not None:
             function = original.forward if isinstance(original, torch.nn.Module) else original
             found.owners = Owners.of(original, bind_arguments(function, args, kwargs or {}), wrappers=True)
@@ -158,6 +167,11 @@ def optimize(
     return found
 
 
+def _captured(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
+    """The graph of a program; what has no lowering is an opaque call in it."""
+    return capture(program, args, kwargs, guards_queries=True, opaque=True)
+
+
 def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budget: float, verify: bool) -> None:
     seconds, graph = found.seconds, found.graph
     assert graph is not None
@@ -168,18 +182,8 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    known: dict[str, Piece] = {}
-    found.trust = trust(plan, budget, given, hurried=True, known=known)
-    apart = look_ups(plan, found.trust.unproved) if found.trust.evidence != "proved" else frozenset[int]()
-    if apart:  # what is read at computed places is left to a library, and the rest may be proved
-        spent, other = found.trust.seconds, Planner(graph, apart).plan()
-        again = trust(other, budget, given, known=known) if other.kernels else found.trust
-        if again.evidence == "proved":
-            found.plan, plan, found.trust = other, other, again
-        else:
-            spent += again.seconds
-            found.trust = trust(plan, budget, given, known=known)
-        found.trust.seconds += spent
+    plan, found.trust = _trusted(plan, budget, given)
+    found.plan = plan
     if found.trust.evidence != "proved" and allow != "tested":
         seconds["prove"] = found.trust.seconds
         found.reason = f"the plan is not proved ({found.trust.reason}); allow='tested' uses it all the same"
@@ -196,6 +200,34 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
         return
     found.status = found.trust.evidence
     found.reason = found.trust.reason
+
+
+def _trusted(plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trust]:
+    """The plan, or one that leaves to a library what is not proved of it, and how it is known to be right.
+
+    What is read at computed places is left out first, and then all that is computed for a tensor that is not proved.
+    """
+    known, apart, spent = Known(), frozenset[int](), 0.0
+    found, current = trust(plan, budget, given, hurried=True, known=known), plan
+    why = found.reason
+    for _ in range(ROUNDS):
+        more = look_ups(current, found.unproved) or computed_for(current, found.unproved)
+        if found.evidence == "proved" or more <= apart:
+            break
+        apart, spent = apart | more, spent + found.seconds
+        started = time.process_time()
+        current = Planner(plan.graph, apart).plan()
+        spent += time.process_time() - started
+        if not current.kernels:
+            break
+        found = trust(current, budget, given, hurried=True, known=known)
+    if found.evidence != "proved" or not current.kernels:
+        current, found = plan, trust(plan, min(budget, max(budget - spent, LEAST)), given, known=known)
+        found.reason = found.reason if found.evidence == "proved" else why
+    elif apart:
+        current.decisions.append(f"{len(apart)} operators are left to a library {WANT}: {why}")
+    found.seconds += spent
+    return current, found
 
 
 def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, tiny: Plan | None) -> bool:

@@ -35,7 +35,7 @@ def backend(
                     results = run({name: values[places[name]] for name in names})
                 return [results[name] for name in outputs]
 
-            _LOG.info("%d kernels, %s", len(found.plan.kernels) if found.plan else 0, found.status)
+            _LOG.info("%d kernels, %s%s", len(found.plan.kernels) if found.plan else 0, found.status, found.left_out)
             return compiled
         why = found.reason
     _LOG.warning("left to Inductor: %s", why)

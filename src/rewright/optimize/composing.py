@@ -24,8 +24,10 @@ from rewright.refine.engine import answer
 
 LEMMA = 10.0
 """Seconds that the checker may take for one lemma of a piece."""
+LEAST = 0.5
+"""Seconds that each way of proving a piece gets that is tried."""
 PATIENCE = 4
-"""All pieces together may take so many times as long as one."""
+"""All pieces of a plan together may take so many times as long as one."""
 
 
 class NotComposed(RewrightError):
@@ -46,33 +48,44 @@ class Composed:
 
 
 @dataclass
+class Known:
+    """What is known of pieces of plans of one program, which need no second try."""
+
+    proved: dict[str, Piece] = field(default_factory=dict[str, Piece])
+    failed: dict[str, RewrightError] = field(default_factory=dict[str, RewrightError])
+    """Why those that were tried have no proof."""
+    spent: float = 0.0
+    """Seconds of the processor: a machine that is busy with something else proves as much."""
+
+
+@dataclass
 class _Pieces:
     """The pieces that were proved, by what they say."""
 
     seconds: float
-    deadline: float
-    """In time of the processor: a machine that is busy with something else proves as much."""
-    known: dict[str, Piece]
-    """Pieces of another plan of the same program, which need no second proof; new ones are added."""
+    until: float
+    """How much may be spent on all pieces, those of other plans included."""
+    known: Known
     found: dict[str, int] = field(default_factory=dict[str, int])
     pieces: list[Piece] = field(default_factory=list[Piece])
-    failed: dict[str, RewrightError] = field(default_factory=dict[str, RewrightError])
-    """Why those that were tried before have no proof."""
     lemmas: set[str] = field(default_factory=set[str])
     """The digests of lemmas that the checker proved, so that no piece has to have them proved again."""
 
     def number(self, left: Graph, right: Graph) -> int:
         """The piece that says that two programs are equal; raises NotComposed where there is no proof."""
         key = digest(left) + digest(right)
-        if key in self.failed:
-            raise self.failed[key]
+        if key in self.known.failed:
+            raise self.known.failed[key]
         if key not in self.found:
+            started = time.process_time()
             try:
-                piece = self.known.get(key) or self._proved(left, right)
+                piece = self.known.proved.get(key) or self._proved(left, right)
             except RewrightError as error:
-                self.failed[key] = error
+                self.known.failed[key] = error
                 raise
-            self.known[key] = piece
+            finally:
+                self.known.spent += time.process_time() - started
+            self.known.proved[key] = piece
             self.found[key] = len(self.pieces)
             self.pieces.append(piece)
         return self.found[key]
@@ -81,23 +94,25 @@ class _Pieces:
         plain = Piece(left, right)
         if plain.is_same:
             return plain
-        left_over = min(self.seconds, self.deadline - time.process_time())
+        left_over = min(self.seconds, self.until - self.known.spent)
         if left_over <= 0:
-            raise NotComposed(f"the budget is used up after {len(self.pieces)} pieces")
-        alike = {"*": "Replicate()"}
+            raise NotComposed("the budget is used up by other tensors")
+        until = time.process_time() + left_over
+        alike = {"*": "Replicate()"} if left.inputs else None
         found = answer(left, [right], alike, None, left_over, suggest=False, locate=False, rounds=False)
         if found.status == "refuted":
             raise NotComposed(found.reason)
         if found.status == "proved" and why_not(Piece(left, right, found.certificate), self.lemmas, LEMMA) is None:
             return Piece(left, right, found.certificate)
-        if why_not(plain, self.lemmas, left_over) is None:
+        if why_not(plain, self.lemmas, max(until - time.process_time(), LEAST)) is None:
             return plain
-        other = equiv(left, right, budget=left_over, explain=False)
+        other = equiv(left, right, budget=max(until - time.process_time(), LEAST), explain=False)
         if other.status == "proved":
             piece = Piece(left, right, other.certificate)
             if why_not(piece, self.lemmas, LEMMA) is None:
                 return piece
-        raise NotComposed(other.reason)
+        late = other.status == "unknown" and time.process_time() >= until
+        raise NotComposed(f"{left_over:.1f} s found no proof" if late else other.reason)
 
 
 def composed(
@@ -106,7 +121,7 @@ def composed(
     made: Mapping[int, int],
     seconds: float,
     total: float = math.inf,
-    known: dict[str, Piece] | None = None,
+    known: Known | None = None,
 ) -> Composed:
     """The proof of a plan in pieces.
 
@@ -116,14 +131,15 @@ def composed(
         made: for positions of the program the ones of the graph that was planned.
         seconds: for the proof of one piece; all of them together may take ``PATIENCE`` times as long.
         total: for all of them together, where that is less.
-        known: pieces that were proved for another plan, to which the new ones are added.
+        known: what was found out for other plans, to which this is added.
 
     Raises:
         NotComposed: naming the first tensor that has no proof.
     """
     written, memory = regraphed(plan)
     sources = {ready: position for position, ready in made.items()}
-    pieces = _Pieces(seconds, time.process_time() + min(PATIENCE * seconds, total), {} if known is None else known)
+    known = Known() if known is None else known
+    pieces = _Pieces(seconds, known.spent + min(PATIENCE * seconds, total), known)
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
     uses: list[Use] = []
     missing: dict[int, str] = {}

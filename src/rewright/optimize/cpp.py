@@ -341,6 +341,8 @@ class _Printer(States):
             return lane in e.free and self.row_name not in e.free and not any(map(is_state, walk(e)))
 
         def inverse(e: Expression) -> Expression | None:
+            if is_state(e):
+                return e  # it is known as it is
             if e.op != "divide" or not e.dtype.is_float or not fixed(e.arguments[1]) or fixed(e.arguments[0]):
                 return None
             top, bottom = table.replace(e.arguments[0], inverse), e.arguments[1]
@@ -398,9 +400,11 @@ class _Printer(States):
 
     def bind_state(self, scope: Scope, running: Running, text: str) -> None:
         """Give the value of a finished reduction a name."""
+        nothing = f"std::numeric_limits<{self.real}>::quiet_NaN()"
         for weight in running.update.weights:
-            nothing = f"std::numeric_limits<{self.real}>::quiet_NaN()"
             text = f"({self.state[weight.number]}[r] == 0 ? {nothing} : {text})"
+        for e in running.update.undefined:
+            text = f"({self.is_empty(self.state[e.number] + '[r]', e)} ? {nothing} : {text})"
         finish = running.update.finish
         if finish is not None:
             inverse = self.wide_inverse(finish)

@@ -144,12 +144,15 @@ class States(Values):
         if update.factor is None:
             return None
         name = self.scopes.fresh("factor")
-        tests = " || ".join(
-            f"old{e.number} == {literal(identity(e.bound.kind), e.dtype, self.real)}" for e in update.extrema if e.bound
-        )
+        tests = " || ".join(self.is_empty(f"old{e.number}", e) for e in update.extrema)
         text = self.closed(update.factor, self.followed(running, "old", "safe"))
         row.line(f"const {self.real} {name} = {tests} ? ({self.real})0 : {text};")
         return name
+
+    def is_empty(self, state: str, extremum: Expression) -> str:
+        """Whether an extremum has seen nothing but its own neutral element."""
+        assert extremum.bound is not None
+        return f"{state} == {literal(identity(extremum.bound.kind), extremum.dtype, self.real)}"
 
     @staticmethod
     def followed(running: Running, before: str, after: str) -> dict[int, str]:

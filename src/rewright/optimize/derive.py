@@ -24,7 +24,7 @@ from rewright.optimize.expressions import Expression, Table, contains
 from rewright.optimize.growing import Factors, Growth, growth, growth_of_estimates
 from rewright.optimize.resetting import Reset, reset
 from rewright.optimize.shifting import Drift, drift
-from rewright.optimize.values import absorbed, identity
+from rewright.optimize.values import absorbed, identity, is_no_number
 
 Signed = tuple[Expression, int]
 MOST = 6
@@ -50,6 +50,8 @@ class Update:
     drift: Drift | None = None
     reset: Reset | None = None
     growth: Growth | None = None
+    undefined: tuple[Expression, ...] = ()
+    """The extrema of which the sum is no number while they have seen nothing but infinity: ``exp(s - m)`` is none."""
 
     @property
     def moves(self) -> tuple[tuple[Expression, Expression], ...]:
@@ -204,7 +206,8 @@ def _scaled(
     renewed = tuple(map(table.renewed, depends))
     new = {e.number: r for e, r in zip(depends, renewed, strict=True)}
     ratio = [one for factor, sign in parts for one in _ratio(table, factor, sign, new)]
-    update = Update(body, depends, renewed, product_of(table, ratio), finish)
+    undefined = tuple(e for e in scaling if any(_ends_undefined(table, factor, e) for factor in scales))
+    update = Update(body, depends, renewed, product_of(table, ratio), finish, undefined=undefined)
     if not polynomial:
         return update
     moves, states = dict(zip(depends, renewed, strict=True)), _bodies(table, lane, running)
@@ -235,6 +238,14 @@ def _starts(table: Table, factor: Expression, extremum: Expression) -> bool:
         return False
     empty = table.constant(nothing, own.dtype)
     return absorbed(table, "sum", table.replace(factor, lambda e: empty if e is own else e if e.bound else None), {})
+
+
+def _ends_undefined(table: Table, factor: Expression, extremum: Expression) -> bool:
+    """Whether an exponential is no number where the extremum stays its own neutral element, which all elements are."""
+    assert extremum.bound is not None
+    own = extremum.arguments[0]
+    empty = table.constant(identity(extremum.bound.kind), own.dtype)
+    return is_no_number(table.replace(factor, lambda e: empty if e is own or e is extremum else e if e.bound else None))
 
 
 def _bodies(table: Table, lane: str, running: Collection[Expression]) -> list[tuple[Expression, Expression]]:

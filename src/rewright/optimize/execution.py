@@ -10,11 +10,13 @@ import numpy as np
 import torch
 
 from rewright import ops
+from rewright.frontends.torch.lower import foreign
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.ops.base import Array, TensorOperator
+from rewright.optimize.eager import by_torch
 from rewright.optimize.planning import KernelStep, Plan, Step, base_of, reads_of, writes
 
 TORCH = {
@@ -113,6 +115,8 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if isinstance(op, ops.Slice):
         low, high = _sizes(op.start), _sizes(op.limit)
         return operands[0][tuple(slice(a, b, s) for a, b, s in zip(low, high, op.stride, strict=True))]
+    if isinstance(op, ops.CustomCall) and op.target == foreign.TARGET:
+        return foreign.run(op, operands).to(TORCH[node.type.dtype])
     if isinstance(op, ops.Gather) and (axis := _taken_along(op, operands[0])) is not None:
         return _taken(operands[0], operands[1], op, axis)
     if isinstance(op, ops.DotGeneral):
@@ -133,6 +137,10 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
         if scan is not None:
             found = scan(operands[0], axis)
             return found if isinstance(found, torch.Tensor) else found.values
+    if (
+        function := by_torch(op, operands[0].dtype if isinstance(op, ops.Compare) else TORCH[node.type.dtype])
+    ) is not None:
+        return function(operands)
     return _by_numpy(node, operands)
 
 
@@ -184,7 +192,7 @@ def _by_numpy(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def tensor_of(array: Array) -> torch.Tensor:
     """An array as a tensor of the same shape; NumPy's own contiguous copy of a number would be a list of one."""
-    return torch.as_tensor(np.ascontiguousarray(array).reshape(np.shape(array)))
+    return torch.as_tensor(np.require(array, requirements=["C", "W"]).reshape(np.shape(array)))
 
 
 def _broadcast(op: ops.BroadcastInDim, x: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
+from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
@@ -49,6 +50,8 @@ SPECIAL = (
     *(ops.ErfcScaled, ops.ErfInverse, ops.LogGamma, ops.Zeta),
 )
 """Functions that not all languages of kernels have."""
+LONG, LONGEST = 32, 96
+"""Functions of an element that are not computed twice, and not even once within others; reductions end them."""
 THIN = 8
 """A tensor is thin where it has so many times fewer elements than what it is computed from."""
 
@@ -87,12 +90,15 @@ class Planner:
         self.decisions: list[str] = []
         self.live = sorted(graph.live())
         self.users = graph.users()
+        self.fixed = self._fixed()
+        """What depends on no input, as masks do: it is known where it is computed, and not where it is read."""
         self.projections = frozenset(p for p in self.live if self._is_projection(p))
 
     def plan(self) -> Plan:
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
         self._opaque()
         self._shared()
+        self._long()
         table, origin = Table(), dict[Expression, tuple[int, Places]]()
         while True:
             memory = self._memory()
@@ -132,6 +138,15 @@ class Planner:
         op = self.graph.nodes[position].op
         return position not in self.library and not isinstance(op, ops.Input) and not _many_values(op)
 
+    def _fixed(self) -> frozenset[int]:
+        found: set[int] = set()
+        for position in self.live:
+            node = self.graph.nodes[position]
+            given = isinstance(node.op, ops.Input | ops.CustomCall) or _many_values(node.op)
+            if not given and all(p in found for p in node.operands):
+                found.add(position)
+        return frozenset(found)
+
     def _is_projection(self, position: int) -> bool:
         """Whether a node is the product of something computed and an input, as a linear layer is."""
         if not isinstance(self.graph.nodes[position].op, ops.DotGeneral):
@@ -157,10 +172,11 @@ class Planner:
                 continue
             if isinstance(node.op, ops.TopK) and not is_ranked(node.op, self.graph.nodes[node.operands[0]].type):
                 continue
-            if isinstance(
-                node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.CustomCall, ops.DynamicUpdateSlice)
-            ):
+            if isinstance(node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.DynamicUpdateSlice)):
                 self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
+            elif isinstance(node.op, ops.CustomCall):
+                what = ", ".join(names(node.op)) if node.op.target == TARGET else node.op.target
+                self._leave(position, f"{what} has no kernel")
             elif isinstance(node.op, SPECIAL):
                 self.library[position] = f"{node.op.name} at {node.span} is a special function"
             elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
@@ -183,6 +199,45 @@ class Planner:
                 apart = [r for r in readers if self._is_linear(r) or r not in self.graph.ancestors(readers - {r})]
                 if len(apart) > 1:
                     self.cuts.add(position)
+
+    def _long(self) -> None:
+        """What takes many functions for an element is stored, where several readers would have them again.
+
+        So the state of a recurrence, or of a scan that is written out, is not computed from the start for each step.
+        """
+        effort: dict[int, int] = {}  # as a tree, which is cheap to count and never less
+        for position in self.live:
+            node = self.graph.nodes[position]
+            effort[position] = 1
+            if position in self.cuts or position in self.library or position in self.fixed:
+                continue
+            if isinstance(node.op, CHEAP):
+                own = isinstance(node.op, ops.Elementwise)
+                effort[position] = min(own + sum(effort[p] for p in node.operands), LONGEST + 1)
+            most = LONGEST if len(self.users[position]) < 2 else LONG
+            if effort[position] > most and not isinstance(node.op, LAYOUT) and self._functions(position, most) > most:
+                self.cuts.add(position)
+                self.decisions.append(f"{node.op.name} at {node.span} is stored: it takes many functions")
+                effort[position] = 1
+
+    def _functions(self, root: int, most: int) -> int:
+        """How many functions an element takes, or one more than so many; what is read at two places counts twice."""
+        seen: set[tuple[int, tuple[int, ...]]] = set()
+        stack: list[tuple[int, tuple[int, ...]]] = [(root, ())]
+        count = 0
+        while stack and count <= most:
+            position, way = stack.pop()
+            node = self.graph.nodes[position]
+            stops = position in self.cuts or position in self.library or position in self.fixed
+            if (position, way) in seen or (stops and position != root) or not isinstance(node.op, CHEAP):
+                continue
+            seen.add((position, way))
+            if isinstance(node.op, ops.Elementwise):
+                count += 1
+            else:
+                way = (*way, position)
+            stack.extend((p, way) for p in node.operands)
+        return count
 
     def _consumers(self, position: int) -> set[int]:
         """The matrix products and outputs that read a tensor element by element.
@@ -317,9 +372,9 @@ class Planner:
             seen.add((p, first))
             if p in memory:
                 op = self.graph.nodes[p].op
-                if p in hard or not self._is_computed(p) or p in self.needed:
+                if p in hard or not self._is_computed(p) or (p in self.needed and p not in self.fixed):
                     continue
-                if isinstance(op, ops.Reduce):
+                if isinstance(op, ops.Reduce) or p in self.fixed:
                     found.add(p)
                 elif first and isinstance(op, CHEAP):
                     found.add(p)
@@ -494,6 +549,21 @@ def look_ups(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
             stack.extend(plan.graph.nodes[position].operands)
     found -= {step.position for step in plan.steps if isinstance(step, LibraryStep)}
     return frozenset({p for p in found if isinstance(plan.graph.nodes[p].op, ops.TopK)} or found)
+
+
+def computed_for(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
+    """All that kernels compute for some of the tensors that they store, from what is stored."""
+    found: set[int] = set()
+    stack = list(tensors)
+    while stack:
+        position = stack.pop()
+        node = plan.graph.nodes[position]
+        if position in found or not node.operands:
+            continue
+        if not isinstance(node.op, LAYOUT):
+            found.add(position)
+        stack.extend(p for p in node.operands if p not in plan.memory)
+    return frozenset(found - {step.position for step in plan.steps if isinstance(step, LibraryStep)})
 
 
 class _Again(Exception):

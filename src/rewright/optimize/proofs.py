@@ -16,16 +16,16 @@ from typing import Any
 
 from rewright import ops
 from rewright.equiv.engine import equiv
-from rewright.equiv.pieces import Piece, assumed
+from rewright.equiv.pieces import assumed
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.optimize.composing import NotComposed, composed
+from rewright.optimize.composing import Known, NotComposed, composed
 from rewright.optimize.derive import Update
 from rewright.optimize.expressions import Expression, contains
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.masks import with_mask_inputs
-from rewright.optimize.planning import Plan, look_ups, writes
+from rewright.optimize.planning import Plan, writes
 from rewright.optimize.preparing import prepared_with_places
 from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
 from rewright.optimize.shifting import POLYNOMIAL
@@ -65,7 +65,7 @@ def trust(
     seconds: float = 5.0,
     program: Graph | None = None,
     hurried: bool = False,
-    known: dict[str, Piece] | None = None,
+    known: Known | None = None,
 ) -> Trust:
     """What can be proved about a plan within a time; ``program`` is what was prepared for planning, where that changed.
 
@@ -79,18 +79,18 @@ def trust(
     started = time.process_time()
     found, given = Trust(), plan.graph if program is None else program
     short = len(given.nodes) <= WHOLE
-    clock = _Clock(time.process_time() + seconds if short else math.inf, seconds, {} if known is None else known)
+    clock = _Clock(time.process_time() + seconds if short else math.inf, seconds, known or Known())
     try:
         for way in (_whole, _in_pieces) if short else (_in_pieces, _whole):
             way(plan, given, found, clock)
-            if found.evidence == "proved" or (hurried and not short and look_ups(plan, found.unproved)):
+            if found.evidence == "proved" or (hurried and not short and found.unproved):
                 break
         if found.evidence != "proved" and short:
             _by_tensors(plan, found, clock)
             if found.evidence == "proved" and program is not None:
                 _preparation(program, plan.graph, found, clock.share())
     except NoGraph as error:
-        found.reason = str(error)
+        found.reason, found.unproved = str(error), error.tensors
     except TimeoutError:
         found.reason = f"the budget of {seconds:g} s is used up; {found.reason or 'nothing is known'}"
     found.seconds = time.process_time() - started
@@ -103,8 +103,7 @@ class _Clock:
 
     deadline: float
     each: float
-    known: dict[str, Piece]
-    """Pieces that have a proof."""
+    known: Known
 
     def share(self) -> float:
         """Seconds for the next proof; half of what is left is for those after it. Raises TimeoutError without any."""
@@ -154,8 +153,8 @@ def _in_pieces(plan: Plan, program: Graph, found: Trust, clock: _Clock) -> None:
     if ready.nodes != plan.graph.nodes or stored < 2:
         return
     try:
-        share = clock.share()
-        total = share if len(program.nodes) <= WHOLE else math.inf
+        share = clock.share() / 2
+        total = 2 * share if len(program.nodes) <= WHOLE else math.inf
         proof = composed(program, plan, made, share, total, clock.known)
     except NotComposed as error:
         found.reason, found.unproved = str(error), error.tensors

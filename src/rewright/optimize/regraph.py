@@ -18,7 +18,7 @@ from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.folding import digit_of
 from rewright.optimize.kernel import Kernel, Running, Store
-from rewright.optimize.planning import KernelStep, LibraryStep, Plan
+from rewright.optimize.planning import LibraryStep, Plan, writes
 from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.ranges import span
 from rewright.optimize.regraph_loads import Axes, Loads, NoGraph, Value
@@ -86,10 +86,13 @@ class _Writer(Loads):
             if isinstance(self.source.nodes[position].op, ops.Constant):
                 self.memory[position] = self.builder.add(self.source.nodes[position].op)
         for step in self.plan.steps:
-            if isinstance(step, KernelStep):
-                self.kernel(step.kernel)
-            else:
+            if isinstance(step, LibraryStep):
                 self.library(step)
+                continue
+            try:
+                self.kernel(step.kernel)
+            except NoGraph as error:
+                raise NoGraph(str(error), writes(step)) from None
         for name, position in self.source.outputs.items():
             self.builder.output(name, self.copied(position))
         return self.builder.build()

@@ -23,7 +23,11 @@ Value = tuple[int, Axes]
 
 
 class NoGraph(RewrightError):
-    """A plan that has no form as a graph; it can be tested and not proved."""
+    """A plan that has no form as a graph, and the tensors of the kernel that has none; it can be tested, not proved."""
+
+    def __init__(self, why: str, tensors: tuple[int, ...] = ()) -> None:
+        super().__init__(why)
+        self.tensors = tensors
 
 
 class Loads:

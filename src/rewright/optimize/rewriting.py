@@ -37,6 +37,7 @@ from rewright.optimize.planning import KernelStep, LibraryStep, Plan, Step, read
 from rewright.optimize.properties import properties
 from rewright.optimize.roles import Cut, Job, arrange
 from rewright.optimize.units import unit
+from rewright.optimize.values import exact_extrema
 
 INWARDS = (
     "minus-infinity-over",
@@ -393,10 +394,16 @@ class _Rewriter:
         return e.op == "exponential" or (joined and all(map(self.at_least_zero, parts)))
 
     def without_raw_extrema(self, stores: list[Store]) -> list[Store]:
-        """Stores in which an extremum that is there divided by a number is that times it, and not computed twice."""
+        """Stores in which an extremum that is there divided by a number is that times it, and not computed twice.
+
+        Where elements are compared with it, or where it is what is stored, it has to be one of them in every bit.
+        """
         found = {e.number for e in walk(*(s.value for s in stores))}
+        exact = exact_extrema([s.value for s in stores])
         instead: dict[int, Expression] = {}
         for e in walk(*(s.value for s in stores)):
+            if e.number in exact:
+                continue
             if e.bound is not None and e.bound.kind in ("maximum", "minimum") and e.dtype.is_float:
                 for number in (log_two(self.table, e.dtype), *self.units.values()):
                     scaled = self.sunk.get(self.table.plain("divide", (e, number)).number)

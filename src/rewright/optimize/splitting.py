@@ -27,7 +27,7 @@ from rewright.optimize.derive import Update
 from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Bound, Expression, Table, walk
 from rewright.optimize.growing import Growth
-from rewright.optimize.kernel import Kernel, Loop, Running, Store
+from rewright.optimize.kernel import Kernel, Loop, Running, Store, Sweep
 from rewright.optimize.planning import KernelStep, Plan, Step
 from rewright.optimize.reading import variable_index
 from rewright.optimize.roles import Cut, Job, arrange
@@ -88,6 +88,12 @@ def split_kernel(graph: Graph, table: Table, kernel: Kernel, pieces: int) -> Spl
     if width is None:
         return None
     return _Splitter(graph, table, kernel, width).split()
+
+
+def _with_empty_pieces(sweep: Sweep) -> Sweep:
+    """The pass over a piece: one that a mask leaves nothing of adds nought, and is no number only in all of them."""
+    running = tuple(replace(r, update=replace(r.update, undefined=())) for r in sweep.running)
+    return replace(sweep, running=running)
 
 
 def _width(running: tuple[Running, ...], size: int, pieces: int) -> int | None:
@@ -161,6 +167,7 @@ class _Splitter:
             return None
         if len(partial.sweeps) != 1:
             return None
+        partial = replace(partial, sweeps=tuple(map(_with_empty_pieces, partial.sweeps)))
         graph = replace(self.graph, nodes=(*self.graph.nodes, *self.nodes))
         why = f"{self.pieces} pieces of {self.width} of its {size} elements run side by side and are merged"
         return Split(graph, partial, merges, why)

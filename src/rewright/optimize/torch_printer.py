@@ -161,6 +161,10 @@ class _Printer:
             text = self.state[running.value.number]
             for weight in running.update.weights:
                 text = f"torch.where({self.state[weight.number]} == 0, float('nan'), {text})"
+            for e in running.update.undefined:
+                assert e.bound is not None
+                first = _literal(identity(e.bound.kind), e.dtype, self.real)
+                text = f"torch.where({self.state[e.number]} == {first}, float('nan'), {text})"
             if running.update.finish is not None:
                 text = f"{text} * {self.value(running.update.finish, 1)}"
             self.name(running.value, text, 1)

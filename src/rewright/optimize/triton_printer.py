@@ -220,6 +220,8 @@ class Printer:
             text = f"({text} != 0)"
         for weight in running.update.weights:
             text = f'tl.where({self.state[weight.number]} == 0.0, float("nan"), {text})'
+        for e in running.update.undefined:
+            text = f'tl.where({_is_empty(self.state[e.number], e)}, float("nan"), {text})'
         if running.update.finish is not None:
             text = f"({text} * {self.value(c, running.update.finish)})"
         name = self.fresh("v")
@@ -391,9 +393,7 @@ class Printer:
         if update.factor is None:
             return None
         text = self.followed(c, update.factor, running, "old", "safe")
-        tests = " | ".join(
-            f"(old{e.number} == {literal(identity(e.bound.kind), e.dtype)})" for e in update.extrema if e.bound
-        )
+        tests = " | ".join(_is_empty(f"old{e.number}", e) for e in update.extrema)
         name = self.fresh("factor")
         c.line(f"{name} = tl.where({tests}, 0.0, {text})")
         return name
@@ -561,6 +561,12 @@ class Printer:
                 guards.append(f"({text} >= 0) & ({text} < {size})")
         text = f"tl.load(t{e.tensor} + {place}" + (f", mask={' & '.join(guards)}, other=0)" if guards else ")")
         return f"{text}.to(tl.float32)" if e.dtype in (DType.F16, DType.BF16) else text
+
+
+def _is_empty(state: str, extremum: Expression) -> str:
+    """Whether an extremum has seen nothing but its own neutral element."""
+    assert extremum.bound is not None
+    return f"({state} == {literal(identity(extremum.bound.kind), extremum.dtype)})"
 
 
 def _settles(sweep: Sweep) -> bool:

@@ -72,6 +72,61 @@ def absorbed(table: Table, kind: str, body: Expression, known: Mapping[Expressio
     return found.op == "constant" and found.value == identity(kind)
 
 
+def exact_extrema(values: Iterable[Expression]) -> frozenset[int]:
+    """The extrema that are stored as they are, or that something is compared with but a number, by number.
+
+    What is compared may be made of them by sums and products; powers of a difference from them have their own rounding.
+    """
+    found: set[int] = set()
+    stack: list[Expression] = []
+    for value in values:
+        plain = value
+        while plain.op.startswith("convert_"):
+            plain = plain.arguments[0]
+        found |= {plain.number} if plain.bound is not None else set[int]()
+        for e in walk(value):
+            if e.op.startswith("compare_") and not any(closed_value(a) is not None for a in e.arguments):
+                stack.extend(e.arguments)
+    seen: set[int] = set()
+    while stack:
+        e = stack.pop()
+        if e.number in seen:
+            continue
+        seen.add(e.number)
+        if e.bound is not None:
+            found.add(e.number)
+        elif e.op != "exponential":
+            stack.extend(e.arguments)
+    return frozenset(found)
+
+
+def is_no_number(e: Expression) -> bool:
+    """Whether a value is NaN for certain, as infinity less infinity is; values that are read are taken to be finite."""
+    if e.op == "constant":
+        return isinstance(e.value, float) and math.isnan(e.value)
+    if e.op in ("add", "subtract") and e.dtype.is_float:
+        left, right = e.arguments
+        opposite = left is right and e.op == "subtract" and _is_infinite(left)
+        return opposite or is_no_number(left) or is_no_number(right)
+    return _keeps_no_number(e) and any(map(is_no_number, e.arguments))
+
+
+def _keeps_no_number(e: Expression) -> bool:
+    return e.dtype.is_float and (e.op in ("multiply", "divide", "negate", "exponential") or e.op.startswith("convert_"))
+
+
+def _is_infinite(e: Expression) -> bool:
+    """Whether a value is infinite, or no number, for certain."""
+    if e.op == "constant":
+        return isinstance(e.value, float) and not math.isfinite(e.value)
+    if not e.dtype.is_float:
+        return False
+    if e.op == "divide":
+        return _is_infinite(e.arguments[0])
+    kept = e.op in ("add", "subtract", "multiply", "negate") or e.op.startswith("convert_")
+    return kept and any(map(_is_infinite, e.arguments))
+
+
 def _simpler(table: Table, e: Expression) -> Expression:
     if not e.dtype.is_float or not e.arguments:
         return e

@@ -140,6 +140,8 @@ def div_mode(c: Context, x: Operand, y: Operand, *, rounding_mode: str | None = 
     exact = rounding_mode == "trunc"
     if c.result().dtype.is_float:
         quotient = rb.divide(c.b, left, right)
+        if c.guards_queries and not exact:
+            return c.spread(_rounded_below(c, left, right, quotient))
         return c.spread(_truncate(c, quotient) if exact else c.b.add(ops.Floor(), quotient))
     return c.spread(rb.divide(c.b, left, right) if exact else _floor_divide(c, left, right))
 
@@ -222,6 +224,15 @@ def _floor_divide(c: Context, x: int, y: int) -> int:
         return quotient
     rest = rb.binary(c.b, ops.Remainder(), x, y)
     return rb.select(c.b, _needs_shift(c, rest, y), rb.shifted(c.b, quotient, -1), quotient)
+
+
+def _rounded_below(c: Context, x: int, y: int, quotient: int) -> int:
+    """``floor(x / y)`` of floats, by the remainder, which is exact: the quotient may be rounded up to an integer."""
+    rest = rb.binary(c.b, ops.Remainder(), x, y)
+    multiple = rb.divide(c.b, rb.subtract(c.b, x, rest), y)
+    below = rb.select(c.b, _needs_shift(c, rest, y), rb.subtract(c.b, multiple, rb.splat_like(c.b, 1.0, x)), multiple)
+    nearest = c.b.add(ops.RoundNearestEven(), below)
+    return rb.select(c.b, rb.compare(c.b, "EQ", y, rb.splat_like(c.b, 0.0, y)), quotient, nearest)
 
 
 def _needs_shift(c: Context, rest: int, divisor: int) -> int:
@@ -402,7 +413,12 @@ def softplus(c: Context, x: Value, beta: float = 1, threshold: float = 20) -> in
 @TABLE.register("aten.log_sigmoid_forward.default")
 def log_sigmoid(c: Context, x: Value) -> tuple[int, None]:
     """The logarithm of the logistic function; the second result is for the kernel of the gradient alone."""
-    return activation.log_sigmoid(c.b, x.position), None
+    found = activation.log_sigmoid(c.b, x.position)
+    if not c.guards_queries:
+        return found, None
+    zero = rb.splat_like(c.b, 0.0, x.position)  # written out, infinity less infinity is no number
+    infinite = c.b.add(ops.Minimum(), x.position, zero)
+    return rb.select(c.b, c.b.add(ops.IsFinite(), x.position), found, infinite), None
 
 
 @TABLE.register("aten.log_sigmoid_backward.default")

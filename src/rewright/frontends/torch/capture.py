@@ -33,6 +33,7 @@ def capture(
     dynamic: Dynamic | None = None,
     run: bool = False,
     guards_queries: bool = False,
+    opaque: bool = False,
 ) -> Graph:
     """The graph of a module, a function, an ExportedProgram, a ``.pt2`` file or an fx.GraphModule.
 
@@ -46,15 +47,17 @@ def capture(
 
     ``guards_queries`` says what attention gives a query that a mask keeps all keys from: zero, as PyTorch's kernels
     do, where it is set, and else what ``softmax`` written out gives, which is no number. So it is with ``logsumexp``
-    of what is infinite, which is infinite, and written out no number.
+    of what is infinite, which is infinite, and written out no number, with ``logsigmoid`` of it, and with the floor of
+    a quotient, which is by the remainder, as PyTorch's is. With ``opaque`` an operator that is not
+    supported is an opaque call, which PyTorch can run, where all that it does is to compute its results.
     """
     if run:
         with without_network(), quiet(), surroundings(), dense_attention():
             recorded = run_once(_runnable(program, dynamic), args, kwargs, backward=backward)
-        return with_metadata(lower(recorded.program, guards_queries=guards_queries), recorded)
+        return with_metadata(lower(recorded.program, guards_queries=guards_queries, opaque=opaque), recorded)
     with without_network():
         traced = trace(program, args, kwargs, backward=backward, dynamic=dynamic)
-    return with_metadata(lower(traced.program, guards_queries=guards_queries), traced)
+    return with_metadata(lower(traced.program, guards_queries=guards_queries, opaque=opaque), traced)
 
 
 def _runnable(program: Program, dynamic: Dynamic | None) -> Callable[..., Any]:

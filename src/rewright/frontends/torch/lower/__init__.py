@@ -23,16 +23,17 @@ from rewright.ops.reference.simplifying import SimplifyingBuilder
 __all__ = ["lower"]
 
 
-def lower(traced: TracedProgram, *, guards_queries: bool = False) -> Graph:
+def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool = False) -> Graph:
     """The IR graph of a traced program, with its input and output names.
 
     Views, in-place operators and ``out=`` arguments are resolved, identities dropped, composite functions written by
     their reference functions. Raises UnsupportedOperator naming the operator and its source line, and CaptureError
-    where names and graph do not fit. ``guards_queries`` is that of :class:`Context`.
+    where names and graph do not fit. ``guards_queries`` is that of :class:`Context`. With ``opaque`` a call without a
+    lowering that only computes is an opaque one, for :func:`rewright.frontends.torch.lower.foreign.run`.
     """
     builder = PlacingBuilder() if traced.ran else SimplifyingBuilder()
     context = Context(builder, traced.groups, traced.rank, guards_queries=guards_queries)
-    walk = Walk(context, traced.spans, {})
+    walk = Walk(context, traced.spans, {}, opaque)
     arguments = _inputs(builder, traced)
     given = {n: a.read(builder) for n, a in zip(traced.inputs, arguments, strict=True) if isinstance(a, Tensor)}
     result = walk.run(traced.module, arguments)

@@ -47,10 +47,11 @@ def shares_memory(node: torch.fx.Node) -> bool:
     result = example_result(node, 0)
     source = example(node.args[0]) if isinstance(node.args[0], torch.fx.Node) else None
     if isinstance(result, torch.Tensor) and isinstance(source, torch.Tensor):
-        return _memory(result) == _memory(source)
+        return memory(result) == memory(source)
     found = schema(node)
     return bool(found) and bool(found.returns) and found.returns[0].alias_info is not None
 
 
-def _memory(tensor: torch.Tensor) -> int:
+def memory(tensor: torch.Tensor) -> int:
+    """What tells the memory of a tensor from that of others."""
     return tensor.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]

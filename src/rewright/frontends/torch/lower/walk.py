@@ -19,6 +19,7 @@ from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower import decompose
 from rewright.frontends.torch.lower.calls import FxCall
 from rewright.frontends.torch.lower.constants import constant
+from rewright.frontends.torch.lower.foreign import foreign, is_foreign
 from rewright.frontends.torch.lower.sizes import dim_of
 from rewright.ir.errors import TypeMismatch, UnsupportedOperator
 from rewright.ir.types import SourceSpan
@@ -29,8 +30,10 @@ Spans = Callable[[torch.fx.Node], SourceSpan]
 class Walk:
     """Values of the nodes of one graph module; graphs inside it are walked with the same context."""
 
-    def __init__(self, context: Context, spans: Spans, constants: dict[str, int]) -> None:
+    def __init__(self, context: Context, spans: Spans, constants: dict[str, int], opaque: bool = False) -> None:
         self.c = context
+        self.opaque = opaque
+        """Whether a call without a lowering becomes an opaque one."""
         self.lowering = Lowering(context)
         self.spans = spans
         self.constants = constants
@@ -75,13 +78,32 @@ class Walk:
         self.c.b.span = span
         call = FxCall(node)
         try:
-            result = self._lower(call)
-            self.lowering.check(call, result)
+            result = self._lowered(call)
         except UnsupportedOperator as error:
             raise UnsupportedOperator(locate(call, span, error)) from None
         except TypeMismatch as error:
             raise TypeMismatch(locate(call, span, error)) from None
         return result
+
+    def _lowered(self, call: FxCall) -> Any:
+        """The result of a call, of the type that was captured; one without a lowering may be opaque."""
+        if not self.opaque:
+            result = self._lower(call)
+            self.lowering.check(call, result)
+            return result
+        arguments, keywords = self._argument(call.node.args), self._argument(call.node.kwargs)
+        is_complex = is_foreign((arguments, keywords)) and call.node.target is not operator.getitem
+        try:
+            if not is_complex:
+                result = self._lower(call)
+                self.lowering.check(call, result)
+                return result
+        except UnsupportedOperator as error:
+            try:
+                return foreign(self.c.b, call.node, arguments, keywords)
+            except UnsupportedOperator:
+                raise error from None
+        return foreign(self.c.b, call.node, arguments, keywords)
 
     def _lower(self, call: FxCall) -> Any:
         node, name = call.node, call.operator
@@ -127,7 +149,7 @@ class Walk:
     def _inline(self, module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Any:
         """Lower a graph inside the graph; its nodes are at the place of the node that calls it."""
         span = self.c.b.span
-        inner = Walk(self.c, lambda _: span, self.constants)
+        inner = Walk(self.c, lambda _: span, self.constants, self.opaque)
         result = inner.run(module, arguments)
         return tuple(cast("list[Any]", result)) if isinstance(result, list) else result
 
