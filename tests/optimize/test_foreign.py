@@ -13,6 +13,7 @@ from rewright import ops
 from rewright.frontends.torch import capture
 from rewright.frontends.torch.lower import foreign
 from rewright.ir.errors import RewrightError, UnsupportedOperator
+from rewright.ir.types import DType, TensorType
 from tests.optimize.programs import normal
 
 Function = Callable[[torch.Tensor], torch.Tensor]
@@ -101,3 +102,21 @@ def test_a_write_into_memory_that_an_opaque_call_shares_is_seen() -> None:
 def test_without_leave_an_operator_is_refused_as_before() -> None:
     with pytest.raises(UnsupportedOperator, match=r"bessel_j0.*no lowering exists"):
         rw.capture(torch.special.bessel_j0, (ARGS[0],))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[["load_library", ["/tmp/none.so"], {}]]', "load_library is no operator"),
+        ('[["classes.load_library", ["/tmp/none.so"], {}]]', "is no operator"),
+        ('[["aten.add_.Tensor", [{"operand": 0}, {"operand": 0}], {}]]', "aten.add_.Tensor is no operator"),
+        ('[["aten.rand_like.default", [{"operand": 0}], {}]]', "aten.rand_like.default is no operator"),
+        ('[["aten.to.dtype", [{"operand": 0}, {"kind": "dtype", "name": "load"}], {}]]', "load is none of"),
+        ("[1]", "does not say what is called"),
+        ("{", "does not say what is called"),
+    ],
+)
+def test_a_file_cannot_have_anything_else_run(text: str, said: str) -> None:
+    call = ops.CustomCall(foreign.TARGET, (("calls", text),), (TensorType((2,), DType.F32),), 0)
+    with pytest.raises(RewrightError, match=said):
+        foreign.run(call, [torch.zeros(2)])

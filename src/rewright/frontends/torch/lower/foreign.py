@@ -54,10 +54,9 @@ def foreign(b: GraphBuilder, node: torch.fx.Node, arguments: Sequence[Any], keyw
     A call that draws numbers, writes, shares memory or has results of unknown size is none that may be left out.
     """
     target: Any = node.target
-    schema = getattr(target, "_schema", None)
-    if schema is None or schema.is_mutable or {str(tag).split(".")[-1] for tag in target.tags} & set(_REFUSED):
+    if not _only_computes(target):
         raise UnsupportedOperator("it does more than to compute its results from its operands")
-    if any(r.alias_info is not None for r in schema.returns) and _memories([node]) & _written_to(node.graph):
+    if any(r.alias_info is not None for r in target._schema.returns) and _memories([node]) & _written_to(node.graph):
         raise UnsupportedOperator("its result shares memory, which the program writes")
     given = {key: value for key, value in keywords.items() if key not in _PLACES}
     call: Call = (
@@ -70,6 +69,14 @@ def foreign(b: GraphBuilder, node: torch.fx.Node, arguments: Sequence[Any], keyw
         several = cast("Sequence[Any]", value)
         return tuple(_result(b, call, index, tensor) for index, tensor in enumerate(several))
     return _result(b, call, 0, value)
+
+
+def _only_computes(target: Any) -> bool:
+    """Whether a function is an operator of PyTorch that draws no numbers, writes nothing, and has a known result."""
+    kind: type = torch._ops.OpOverload  # pyright: ignore[reportPrivateUsage]
+    if type(target) is not kind:
+        return False
+    return not target._schema.is_mutable and {str(tag).split(".")[-1] for tag in target.tags}.isdisjoint(_REFUSED)
 
 
 def is_foreign(arguments: Any) -> bool:
@@ -150,11 +157,20 @@ def _ordered(call: Call, calls: list[Any], operands: list[int], known: dict[Call
 
 def names(op: ops.CustomCall) -> list[str]:
     """The operators that such a call is made of."""
-    return [name for name, _, _ in json.loads(str(dict(op.attributes)["calls"]))]
+    return [name for name, _, _ in _calls(op)]
+
+
+def _calls(op: ops.CustomCall) -> list[tuple[str, list[Any], dict[str, Any]]]:
+    """Operators with arguments and keywords; raises UnsupportedOperator where the text has another form."""
+    try:
+        found: Any = json.loads(str(dict(op.attributes)["calls"]))
+        return [(str(name), list(arguments), dict(keywords)) for name, arguments, keywords in found]
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnsupportedOperator(f"an opaque call of {TARGET} does not say what is called") from error
 
 
 def run(op: ops.CustomCall, operands: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The result of such a call."""
+    """The result of such a call; raises UnsupportedOperator for other functions than :func:`foreign` writes down."""
     done: list[Any] = []
 
     def value(entry: Any) -> Any:
@@ -168,10 +184,13 @@ def run(op: ops.CustomCall, operands: Sequence[torch.Tensor]) -> torch.Tensor:
         if "kind" in fields and fields["kind"] == "complex":
             return complex(fields["name"])
         if "kind" in fields:
-            return getattr(torch, fields["name"])
+            found = getattr(torch, str(fields["name"]), None)
+            if not isinstance(found, tuple(_KINDS)):
+                raise UnsupportedOperator(f"{fields['name']} is none of PyTorch's types or memory formats")
+            return found
         return _part(done[fields["call"]], fields["result"])
 
-    for name, arguments, keywords in json.loads(str(dict(op.attributes)["calls"])):
+    for name, arguments, keywords in _calls(op):
         done.append(_function(name)(*(value(a) for a in arguments), **{k: value(v) for k, v in keywords.items()}))
     return _part(done[-1], op.result)
 
@@ -185,6 +204,8 @@ def _part(results: Any, number: int) -> Any:
 def _function(name: str) -> Callable[..., Any]:
     found: Any = torch.ops
     for part in name.split("."):
-        found = getattr(found, part)
+        found = getattr(found, part, None)
+    if not _only_computes(found):
+        raise UnsupportedOperator(f"{name} is no operator of PyTorch that only computes its results")
     function: Callable[..., Any] = found
     return function
