@@ -100,6 +100,16 @@ def norm_product() -> Program:
     return program, (normal(21, 32), normal(32, seed=1), normal(32, seed=2), normal(32, 40, seed=3))
 
 
+def bare_norm_product() -> Program:
+    """Layer norm without weights, and what it is added to: of the product a mean times a sum of columns is left."""
+
+    def program(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        y = F.layer_norm(x, (m.shape[0],))
+        return y + torch.tanh(y @ m)
+
+    return program, (normal(21, 32), normal(32, 32, seed=1))
+
+
 def deviation() -> Program:
     """Mean and standard deviation of long rows, far from zero."""
 
@@ -358,6 +368,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
         alibi,
         residual_norm,
         norm_product,
+        bare_norm_product,
         deviation,
         gated,
         loss,

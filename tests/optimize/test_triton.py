@@ -146,7 +146,7 @@ def run(text: str, *arguments: str, interpret: bool) -> None:
         ("causal", "grouped"),
         ("residual_norm", "loss", "rotary"),
         ("threshold", "decode", "deviation"),
-        ("largest", "router"),
+        ("largest", "router", "bare_norm_product"),
         ("sinks", "differential", "documents", "empty_rows", "log_total"),
         ("weights_entropy", "relative", "smoothed_loss", "quantised_norm", "masked_mean"),
     ],

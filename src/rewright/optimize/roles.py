@@ -309,9 +309,10 @@ class _Arranger:
             alone = not any(r.update.growth is not None and r.update.growth.estimates for r in passes[number][1])
             if means and (update is None or (update.estimated and not (update.drift is not None and alone))):
                 found = self.with_helpers([*here, e], lane.name, features) or found
-            mine = next((r.update for r in found if r.value is e), None)
-            by_row = mine is not None and any((mine.drift, mine.reset, mine.growth))
-            if mine is not None and not (by_row and features in e.free):
+            mine = next((r for r in found if r.value is e), None)
+            by_row = mine is not None and any((mine.update.drift, mine.update.reset, mine.update.growth))
+            # What every feature has a state of is a product of tiles, and follows by a factor alone.
+            if mine is not None and (features not in e.free or (mine.factors is not None and not by_row)):
                 passes[number] = (lane, found)
                 return number
         update = derive(self.table, e.bound.kind, body, lane.name, ())
@@ -346,7 +347,11 @@ class _Arranger:
 
     def running(self, e: Expression, update: Update, features: str | None) -> Running:
         """A reduction with its state; a sum over features as a product of tiles."""
-        factors = self.split(e, features, update.body) if features is not None and features in e.free else None
+        if features is None or features not in e.free:
+            return Running(e, update.body, update, None)
+        factors = self.split(e, features, update.body)
+        if factors is None and self.split(e, features) is not None:  # whose weight is outside of the sum
+            factors = self.table.constant(1.0, update.body.dtype), update.body
         return Running(e, update.body, update, factors)
 
 
