@@ -20,7 +20,7 @@ from rewright.frontends.files import save
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize.composing import Composed, NotComposed, composed
+from rewright.optimize.composing import Composed, Known, NotComposed, composed
 from rewright.optimize.planning import Planner
 from rewright.optimize.preparing import prepared_with_places
 from rewright.proof.checker import OtherPrograms, Refused
@@ -68,7 +68,7 @@ def test_a_plan_that_computes_something_else_has_no_proof() -> None:
 
 
 def test_what_was_proved_for_one_plan_needs_no_second_proof_and_proves_nothing_else() -> None:
-    known = {digest(p.left) + digest(p.right): p for p in proof().certificate.pieces}
+    known = Known({digest(p.left) + digest(p.right): p for p in proof().certificate.pieces})
     program = rw.capture(layers, arguments())
     other = rw.capture(lambda x, weights, mask: layers(x, weights[::-1], mask), arguments())
 
