@@ -102,11 +102,7 @@ def test_a_value_that_a_dtype_does_not_hold_may_be_infinite() -> None:
     assert rw.optimize(program, args, target="torch").status == "proved"
 
 
-def test_what_float32_has_no_digit_of_may_overflow_on_the_way() -> None:
+def test_what_is_not_finite_is_wrong_also_where_float32_has_no_digit() -> None:
     exact, lost = np.full(200, 5.0), np.zeros(200)
-    nothing = np.full(200, np.nan)
 
-    assert not compare(nothing, exact, lost, DType.F32)[1]
-    assert "not finite" in compare(nothing, exact, exact + 1e-3, DType.F32)[1]
-    small = np.append(exact, 1e-60)  # rounded to nought, which is right
-    assert "1 elements" in compare(np.append(exact, np.nan), small, np.append(exact, 0.0), DType.F32)[1]
+    assert "not finite" in compare(np.full(200, np.nan), exact, lost, DType.F32)[1]

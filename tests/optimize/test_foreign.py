@@ -107,8 +107,8 @@ def test_without_leave_an_operator_is_refused_as_before() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[["load_library", ["/tmp/none.so"], {}]]', "load_library is no operator"),
-        ('[["classes.load_library", ["/tmp/none.so"], {}]]', "is no operator"),
+        ('[["load_library", ["none.so"], {}]]', "load_library is no operator"),
+        ('[["classes.load_library", ["none.so"], {}]]', "is no operator"),
         ('[["aten.add_.Tensor", [{"operand": 0}, {"operand": 0}], {}]]', "aten.add_.Tensor is no operator"),
         ('[["aten.rand_like.default", [{"operand": 0}], {}]]', "aten.rand_like.default is no operator"),
         ('[["aten.to.dtype", [{"operand": 0}, {"kind": "dtype", "name": "load"}], {}]]', "load is none of"),
