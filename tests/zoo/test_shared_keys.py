@@ -59,9 +59,9 @@ def refined(loss_of: Any, ranks: int, shared: int, bug: str = "") -> Verdict:
                 key.grad.div_(several)
             return {"loss": reduced(loss.detach())}
 
-        return step, (torch.zeros(ROWS, WIDTH), weight(WIDTH, SIZE), weight(WIDTH, SIZE))
+        return step, (weight(ROWS, WIDTH), weight(WIDTH, SIZE), weight(WIDTH, SIZE))
 
-    sizes = torch.zeros(ROWS, WIDTH), weight(WIDTH, ranks * SIZE), weight(WIDTH, shared * SIZE)
+    sizes = weight(ROWS, WIDTH), weight(WIDTH, ranks * SIZE), weight(WIDTH, shared * SIZE)
     held = [f"concat([{', '.join(f'key@{n * several + k}' for n in range(shared))}], axis=1)" for k in range(several)]
     given = {"x": "Replicate()", "query": "Shard(1)", "key": held}
     return rw.refine(rw.capture(whole, sizes), rw.capture_ranks(parallel, {"tp": ranks}), given, audit=True)

@@ -227,6 +227,8 @@ class Algebra:
             if len(parts) > 1:
                 found = terms.closed(hole, regions.add([terms.region(term) for term in parts]))
                 if found is not None and found in self.known:
+                    for term in (*parts, found):
+                        terms.see(term)
                     items = [item for item in items if item[1] not in parts or item[::2] != (coefficient, access)]
                     items.append((coefficient, found, access))
         return items

@@ -8,24 +8,27 @@ from dataclasses import replace
 from rewright import ops
 from rewright.ir.dims import divide
 from rewright.ir.operator import Operator
+from rewright.ir.types import DType
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.layout import concatenate, reshape, slice_axis, tidy
-from rewright.lifting.reduction import combine
+from rewright.lifting.reduction import among_numbers, combine
 from rewright.lifting.steps import in_steps
 from rewright.lifting.value import NotAView, Pieces, Value, View
 from rewright.ops.agreement import in_equal_parts
 
 
-def meet(algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value]) -> tuple[list[Value], Value | None]:
+def meet(
+    algebra: Algebra, operators: Sequence[Operator], values: Sequence[Value], dtype: DType
+) -> tuple[list[Value], Value | None]:
     """What every member of a group holds after a collective, in group order, and what they hold chunks of, if so."""
     op = operators[0]
     count = len(values)
     if isinstance(op, ops.AllReduce):
-        return [combined(algebra, op.kind, values)] * count, None
+        return [combined(algebra, among_numbers(op.kind, dtype), values)] * count, None
     if isinstance(op, ops.AllGather):
         return [concatenate(values, op.dimension)] * count, None
     if isinstance(op, ops.ReduceScatter):
-        total = combined(algebra, op.kind, values)
+        total = combined(algebra, among_numbers(op.kind, dtype), values)
         return [chunk(total, op.dimension, count, k) for k in range(count)], total
     if isinstance(op, ops.AllToAll):
         return _all_to_all(op, operators, values), _exchanged(op, operators, values)

@@ -12,12 +12,12 @@ from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra, align
 from rewright.lifting.index import Index
 from rewright.lifting.layout import broadcast, reshape, slice_axis, transpose
-from rewright.lifting.pointwise import integer_test
 from rewright.lifting.products import multiply
 from rewright.lifting.reduction import reduce
 from rewright.lifting.regions import Region
 from rewright.lifting.simplify import simplify, take
 from rewright.lifting.terms import ONE, Operand
+from rewright.lifting.truths import integer_test
 from rewright.lifting.value import (
     Addend,
     Digits,

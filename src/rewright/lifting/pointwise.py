@@ -10,26 +10,33 @@ from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra
-from rewright.lifting.index import Access, compose, rename, used
+from rewright.lifting.functions import function, of_integers
+from rewright.lifting.index import Access, compose
 from rewright.lifting.masks import (
-    aligned,
     decided,
-    everywhere,
     factors_of,
-    is_endless,
-    oriented,
     outside,
     ranges_of,
-    restated,
 )
 from rewright.lifting.products import multiply
 from rewright.lifting.quotients import joined, place, quotient, remainder
 from rewright.lifting.regions import Region
 from rewright.lifting.roots import absolute, inverse_roots, root_of_number
-from rewright.lifting.shifts import exponential_of, fraction, inverse, is_maximum, shifts
-from rewright.lifting.signs import is_finite, is_positive, under_mask
+from rewright.lifting.shifts import exponential_of, fraction, inverse, shifts
+from rewright.lifting.signs import is_positive, under_mask
 from rewright.lifting.simplify import atoms
 from rewright.lifting.terms import ONE, Operand, Terms
+from rewright.lifting.truths import (
+    SETS,
+    compare,
+    exclusive,
+    finite,
+    integer_test,
+    is_beyond_all,
+    logical,
+    negated,
+    predicate,
+)
 from rewright.lifting.value import Addend, View
 
 MINUS_ONE = Fraction(-1)
@@ -44,43 +51,6 @@ def pointwise(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
         with algebra.over(views[0].dims):
             return transfer(algebra, op, views, types)
     return function(algebra, op.name, views)
-
-
-def function(algebra: Algebra, name: str, views: Sequence[View]) -> View:
-    """An operator without a law of its own: the same scalar function on both sides."""
-    term, access = algebra.terms.apply(name, [algebra.operand(v) for v in views])
-    return View(views[0].dims, (Addend(ONE, term, access),))
-
-
-def _of_integers(algebra: Algebra, name: str, views: Sequence[View]) -> View:
-    """A function that is defined on integers only: its operands are sums of integers by their form.
-
-    A leading coefficient is kept outside of a sum, ``24 * (a + b / 24)``; here it stays inside.
-    """
-    terms = algebra.terms
-    operands: list[Operand] = []
-    for view in views:
-        addend = algebra.closed(view)
-        items = _flat(algebra, addend.coefficient, (addend.term, addend.access))
-        if addend.coefficient.denominator == 1 and len(items) > 1 and all(c.denominator == 1 for c, _ in items):
-            operands.append(terms.make(("add", tuple(c for c, _ in items)), [operand for _, operand in items]))
-        else:
-            operands.append(algebra.operand(view))
-    term, access = terms.apply(name, operands)
-    return View(views[0].dims, (Addend(ONE, term, access),))
-
-
-def _flat(algebra: Algebra, coefficient: Fraction, operand: Operand, outermost: bool = True) -> list[_Scaled]:
-    """The addends of a sum; those that are sums with fractions in them are taken apart too."""
-    terms = algebra.terms
-    term, access = operand
-    whole = terms.label(term)[0] != "add" or all(c.denominator == 1 for c in terms.coefficients(term))
-    if whole and not outermost:
-        return [(coefficient, operand)]
-    found: list[_Scaled] = []
-    for c, inner in terms.expand(term, access):
-        found += [(c * coefficient, inner)] if inner == operand else _flat(algebra, c * coefficient, inner, False)
-    return found
 
 
 def _add(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -99,7 +69,7 @@ def _negate(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
 def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     """The product; times a mask, a finite tensor is what it is where the mask holds."""
     for mask, other in (tuple(views), tuple(views)[::-1]):
-        found = _predicate(algebra, mask)
+        found = predicate(algebra, mask)
         if found is not None and not any(a.term in algebra.terms.infinite for a in other.addends):
             within = algebra.guards.under(*found, other)
             if within != other:
@@ -109,7 +79,7 @@ def _multiply(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequ
 
 def _divide(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if not types[0].dtype.is_float:
-        return quotient(algebra, *views) or _of_integers(algebra, "divide_integer", views)
+        return quotient(algebra, *views) or of_integers(algebra, "divide_integer", views)
     return multiply(algebra, views[0], reciprocal(algebra, views[1]))
 
 
@@ -270,198 +240,15 @@ def _convert(algebra: Algebra, op: Operator, views: Sequence[View], types: Seque
         return views[0]
     if target is DType.BOOL:
         if source.is_integer:
-            return integer_test(algebra, views[0], _SETS["NE"])
+            return integer_test(algebra, views[0], SETS["NE"])
         return function(algebra, "not_equal", [views[0], algebra.zero(views[0].dims)])
     return function(algebra, f"convert to {target.value}", views)
-
-
-def _compare(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    assert isinstance(op, ops.Compare)
-    left, right = views
-    if types[0].dtype.is_float:
-        direction = op.direction
-        if direction in ("LT", "LE"):
-            left, right, direction = right, left, "GT" if direction == "LT" else "GE"
-        holds = _decided(algebra, direction, left, right)
-        if holds is not None:
-            return algebra.constant(left.dims, float(holds))
-        name = {"EQ": "equal", "NE": "not_equal", "GT": "greater", "GE": "greater_or_equal"}[direction]
-        return function(algebra, name, [left, right])
-    difference = algebra.add([left, right], [ONE, MINUS_ONE])
-    return integer_test(algebra, difference, _SETS[op.direction])
-
-
-def _decided(algebra: Algebra, direction: str, left: View, right: View) -> bool | None:
-    """How numbers compare where that is certain: what is positive with nought, a finite maximum with an infinity."""
-    for own, other in ((left, right), (right, left)):
-        if direction in ("EQ", "NE") and _is_infinity(algebra, other) and _is_finite_maximum(algebra, own):
-            return direction == "NE"
-        if direction in ("GT", "GE") and algebra.as_constant(other) == 0 and _is_positive(algebra, own):
-            return own is left
-    return None
-
-
-_SETS: dict[str, Region] = {
-    "EQ": regions.intervals(0, 1),
-    "NE": regions.complement(regions.intervals(0, 1)),
-    "GE": regions.intervals(0, None),
-    "GT": regions.intervals(1, None),
-    "LT": regions.intervals(None, 0),
-    "LE": regions.intervals(None, 1),
-}
-
-
-def _finite(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    """Whether a number is finite; maxima, which programs ask that of before they subtract them, often certainly are."""
-    if _is_finite_maximum(algebra, views[0]):
-        return algebra.constant(views[0].dims, 1.0)
-    return function(algebra, op.name, views)
-
-
-def _is_infinity(algebra: Algebra, view: View) -> bool:
-    return any(_is_endless(algebra, name, view) for name in ("maximum", "minimum"))
-
-
-def _is_positive(algebra: Algebra, view: View) -> bool:
-    addend = algebra.closed(view)
-    operand = addend.term, addend.access
-    return addend.coefficient > 0 and is_positive(algebra.terms, operand, ranges_of(algebra.terms.window))
-
-
-def _is_finite_maximum(algebra: Algebra, view: View) -> bool:
-    """Whether a view is a maximum of finite numbers, which is remembered, so that the verdict says it."""
-    addend = algebra.closed(view)
-    operand = addend.term, addend.access
-    if not is_maximum(algebra.terms, addend.term):
-        return False
-    found = is_finite(algebra.terms, operand, ranges_of(algebra.terms.window))
-    if found:
-        algebra.facts.finite.update(algebra.terms.inputs(addend.term))
-    return found
-
-
-def integer_test(algebra: Algebra, view: View, wanted: Region) -> View:
-    """The indicator that an integer tensor lies in a set: one term compared with constants, in one form."""
-    constant, scale, term = algebra.integer(view)
-    if term is None:
-        holds = any(_inside(constant, low, high) for ((low, high),), _ in wanted)
-        return algebra.constant(view.dims, 1.0) if holds else algebra.zero(view.dims)
-    lengths = [n for digits in view.dims for n in digits]
-    region = regions.preimage(wanted, scale, constant)
-    answer = everywhere(algebra.terms, term, region)
-    if answer is None and algebra.quotients:
-        answer = decided(algebra.terms, term, region, ranges_of(lengths))
-    if answer is not None:
-        return algebra.constant(view.dims, 1.0) if answer else algebra.zero(view.dims)
-    term, region = _first_test(algebra, term, region)
-    term = algebra.facts.tested(term, lengths)
-    return View(view.dims, (algebra.guards.indicator(term, region),))
-
-
-def _first_test(algebra: Algebra, value: Operand, region: Region) -> tuple[Operand, Region]:
-    """Of tests of indices that differ by an offset on both sides, or by their order, the first: ranks may read it
-    elsewhere.
-    """
-    (term, access), form = oriented(algebra.terms, *aligned(algebra.terms, value, region, (algebra.terms.one, ())))
-    names = [strides[0][0] for low, strides in access if low == 0 and len(strides) == 1 and strides[0][1] == 1]
-    if len(set(names)) < len(access) or not set(used(value[1])) <= set(names):
-        return value, region
-    own = {name: number for number, name in enumerate(names)}
-    first, same = algebra.tests.setdefault(
-        (term, form), ((value[0], tuple(rename(index, own) for index in value[1])), region)
-    )
-    return (first[0], tuple(rename(index, names) for index in first[1])), same
-
-
-def _inside(value: Fraction, low: object, high: object) -> bool:
-    return (not isinstance(low, int) or low <= value) and (not isinstance(high, int) or value < high)
-
-
-def _predicate(algebra: Algebra, view: View) -> tuple[Operand, Region] | None:
-    """For an indicator: its value and set; the constants true and false have none."""
-    if len(view.addends) != 1 or view.addends[0].coefficient != 1 or view.addends[0].parts:
-        return None
-    addend = view.addends[0]
-    found = algebra.terms.predicate(addend.term)
-    if found is None:
-        return None
-    (value, access), region = found
-    return (value, compose(access, addend.access)), region
-
-
-def _not(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    if types[0].dtype is not DType.BOOL:
-        return function(algebra, "not_unsigned" if types[0].dtype is DType.U8 else "bitwise_not", views)
-    number = algebra.as_constant(views[0])
-    if number is not None:
-        return algebra.constant(views[0].dims, 1 - number)
-    found = _predicate(algebra, views[0])
-    if found is None:
-        return function(algebra, op.name, views)
-    return _indicator(algebra, views[0], found[0], regions.complement(found[1]))
-
-
-def _indicator(algebra: Algebra, like: View, value: Operand, region: Region) -> View:
-    if region == regions.EVERYTHING:
-        return algebra.constant(like.dims, 1.0)
-    if not region:
-        return algebra.zero(like.dims)
-    return View(like.dims, (algebra.guards.indicator(value, region),))
-
-
-def _logical(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    if types[0].dtype is not DType.BOOL:
-        return _of_integers(algebra, f"bitwise_{op.name}", views)
-    absorbing = 0 if isinstance(op, ops.And) else 1
-    for view, other in (tuple(views), tuple(views)[::-1]):
-        number = algebra.as_constant(view)
-        if number is not None:
-            return view if number == absorbing else other
-    first, second = _predicate(algebra, views[0]), _predicate(algebra, views[1])
-    if first is None or second is None:
-        return function(algebra, op.name, views)
-    ways = [
-        (test[0], _of_value(algebra, other, test[0]), test[1]) for test, other in ((first, second), (second, first))
-    ]
-    found = [(value, _joined(op, own, other[1])) for value, other, own in ways if other is not None]
-    if not found:
-        return function(algebra, op.name, views)
-    value, region = min(found, key=lambda one: _reach(one[1]))
-    return _indicator(algebra, views[0], value, region)
-
-
-def _joined(op: Operator, one: Region, other: Region) -> Region:
-    if isinstance(op, ops.And):
-        return regions.intersect(one, other)
-    return regions.complement(regions.intersect(regions.complement(one), regions.complement(other)))
-
-
-def _reach(region: Region) -> tuple[int, int]:
-    """How far from nought the ends of a region are: of two values that say the same, the one with fewer is taken.
-
-    ``q - 5 < k`` and ``k <= q`` are ``0 <= q - k < 5``, whichever is written first. It does not depend on where the
-    indices begin, which is elsewhere on every rank.
-    """
-    ends = [end for box, _ in region for low, high in box for end in (low, high) if isinstance(end, int)]
-    return sum(map(abs, ends)), abs(min(ends, default=0))
-
-
-def _of_value(algebra: Algebra, test: tuple[Operand, Region], value: Operand) -> tuple[Operand, Region] | None:
-    """A test as one of another value."""
-    region = restated(algebra.terms, test[0], test[1], value)
-    return None if region is None else (value, region)
-
-
-def _exclusive(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
-    if types[0].dtype is DType.BOOL:
-        return function(algebra, op.name, views)
-    return _of_integers(algebra, f"bitwise_{op.name}", views)
 
 
 def _remainder(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
     if types[0].dtype.is_float:
         return function(algebra, op.name, views)
-    return remainder(algebra, *views) or _of_integers(algebra, op.name, views)
+    return remainder(algebra, *views) or of_integers(algebra, op.name, views)
 
 
 def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequence[TensorType]) -> View:
@@ -471,7 +258,7 @@ def _select(algebra: Algebra, op: Operator, views: Sequence[View], types: Sequen
         return yes if number else no
     if yes.addends == no.addends:
         return yes
-    found = _predicate(algebra, condition)
+    found = predicate(algebra, condition)
     if found is not None:
         value, region = found
         if not types[1].dtype.is_float and all(place(algebra, view) is not None for view in (yes, no)):
@@ -534,22 +321,15 @@ def _bounded(algebra: Algebra, name: str, views: Sequence[View], kind: TensorTyp
     No number is below minus infinity, or above infinity.
     """
     for own, bound in (tuple(views), tuple(views)[::-1]):
-        if _is_endless(algebra, name, bound):
+        if is_beyond_all(algebra, name, bound):
             return own
         number = algebra.as_constant(bound)
         if not kind.dtype.is_integer or number is None or not _is_given(algebra, own):
             continue
-        wanted = _SETS["GE" if name == "maximum" else "LE"]
+        wanted = SETS["GE" if name == "maximum" else "LE"]
         inside = integer_test(algebra, algebra.add([own, bound], [ONE, MINUS_ONE]), wanted)
         return _select(algebra, ops.Select(), [inside, own, bound], [kind, kind, kind])
     return function(algebra, name, views)
-
-
-def _is_endless(algebra: Algebra, name: str, view: View) -> bool:
-    """Whether a view is the infinity beyond which all numbers lie that a maximum or a minimum chooses from."""
-    if len(view.addends) != 1 or view.addends[0].coefficient != 1:
-        return False
-    return is_endless(algebra.terms, view.addends[0].term, "-inf" if name == "maximum" else "inf")
 
 
 def _is_given(algebra: Algebra, view: View) -> bool:
@@ -575,12 +355,12 @@ _TABLE: dict[type[Operator], Transfer] = {
     ops.Log: _log,
     ops.Power: _power,
     ops.Convert: _convert,
-    ops.Compare: _compare,
-    ops.IsFinite: _finite,
-    ops.Not: _not,
-    ops.And: _logical,
-    ops.Or: _logical,
-    ops.Xor: _exclusive,
+    ops.Compare: compare,
+    ops.IsFinite: finite,
+    ops.Not: negated,
+    ops.And: logical,
+    ops.Or: logical,
+    ops.Xor: exclusive,
     ops.Remainder: _remainder,
     ops.Select: _select,
     ops.Clamp: _clamp,

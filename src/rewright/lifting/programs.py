@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rewright import ops
 from rewright.interp.meetings import Meeting, Schedule, Step, match_collectives
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
 from rewright.ir.types import TensorType
@@ -319,7 +319,7 @@ class Lifter:
         members = [rank for rank, _ in step.nodes]
         operators = [node.op for node in nodes]
         try:
-            results, whole = self._exchange(nodes[0].op, operators, values, members)
+            results, whole = self._exchange(nodes[0], operators, values, members)
         except NotAView:
             results, whole = self._unknown(operators, values, [node.type for node in nodes]), None
         if self._recogniser is not None and isinstance(nodes[0].op, ops.AllReduce | ops.ReduceScatter):
@@ -336,8 +336,9 @@ class Lifter:
         return None if whole is None else self.intern(tidy(whole))
 
     def _exchange(
-        self, op: Operator, operators: Sequence[Operator], values: Sequence[Value], members: Sequence[int]
+        self, node: Node, operators: Sequence[Operator], values: Sequence[Value], members: Sequence[int]
     ) -> tuple[list[Value], Value | None]:
+        op = node.op
         if isinstance(op, ops.CollectiveBroadcast):
             return [values[members.index(op.source)]] * len(values), None
         if isinstance(op, ops.CollectivePermute):
@@ -347,7 +348,7 @@ class Lifter:
                 values[members.index(sources[rank])] if rank in sources else zero(tuple((n,) for n in values[k].shape))
                 for k, rank in enumerate(members)
             ], None
-        return meet(self.algebra, operators, values)
+        return meet(self.algebra, operators, values, node.type.dtype)
 
     def _unknown(
         self, operators: Sequence[Operator], values: Sequence[Value], types: Sequence[TensorType]

@@ -10,13 +10,14 @@ from typing import cast
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr, divide
+from rewright.ir.types import DType
 from rewright.lifting import regions
 from rewright.lifting.algebra import Algebra, align
+from rewright.lifting.functions import function
 from rewright.lifting.index import Access, Index, compose, rename, used
 from rewright.lifting.layout import assemble, lengthwise, slice_rows
 from rewright.lifting.masks import is_lowest, masked
 from rewright.lifting.onehot import collapse
-from rewright.lifting.pointwise import function
 from rewright.lifting.products import multiply
 from rewright.lifting.readings import opened, plain, plain_view, recognised
 from rewright.lifting.shifts import standing
@@ -38,6 +39,14 @@ _MOST_OPENED = 2
 """Axes of which a value holds one element that are folded over at most: its expert and the rank that it came from."""
 
 IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
+
+
+def among_numbers(kind: str, dtype: DType) -> str:
+    """How a reduction of truth values reads where they are zero and one: an or is their largest, an and their least.
+
+    So it is one value with the maximum over ranks of what each of them turned into a number.
+    """
+    return {"or": "maximum", "and": "minimum"}.get(kind, kind) if dtype is DType.BOOL else kind
 
 
 def reduce(algebra: Algebra, kind: str, value: Value, axes: Sequence[int], *, part: bool = False) -> Value:

@@ -119,6 +119,19 @@ def is_defined(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
     return is_finite(terms, operand, ranges)
 
 
+_TESTS = frozenset({"is_finite", "equal", "not_equal", "greater", "greater_or_equal"})
+
+
+def is_truth(terms: Terms, term: int, depth: int = _DEPTH) -> bool:
+    """Whether a number is a truth value, which is zero or one: a test, or what is made of tests."""
+    label = terms.see(term)
+    if label[0] != "apply" or depth == 0:
+        return False
+    if label[1] in ("not", "and", "or", "xor", "identity"):
+        return all(is_truth(terms, child, depth - 1) for child in terms.children(term))
+    return label[1] in _TESTS
+
+
 def under_mask(
     terms: Terms, addend: Addend, ranges: Ranges | None
 ) -> tuple[Operand | None, Region, list[tuple[Fraction, Operand]]] | None:

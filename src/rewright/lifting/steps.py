@@ -6,7 +6,7 @@ and the model sums over the heads first: of ``sum_g sum_s x[s] y[s, g]`` it has 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import cast
@@ -17,7 +17,7 @@ from rewright.lifting.index import Index, compose, rename, used
 from rewright.lifting.products import multiply
 from rewright.lifting.readings import shut
 from rewright.lifting.reduction import sum_over
-from rewright.lifting.regions import Range, single
+from rewright.lifting.regions import single
 from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, View
 
@@ -38,17 +38,62 @@ def stepping(index: Index, low: int, by: int, variable: int) -> Index:
 
 
 def in_steps(algebra: Algebra, total: View) -> View | None:
-    """A sum as one of the sequential program over steps; None where its addends are in no steps, or that has none."""
-    opened = [_opened(algebra, total, a) for a in total.addends]
-    several = [one for one in opened if one is not None]
-    if len(several) < 2 or len(several) < len(opened) or len({one.kind for one in several}) > 1:
+    """A sum as one of the sequential program over steps; None where its addends are in no steps, or that has none.
+
+    Where there are steps within steps, as of heads that share one of several keys, each row of steps is a sum.
+    """
+    familiar = [a for a in total.addends if algebra.is_familiar(View(total.dims, (a,)))]
+    alike: dict[object, list[_Opened]] = {}
+    for one in (_opened(algebra, total, a) for a in total.addends if a not in familiar):
+        if one is None:
+            return None
+        alike.setdefault(one.kind, []).append(one)
+    found = [_in_rows(algebra, total, several) for several in alike.values()]
+    if not found or None in found:
         return None
-    step = equal_steps([one.places for one in several])
+    sums = [a for view in found if view is not None for a in view.addends]
+    if len(found) == 1 and not familiar:
+        return View(total.dims, tuple(sums))
+    return algebra.settle(total.dims, [*familiar, *sums])
+
+
+def _in_rows(algebra: Algebra, total: View, several: Sequence[_Opened]) -> View | None:
+    """Addends of one kind as sums of the sequential program over rows of steps."""
+    for rows in _rows(several):
+        found = [_of_sequential(algebra, total, row, whole=len(rows) == 1) for row in rows]
+        views = [view for view in found if view is not None]
+        if len(views) < len(rows):
+            continue
+        outer = algebra.settle(total.dims, [a for view in views for a in view.addends])
+        return outer if len(rows) == 1 or algebra.is_familiar(outer) else in_steps(algebra, outer)
+    return None
+
+
+def _rows(several: Sequence[_Opened]) -> Iterator[Sequence[Sequence[_Opened]]]:
+    """All in one row of equal steps, or in rows of so many that are."""
+    if not all(isinstance(low, int) for one in several for low in one.places):
+        return
+    ordered = sorted(several, key=lambda one: cast("tuple[int, ...]", one.places))
+    for length in range(len(several), 1, -1):
+        if len(several) % length == 0:
+            rows = [ordered[start : start + length] for start in range(0, len(several), length)]
+            if all(equal_steps([one.places for one in row]) is not None for row in rows):
+                yield rows
+
+
+def _of_sequential(algebra: Algebra, total: View, row: Sequence[_Opened], *, whole: bool) -> View | None:
+    """A row of equal steps as a sum of the sequential program; as one of its products, where that is not the whole."""
+    step = equal_steps([one.places for one in row])
     if step is None:
         return None
     for grouped in (False, True):
-        found = _summed(algebra, total, several, step, grouped=grouped)
-        if found is not None and all(a.term < algebra.horizon for a in found.addends):
+        found = _summed(algebra, total, row, step, grouped=grouped)
+        if found is None:
+            continue
+        made_of = [a.term for a in found.addends]
+        if not whole:
+            made_of = [t for a in found.addends for t in (algebra.terms.children(a.term) if a.parts else (a.term,))]
+        if all(term < algebra.horizon for term in made_of):
             return shut(found) if grouped else found
     return None
 
@@ -58,13 +103,14 @@ class _Opened:
     """A sum of products over variables that follow those of a view."""
 
     coefficient: Fraction
-    box: tuple[Range, ...]
+    lengths: tuple[Dim, ...]
+    """How many values every variable has, from nought on."""
     factors: tuple[Operand, ...]
 
     @property
     def kind(self) -> object:
         """All but where it is read."""
-        return self.coefficient, self.box, tuple((t, tuple(index[1] for index in a)) for t, a in self.factors)
+        return self.coefficient, self.lengths, tuple((t, tuple(index[1] for index in a)) for t, a in self.factors)
 
     @property
     def places(self) -> tuple[Dim, ...]:
@@ -79,14 +125,20 @@ def _opened(algebra: Algebra, total: View, addend: Addend) -> _Opened | None:
         return _Opened(addend.coefficient, (), _factors(algebra, (addend.term, addend.access)))
     box = single(addend.parts[0][1]) if len(addend.parts) == 1 and addend.parts[0][0] == addend.term else None
     label = terms.see(addend.term)
-    if box is None or label[:2] != ("fold", "sum") or any(low is None for low, _ in box):
+    if box is None or label[:2] != ("fold", "sum"):
         return None
     (body,) = terms.children(addend.term)
     axes, rest = cast("tuple[int, ...]", label[2]), iter(addend.access)
     first = sum(len(digits) for digits in total.dims)
-    places: dict[int, Index] = {a: (0, ((first + k, 1),)) for k, a in enumerate(axes)}
+    starts = [low for low, _ in box if low is not None]
+    lengths = [high - low for low, high in box if low is not None and high is not None]
+    if len(lengths) < len(box):
+        return None
+    places: dict[int, Index] = {
+        a: (start, ((first + k, 1),)) for k, (a, start) in enumerate(zip(axes, starts, strict=True))
+    }
     access = tuple(places[a] if a in places else next(rest) for a in range(terms.arity[body]))
-    return _Opened(addend.coefficient, box, _factors(algebra, (body, access)))
+    return _Opened(addend.coefficient, tuple(lengths), _factors(algebra, (body, access)))
 
 
 def _factors(algebra: Algebra, operand: Operand) -> tuple[Operand, ...]:
@@ -121,18 +173,14 @@ def _summed(
     if not within:
         return None
     axis = len(total.dims) + grouped
-    start = [low for low, _ in one.box if low is not None]
-    lengths = [high - low for low, high in one.box if low is not None and high is not None]
-    if any(start) or len(lengths) < len(one.box):
-        return None
-    dims = (*total.dims, *(((1,),) if grouped else ()), (len(several),), *((length,) for length in lengths))
+    dims = (*total.dims, *(((1,),) if grouped else ()), (len(several),), *((length,) for length in one.lengths))
     summed = sum_over(algebra, View(dims, (Addend(one.coefficient, *_product(algebra, within)),)), [axis])
     if outside:
         term, access = _product(algebra, outside)
         read = tuple(rename(i, {v: v if v < variable else v - 1 for v in used((i,))}) for i in access)
         with algebra.over(summed.dims):
             summed = multiply(algebra, View(summed.dims, (Addend(ONE, term, read),)), summed)
-    return sum_over(algebra, summed, range(axis, len(summed.dims))) if lengths else summed
+    return sum_over(algebra, summed, range(axis, len(summed.dims))) if one.lengths else summed
 
 
 def _stepping(index: Index, low: int, by: int, variable: int, count: int) -> Index:

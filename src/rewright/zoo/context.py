@@ -43,6 +43,9 @@ def around(mesh: DeviceMesh, *, balanced: bool, rotation: str) -> Generator[None
     options = _attention._cp_options
     rotate = _attention._RotateMethod[ROTATIONS[rotation]]
     with ExitStack() as stack:
+        # What shards a model's attention modules leaves this at its own way, for the whole process.
+        function = _attention._DispatchMode.MONKEY_PATCH
+        stack.enter_context(mock.patch.object(_attention, "_dispatch_mode", function))
         stack.enter_context(mock.patch.object(options, "enable_load_balance", balanced))
         stack.enter_context(mock.patch.object(options, "rotate_method", rotate))
         stack.enter_context(mock.patch.object(F, "scaled_dot_product_attention", flash))
