@@ -36,8 +36,8 @@ def in_heads(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def refined(loss_of: Any, ranks: int, shared: int, bug: str = "") -> Verdict:
-    """``shared`` heads of keys, a head of queries on each rank."""
-    several = ranks // shared
+    """``shared`` heads of keys, a head of queries on each rank; behind attention there is a gradient of its input."""
+    several, learned = ranks // shared, loss_of is not products
 
     def whole(x: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> Step:
         loss = loss_of(in_heads(x, query), in_heads(x, key).repeat_interleave(several, 0))
@@ -59,9 +59,10 @@ def refined(loss_of: Any, ranks: int, shared: int, bug: str = "") -> Verdict:
                 key.grad.div_(several)
             return {"loss": reduced(loss.detach())}
 
-        return step, (weight(ROWS, WIDTH), weight(WIDTH, SIZE), weight(WIDTH, SIZE))
+        return step, (torch.zeros(ROWS, WIDTH, requires_grad=learned), weight(WIDTH, SIZE), weight(WIDTH, SIZE))
 
-    sizes = weight(ROWS, WIDTH), weight(WIDTH, ranks * SIZE), weight(WIDTH, shared * SIZE)
+    x = torch.zeros(ROWS, WIDTH, requires_grad=learned)
+    sizes = x, weight(WIDTH, ranks * SIZE), weight(WIDTH, shared * SIZE)
     held = [f"concat([{', '.join(f'key@{n * several + k}' for n in range(shared))}], axis=1)" for k in range(several)]
     given = {"x": "Replicate()", "query": "Shard(1)", "key": held}
     return rw.refine(rw.capture(whole, sizes), rw.capture_ranks(parallel, {"tp": ranks}), given, audit=True)

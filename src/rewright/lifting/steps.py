@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 from typing import cast
 
 from rewright.ir.dims import Dim
@@ -43,11 +44,13 @@ def in_steps(algebra: Algebra, total: View) -> View | None:
     Where there are steps within steps, as of heads that share one of several keys, each row of steps is a sum.
     """
     familiar = [a for a in total.addends if algebra.is_familiar(View(total.dims, (a,)))]
+    opened = [_opened(algebra, total, a) for a in total.addends if a not in familiar]
+    several = [one for one in opened if one is not None]
+    if len(several) < len(opened):
+        return None
     alike: dict[object, list[_Opened]] = {}
-    for one in (_opened(algebra, total, a) for a in total.addends if a not in familiar):
-        if one is None:
-            return None
-        alike.setdefault(one.kind, []).append(one)
+    for one in _of_one_length(several):
+        alike.setdefault((one.kind, one.lengths), []).append(one)
     found = [_in_rows(algebra, total, several) for several in alike.values()]
     if not found or None in found:
         return None
@@ -109,13 +112,36 @@ class _Opened:
 
     @property
     def kind(self) -> object:
-        """All but where it is read."""
-        return self.coefficient, self.lengths, tuple((t, tuple(index[1] for index in a)) for t, a in self.factors)
+        """All but where it is read, and how far."""
+        return self.coefficient, tuple((t, tuple(index[1] for index in a)) for t, a in self.factors)
 
     @property
     def places(self) -> tuple[Dim, ...]:
         """Where it is read."""
         return tuple(low for _, access in self.factors for low, _ in access)
+
+
+def _of_one_length(several: Sequence[_Opened]) -> Iterator[_Opened]:
+    """Sums over ranges that follow each other as sums over shorter ones, as long as those of others of the kind.
+
+    The last head of a key and the first of the next may read both in equal steps, and are one sum then.
+    """
+    for one in several:
+        lengths = [other.lengths[0] for other in several if other.kind == one.kind and len(other.lengths) == 1]
+        whole = [length for length in lengths if isinstance(length, int)]
+        length = gcd(*whole)
+        if len(set(lengths)) < 2 or len(whole) < len(lengths) or not length:
+            yield one
+            continue
+        (own,) = cast("tuple[int]", one.lengths)
+        variable = max(v for _, access in one.factors for v in used(access))
+        for start in range(0, own, length):
+            factors = tuple((t, tuple(_from(index, variable, start) for index in a)) for t, a in one.factors)
+            yield _Opened(one.coefficient, (length,), factors)
+
+
+def _from(index: Index, variable: int, start: int) -> Index:
+    return index[0] + start * dict(index[1]).get(variable, 0), index[1]
 
 
 def _opened(algebra: Algebra, total: View, addend: Addend) -> _Opened | None:
