@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed.nn.functional as torch_nn
 import torch.nn.functional as F
 from torch.distributed.device_mesh import DeviceMesh
 
@@ -62,6 +63,16 @@ def refined(gather: Gather, first: int, ranks: int, *, audit: bool = False) -> V
 @pytest.mark.parametrize("audit", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_loss_and_gradients_with_a_temperature_that_is_learned(audit: bool) -> None:
     verdict = refined(everyone, OWN, RANKS, audit=audit)
+    assert verdict.status == "proved", verdict.reason
+
+
+def by_torch(x: Tensor) -> Tensor:
+    """Its gradients travel by an all-to-all and are added up on the rank that they belong to."""
+    return torch.cat(torch_nn.all_gather(x))
+
+
+def test_features_that_torch_gathers_with_gradients() -> None:
+    verdict = refined(by_torch, OWN, RANKS, audit=True)
     assert verdict.status == "proved", verdict.reason
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rewright import ops
 from rewright.ir.dims import divide
@@ -12,8 +11,8 @@ from rewright.ir.types import DType
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.layout import concatenate, reshape, slice_axis, tidy
 from rewright.lifting.reduction import among_numbers, combine
-from rewright.lifting.steps import in_steps
-from rewright.lifting.value import NotAView, Pieces, Value, View
+from rewright.lifting.steps import of_sequential
+from rewright.lifting.value import NotAView, Value, View
 from rewright.ops.agreement import in_equal_parts
 
 
@@ -38,17 +37,7 @@ def meet(
 def combined(algebra: Algebra, kind: str, values: Sequence[Value]) -> Value:
     """What a reduction over a group gives, as a sum of the sequential program where it is one."""
     total = combine(algebra, kind, values)
-    if kind != "sum":
-        return total
-    parts = total.parts if isinstance(total, Pieces) else (total,)
-    known = [_known(algebra, part) for part in parts]
-    return replace(total, parts=tuple(known)) if isinstance(total, Pieces) else known[0]
-
-
-def _known(algebra: Algebra, total: Value) -> Value:
-    if algebra.sequential or not isinstance(total, View) or algebra.is_familiar(total):
-        return total
-    return in_steps(algebra, total) or total
+    return of_sequential(algebra, total) if kind == "sum" else total
 
 
 def _exchanged(op: ops.AllToAll, operators: Sequence[Operator], values: Sequence[Value]) -> Value | None:

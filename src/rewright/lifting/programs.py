@@ -256,7 +256,10 @@ class Lifter:
         types = [lifted.graph.nodes[p].type for p in node.operands]
         value = transfer(self.algebra, op, [self.values[v] for v in operands], types, node.type)
         assert value.shape == node.type.shape, (op, value.shape, node.type.shape)
-        reduced = self._recogniser is not None and isinstance(op, _ADDITIVE) and not self._reduced.isdisjoint(operands)
+        reduced = self._recogniser is not None and (
+            (isinstance(op, _ADDITIVE) and not self._reduced.isdisjoint(operands))
+            or _adds_up_parts(op, self.values[operands[0]] if operands else None)
+        )
         if reduced and self._recogniser is not None:
             value = tidy(self._recogniser.met(value))
         elif self._recogniser is not None and self.algebra.quotients and isinstance(op, _CONTRACTING):
@@ -473,6 +476,11 @@ class Run:
         for term in dict.fromkeys(terms_of(values[own.values[position]])):
             if term not in before:
                 terms.mark(terms.anchors, term)
+
+
+def _adds_up_parts(op: Operator, value: Value | None) -> bool:
+    """Whether a sum is over an axis that is in parts: what an all-to-all brought from every rank, say."""
+    return isinstance(op, ops.Reduce) and op.kind == "sum" and isinstance(value, Pieces) and value.axis in op.dimensions
 
 
 def _anchored(graph: Graph) -> set[int]:

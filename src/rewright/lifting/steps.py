@@ -7,7 +7,7 @@ and the model sums over the heads first: of ``sum_g sum_s x[s] y[s, g]`` it has 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
 from typing import cast
@@ -20,7 +20,7 @@ from rewright.lifting.readings import shut
 from rewright.lifting.reduction import sum_over
 from rewright.lifting.regions import single
 from rewright.lifting.terms import ONE, Operand
-from rewright.lifting.value import Addend, View
+from rewright.lifting.value import Addend, Pieces, Value, View
 
 
 def equal_steps(places: Sequence[tuple[Dim, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -38,7 +38,20 @@ def stepping(index: Index, low: int, by: int, variable: int) -> Index:
     return low, (*index[1], (variable, by)) if by else index[1]
 
 
-def in_steps(algebra: Algebra, total: View) -> View | None:
+def of_sequential(algebra: Algebra, total: Value) -> Value:
+    """What ranks have added up, each part of it as a sum of the sequential program over steps where it is one."""
+    if isinstance(total, Pieces):
+        return replace(total, parts=tuple([_known(algebra, part) for part in total.parts]))
+    return _known(algebra, total)
+
+
+def _known(algebra: Algebra, total: Value) -> Value:
+    if algebra.sequential or not isinstance(total, View) or algebra.is_familiar(total):
+        return total
+    return _in_steps(algebra, total) or total
+
+
+def _in_steps(algebra: Algebra, total: View) -> View | None:
     """A sum as one of the sequential program over steps; None where its addends are in no steps, or that has none.
 
     Where there are steps within steps, as of heads that share one of several keys, each row of steps is a sum.
@@ -68,7 +81,7 @@ def _in_rows(algebra: Algebra, total: View, several: Sequence[_Opened]) -> View 
         if len(views) < len(rows):
             continue
         outer = algebra.settle(total.dims, [a for view in views for a in view.addends])
-        return outer if len(rows) == 1 or algebra.is_familiar(outer) else in_steps(algebra, outer)
+        return outer if len(rows) == 1 or algebra.is_familiar(outer) else _in_steps(algebra, outer)
     return None
 
 

@@ -30,6 +30,7 @@ from rewright.lifting.pointwise import pointwise
 from rewright.lifting.quotients import place
 from rewright.lifting.readings import opened, plain, plain_parts, plain_view, plainer, reads_ones, recognised, shut
 from rewright.lifting.reduction import among_numbers, combine, dot_general, reduce, split_alike
+from rewright.lifting.steps import of_sequential
 from rewright.lifting.tables import constant
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce, variables_of
@@ -270,7 +271,9 @@ def _reduce(
         if op.kind != "sum":
             raise NotAView("an empty reduction")
         return algebra.zero(tuple((n,) for n in result.shape))
-    return reduce(algebra, among_numbers(op.kind, types[0].dtype), values[0], op.dimensions)
+    found = reduce(algebra, among_numbers(op.kind, types[0].dtype), values[0], op.dimensions)
+    in_parts = isinstance(values[0], Pieces) and values[0].axis in op.dimensions
+    return of_sequential(algebra, found) if in_parts and op.kind == "sum" else found
 
 
 def _gather(

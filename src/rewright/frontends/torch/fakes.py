@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch.distributed.nn.functional as with_gradients
 import torch.fx.experimental._config
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -156,10 +157,15 @@ def undecided_sizes() -> Generator[None]:
 
 @contextmanager
 def compiling() -> Generator[None]:
-    """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true: models avoid data-dependent shortcuts."""
+    """Make ``torch.compiler.is_compiling()`` and ``is_exporting()`` true: models avoid data-dependent shortcuts.
+
+    The collectives with gradients of ``torch.distributed.nn``, which refuse to be compiled, are traced as they run.
+    """
     compiler = torch.compiler
     with (
         mock.patch.object(compiler, "_is_compiling_flag", True),
         mock.patch.object(compiler, "_is_exporting_flag", True),
+        mock.patch.object(with_gradients, "_not_supported_under_compile"),
+        mock.patch.object(with_gradients, "_deprecated"),
     ):
         yield
