@@ -26,17 +26,22 @@ from rewright.zoo.patterns.pattern import (
 ROWS, WIDTH, CLASSES = 5, 4, 8
 
 
-def whole(x: torch.Tensor, w: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
-    """A quarter of each label is shared by all classes."""
+def whole(x: torch.Tensor, w: torch.Tensor, labels: torch.Tensor, penalty: float) -> dict[str, torch.Tensor]:
+    """A quarter of each label is shared by all classes; the square of the log of their sum may be kept small."""
     likely = F.log_softmax(x @ w, -1)
     own = likely.gather(-1, labels[:, None])[:, 0]
     loss: Any = -(0.75 * own + 0.25 * likely.mean(-1)).mean()
+    if penalty:
+        loss = loss + penalty * torch.logsumexp(x @ w, -1).square().mean()
     loss.backward()
     return {"loss": loss.detach()}
 
 
-def smoothed(*, classes: int = CLASSES, beyond: int = 0) -> Verdict:
-    """The same where a rank has half of the classes; ``beyond`` how many classes of the next rank it takes for its."""
+def smoothed(*, classes: int = CLASSES, beyond: int = 0, penalty: float = 0, of_top: bool = True) -> Verdict:
+    """The same where a rank has half of the classes; ``beyond`` how many classes of the next rank it takes for its.
+
+    Of the log of the sum that is penalised, the maximum that was subtracted before is a part, where it is ``of_top``.
+    """
 
     def build(mesh: DeviceMesh) -> Any:
         count = CLASSES // 2
@@ -51,25 +56,29 @@ def smoothed(*, classes: int = CLASSES, beyond: int = 0) -> Verdict:
             held = (place >= 0) & (place < count + beyond)
             own = leave(scores.gather(-1, place.clamp(0, count - 1)[:, None])[:, 0] * held)
             mean = leave(scores.sum(-1)) / classes
-            loss: Any = (leave(scores.exp().sum(-1)).log() - 0.75 * own - 0.25 * mean).mean()
+            total = leave(scores.exp().sum(-1)).log()
+            loss: Any = (total - 0.75 * own - 0.25 * mean).mean()
+            if penalty:
+                loss = loss + penalty * (total + top if of_top else total).square().mean()
             loss.backward()
             return {"loss": loss.detach()}
 
         return step, (torch.zeros(ROWS, WIDTH), weight(WIDTH, count), torch.zeros(ROWS, dtype=torch.long))
 
-    args = torch.zeros(ROWS, WIDTH), weight(WIDTH, CLASSES), torch.zeros(ROWS, dtype=torch.long)
+    args = torch.zeros(ROWS, WIDTH), weight(WIDTH, CLASSES), torch.zeros(ROWS, dtype=torch.long), penalty
     relations = {"x": "Replicate()", "w": "Shard(1)", "labels": "Replicate()"}
     return rw.refine(rw.capture(whole, args), rw.capture_ranks(build, {"tp": 2}), relations, audit=True)
 
 
-def test_smoothed_labels() -> None:
-    verdict = smoothed()
+@pytest.mark.parametrize("penalty", [0, 1e-4])
+def test_smoothed_labels(penalty: float) -> None:
+    verdict = smoothed(penalty=penalty)
     assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason
     assert verdict.relation["grad:w"].placement == "Shard(1)"
 
 
-@pytest.mark.parametrize("slip", [{"classes": CLASSES // 2}, {"beyond": 1}])
-def test_smoothed_labels_of_other_classes(slip: dict[str, int]) -> None:
+@pytest.mark.parametrize("slip", [{"classes": CLASSES // 2}, {"beyond": 1}, {"penalty": 1e-4, "of_top": False}])
+def test_smoothed_labels_of_other_classes(slip: dict[str, Any]) -> None:
     assert smoothed(**slip).status == "refuted"
 
 

@@ -166,20 +166,21 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
     if not views[0].addends:
         return algebra.constant(views[0].dims, 1.0)
     addend = algebra.closed(views[0])
-    rest: list[tuple[Fraction, int, Access]] = []
+    left: list[tuple[Fraction, int, Access]] = []
     result: View | None = None
     if algebra.quotients:
         grown = _of_masked(algebra, op, views[0], addend, types)
         if grown is not None:
             return grown
         shifted, others = shifts(terms, addend)
-        if shifted:
+        total = terms.add(others)
+        if shifted or total != addend:
             grown = [exponential_of(terms, power, operand) for power, operand in shifted]
-            shift = View(views[0].dims, (Addend(ONE, *terms.multiply(grown)),))
-            total = terms.add(others)
+            shift = View(views[0].dims, (Addend(ONE, *terms.multiply(grown)),)) if grown else None
             if total is None:
-                return shift
-            return multiply(algebra, _exponential(algebra, op, [View(views[0].dims, (total,))], types), shift)
+                return shift or algebra.constant(views[0].dims, 1.0)
+            rest = _exponential(algebra, op, [View(views[0].dims, (total,))], types)
+            return rest if shift is None else multiply(algebra, rest, shift)
     for factor, (term, access) in terms.expand(addend.term, addend.access):
         power = factor * addend.coefficient
         if terms.label(term)[:2] == ("apply", "log") and power in (ONE, MINUS_ONE):
@@ -188,10 +189,10 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
             base = base if power == ONE else reciprocal(algebra, base)
             result = base if result is None else multiply(algebra, result, base)
         else:
-            rest.append((power, term, access))
+            left.append((power, term, access))
     if result is None:
         return function(algebra, "exponential", views)
-    total = terms.add(rest)
+    total = terms.add(left)
     if total is None:
         return result
     grown = function(algebra, "exponential", [View(views[0].dims, (total,))])

@@ -9,7 +9,7 @@ are recognised faster as they were written.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from fractions import Fraction
 
 from rewright.lifting.index import Access, compose, used
@@ -36,16 +36,28 @@ def is_shift(terms: Terms, term: int) -> bool:
 
 
 def shifts(terms: Terms, addend: Addend) -> tuple[list[tuple[Fraction, Operand]], list[tuple[Fraction, int, Access]]]:
-    """The maxima that an exponent adds, with their factors, and the rest of the exponent."""
-    found: list[tuple[Fraction, Operand]] = []
+    """The maxima that an exponent adds, with their factors, and the rest of the exponent.
+
+    A maximum that one part of it subtracts and another adds is none of them.
+    """
+    found: dict[Operand, Fraction] = {}
     rest: list[tuple[Fraction, int, Access]] = []
-    for factor, (term, access) in terms.expand(addend.term, addend.access):
-        power = factor * addend.coefficient
+    for power, (term, access) in _addends(terms, addend.coefficient, (addend.term, addend.access)):
         if is_maximum(terms, term):
-            found.append((power, (term, access)))
+            found[term, access] = found.get((term, access), Fraction(0)) + power
         else:
             rest.append((power, term, access))
-    return found, rest
+    return [(power, operand) for operand, power in found.items() if power], rest
+
+
+def _addends(terms: Terms, power: Fraction, operand: Operand) -> Iterator[tuple[Fraction, Operand]]:
+    """The addends of a sum, also of those that are sums of maxima: ``(x - max x) - log y``."""
+    for factor, (term, access) in terms.expand(*operand):
+        inner = terms.expand(term, access) if terms.label(term)[0] == "add" else []
+        if (term, access) != operand and any(is_maximum(terms, one) for _, (one, _) in inner):
+            yield from _addends(terms, power * factor, (term, access))
+        else:
+            yield power * factor, (term, access)
 
 
 def exponential_of(terms: Terms, power: Fraction, operand: Operand) -> Operand:
