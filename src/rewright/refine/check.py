@@ -112,7 +112,7 @@ def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
     # Before quotients, which take the longest where they do not help.
     if any(isinstance(node.op, ops.Concatenate) for graph in program.graphs for node in graph.nodes):
         yield "plain"
-    if any(isinstance(node.op, ops.Exponential) for node in sequential.nodes):
+    if any(isinstance(node.op, ops.Exponential | ops.Compare) for node in sequential.nodes):
         yield "quotients"
 
 

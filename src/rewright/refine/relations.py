@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from rewright.ir.errors import RewrightError
@@ -27,6 +28,17 @@ class Relations:
     assumptions: tuple[str, ...] = ()
 
 
+_TOLD = 6
+"""Inputs that a message names, those whose names are like what was asked for first."""
+
+
+def _nearest(pattern: str, sequential: Graph) -> str:
+    alike = get_close_matches(pattern, sequential.inputs, _TOLD, 0.5)
+    names = list(dict.fromkeys((*alike, *sequential.inputs)))
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return f"its inputs are {', '.join(names[:_TOLD])}{more}" if names else "it has none"
+
+
 def input_relations(sequential: Graph, program: RankProgram, given: Given | None) -> Relations:
     """The relation of every input: given by the caller, else read at capture, else what shapes allow.
 
@@ -39,7 +51,9 @@ def input_relations(sequential: Graph, program: RankProgram, given: Given | None
         if not names and pattern in unread(sequential):
             continue
         if not names:
-            raise RewrightError(f"relation {pattern!r} matches no input of the sequential program; see its inputs")
+            raise RewrightError(
+                f"relation {pattern!r} matches no input of the sequential program; {_nearest(pattern, sequential)}"
+            )
         for name in names:
             placements.pop(name, None)
             equations = [e for e in equations if e.name != name]  # a later pattern counts
