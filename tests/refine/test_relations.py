@@ -92,7 +92,7 @@ def test_a_gradient_is_expected_where_its_parameter_is() -> None:
 
 def test_names_that_do_not_occur() -> None:
     sequential, program = mlp(2)
-    with pytest.raises(RewrightError, match="relation .w. matches no input of the sequential program; its inputs are "):
+    with pytest.raises(RewrightError, match="relation 'w' matches no input of the sequential program; its inputs are "):
         input_relations(sequential, program, {"w": "Replicate()"})
     with pytest.raises(RewrightError, match="expectation 'y' matches no output"):
         output_expectations(sequential, program, {"y": "Replicate()"})
