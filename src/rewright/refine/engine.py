@@ -81,7 +81,9 @@ def answer(
     _check(sequential, program)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
-        found = _answer(question, relations, expect, deadline, budget, suggest, locate, audit, counts, rounds)
+        # Of later questions no more than a proof counts: what is wrong is told of the first.
+        told = verdict is None
+        found = _answer(question, relations, expect, deadline, budget, suggest, locate, audit, counts, rounds, told)
         if verdict is None or found.status == "proved":
             verdict = found
         if found.status == "proved":
@@ -101,6 +103,7 @@ def _answer(
     audit: bool,
     counts: bool,
     rounds: bool,
+    told: bool,
 ) -> Verdict:
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, relations)
@@ -117,9 +120,11 @@ def _answer(
     proof, is_written_out = aim.reached(sequential, program, rounds=rounds)
     if proof.failed and proof.pairing is not None:
         sequential, program = aligned(sequential, program, proof.pairing)
-        proof = attempt(sequential, program, known, expected, deadline)
         case = Case(sequential, replace(program, inputs=known.placements), known, expected)
-        ran = cache(partial(_timed, seconds, case))
+        by_name = cache(partial(_timed, seconds, case))
+        ran = by_name
+        differ_there: Hopeless = lambda failed: is_hopeless(by_name(), failed)  # noqa: E731
+        proof = attempt(sequential, program, known, expected, deadline, hopeless=differ_there)
     stats = Stats(
         len(sequential),
         sum(len(graph) for graph in program.graphs),
@@ -147,6 +152,9 @@ def _answer(
             return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, doubt)
         verdict = _proved(sequential, program, meant, known, expected, proof, stats, notes, counts)
         return audited(verdict, sequential, program, counts=counts) if audit else verdict
+    if not told:
+        reason = _said_of(proof.failed, proof, "not related")
+        return Verdict("unknown", Evidence.ASSUMED, assumptions, proof.relations, (), notes, stats, reason)
     ran()
     stats.seconds["numeric twin"] = sum(seconds)
     return _failed(case, ran, proof, stats, notes, assumptions, deadline, suggest, locate)
