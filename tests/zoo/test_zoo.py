@@ -63,9 +63,17 @@ def test_inference_agrees(name: str, plan: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "degree", [3, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
+    ("name", "plan", "degree"),
+    [
+        ("decoder", "megatron_sp", 3),
+        *(
+            pytest.param(*pair, degree, marks=pytest.mark.slow)
+            for pair in [("llama", "dtensor_sp"), ("decoder", "megatron_sp")]
+            for degree in (3, 4, 8)
+            if (*pair, degree) != ("decoder", "megatron_sp", 3)
+        ),
+    ],
 )
-@pytest.mark.parametrize(("name", "plan"), [("llama", "dtensor_sp"), ("decoder", "megatron_sp")])
 def test_other_degrees_split_the_vocabulary_unevenly_or_further(name: str, plan: str, degree: int) -> None:
     agrees(name, plan, degree, backward=True)
 
