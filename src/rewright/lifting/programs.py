@@ -258,11 +258,11 @@ class Lifter:
         assert value.shape == node.type.shape, (op, value.shape, node.type.shape)
         reduced = self._recogniser is not None and (
             (isinstance(op, _ADDITIVE) and not self._reduced.isdisjoint(operands))
-            or _adds_up_parts(op, self.values[operands[0]] if operands else None)
+            or (not self.algebra.sequential and _adds_up_parts(op, self.values[operands[0]] if operands else None))
         )
         if reduced and self._recogniser is not None:
             value = tidy(self._recogniser.met(value))
-        elif self._recogniser is not None and self.algebra.quotients and isinstance(op, _CONTRACTING):
+        if self._recogniser is not None and self.algebra.quotients and isinstance(op, _CONTRACTING):
             value = tidy(self._recogniser.summed(value))
         result = self._memo[key] = self.intern(value)
         if reduced:

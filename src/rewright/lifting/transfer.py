@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from rewright import ops
 from rewright.ir.dims import Shape, divide, product
+from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.algebra import Algebra, align
@@ -35,6 +36,7 @@ from rewright.lifting.tables import constant
 from rewright.lifting.terms import ONE
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce, variables_of
 from rewright.lifting.winners import first_of_all
+from rewright.ops.reference.convolution import as_products
 
 _LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Pad, ops.Concatenate, ops.Reverse)
 _LAWFUL = (ops.Elementwise, ops.DotGeneral, ops.Reduce, ops.Gather)
@@ -263,6 +265,36 @@ def _dot(
     return dot_general(algebra, op, values[0], values[1])
 
 
+def _convolution(
+    algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value:
+    """The sum of what the elements of the kernel add; one function of all where sums of products are not looked for."""
+    assert isinstance(op, ops.Convolution)
+    graph = None if algebra.recognise is None else _in_products(op, *types)
+    if graph is None:
+        raise NotAView(op.name)
+    found: list[Value] = []
+    given = iter(values)
+    for node in graph.nodes:
+        if isinstance(node.op, ops.Input):
+            found.append(next(given))
+            continue
+        kinds = [graph.nodes[p].type for p in node.operands]
+        found.append(transfer(algebra, node.op, [found[p] for p in node.operands], kinds, node.type))
+    return found[graph.outputs["result"]]
+
+
+@lru_cache(256)
+def _in_products(op: ops.Convolution, x: TensorType, kernel: TensorType) -> Graph | None:
+    builder = GraphBuilder("convolution")
+    places = [builder.input(name, ops.Input(name, kind)) for name, kind in (("x", x), ("kernel", kernel))]
+    total = as_products(builder, op, *places)
+    if total is None:
+        return None
+    builder.output("result", total)
+    return builder.build()
+
+
 def _reduce(
     algebra: Algebra, op: Operator, values: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value:
@@ -425,6 +457,7 @@ _RULES: dict[type[Operator], Rule] = {
     ops.Pad: _pad,
     ops.Concatenate: _concatenate,
     ops.Reverse: _reverse,
+    ops.Convolution: _convolution,
     ops.DotGeneral: _dot,
     ops.Reduce: _reduce,
     ops.Gather: _gather,

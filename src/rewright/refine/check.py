@@ -107,10 +107,13 @@ def attempt(
 
 def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
     """Other normal forms to try, where a program has what they are about."""
-    if any(isinstance(node.op, ops.AllReduce | ops.ReduceScatter) for g in program.graphs for node in g.nodes):
+    kinds = {type(node.op) for graph in program.graphs for node in graph.nodes}
+    if ops.Convolution in kinds and len(program.graphs) > 1:
+        yield "plain"  # sums of products are looked for in it too, and the borders of an input are indices of one value
+    if kinds & {ops.AllReduce, ops.ReduceScatter} or (ops.Convolution in kinds and len(program.graphs) > 1):
         yield "products"
     # Before quotients, which take the longest where they do not help.
-    if any(isinstance(node.op, ops.Concatenate) for graph in program.graphs for node in graph.nodes):
+    if ops.Concatenate in kinds and ops.Convolution not in kinds:
         yield "plain"
     if any(isinstance(node.op, ops.Exponential | ops.Compare) for node in sequential.nodes):
         yield "quotients"

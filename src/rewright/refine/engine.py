@@ -82,8 +82,10 @@ def answer(
     verdict: Verdict | None = None
     for question in questions(sequential, program):
         # Of later questions no more than a proof counts: what is wrong is told of the first.
-        told = verdict is None
-        found = _answer(question, relations, expect, deadline, budget, suggest, locate, audit, counts, rounds, told)
+        explained = verdict is None
+        found = _answer(
+            question, relations, expect, deadline, budget, suggest, locate, audit, counts, rounds, explained
+        )
         if verdict is None or found.status == "proved":
             verdict = found
         if found.status == "proved":
@@ -103,7 +105,7 @@ def _answer(
     audit: bool,
     counts: bool,
     rounds: bool,
-    told: bool,
+    explained: bool,
 ) -> Verdict:
     sequential, program = question.sequential, question.program
     known = input_relations(sequential, program, relations)
@@ -152,7 +154,7 @@ def _answer(
             return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, doubt)
         verdict = _proved(sequential, program, meant, known, expected, proof, stats, notes, counts)
         return audited(verdict, sequential, program, counts=counts) if audit else verdict
-    if not told:
+    if not explained:
         reason = _said_of(proof.failed, proof, "not related")
         return Verdict("unknown", Evidence.ASSUMED, assumptions, proof.relations, (), notes, stats, reason)
     ran()
