@@ -127,6 +127,8 @@ class Printer:
         self.finish_states(c)
         found = variants(self.table, sweep)
         low, high, tests = self.limits(c, sweep, found)
+        for estimate, _ in sweep.remainders:
+            c.line(f"guess{estimate.leaf.number} = tl.zeros([BM, 1], tl.float32)")
         c.line(f"for begin in range({low}, {high}, BN):")
         body = c.inner(1)
         body.line("lane = begin + tl.arange(0, BN)")
@@ -142,6 +144,7 @@ class Printer:
             body.line(f"if not ({states}):  # stops once nothing changes any more")
             body = body.inner(1)
         self.tile(body, sweep, lefts)
+        self.settle(c, sweep)
         self.done += sweep.running
 
     def limits(self, c: Context, sweep: Sweep, found: Variants) -> tuple[str, str, list[str]]:
@@ -201,11 +204,11 @@ class Printer:
         )
         first = literal(identity(running.value.bound.kind), kind)
         first = str(int(first == "True")) if kind is DType.BOOL else first
-        wide = "1"
+        wide, rows = "1", "1" if running.is_shared else "BM"
         if running.factors is not None:
             assert self.kernel.features is not None
             wide = str(_power(self.kernel.features.size))
-        c.line(f"{name} = tl.full([BM, {wide}], {first}, {dtype})")
+        c.line(f"{name} = tl.full([{rows}, {wide}], {first}, {dtype})")
 
     def finish_states(self, c: Context) -> None:
         """Names for reductions that are finished."""
@@ -324,8 +327,6 @@ class Printer:
         old = state if factor is None else f"{state} * {factor}"
         if running.update.growth is not None:
             old = f"({state} + {self.growth(c, running, running.update.growth)})" + (f" * {factor}" if factor else "")
-        if running.update.drift is not None:
-            old = f"{state} + begin * {self.followed(c, running.update.drift.rate, running, 'was', 'guess')}"
         if running.update.reset is not None:
             old = self.reset(c, running, old)
         exact = number in sweep.exact
@@ -343,10 +344,6 @@ class Printer:
             joint = f'tl.where({either}, float("nan"), {joint})'
         c.line(f"{state} = {joint}")
         name = state
-        if number in sweep.estimated:
-            name, size = f"guess{number}", running.value.bound.size
-            c.line(f"{name} = {state} * ({float(size)} / tl.minimum(begin + BN, {size}))")
-            c.line(f"was{number} = tl.where(begin > 0, old{number} * ({float(size)} / tl.maximum(begin, 1)), {name})")
         if kind in ("maximum", "minimum") and running.value.dtype.is_float:
             name = f"safe{number}"
             c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
@@ -370,6 +367,26 @@ class Printer:
             ):
                 c.line(f"{name}{number} = tl.where({bottom} == 0.0, 0.0, {top} / {bottom})")
         c.names[number] = f"guess{number}"
+
+    def settle(self, c: Context, sweep: Sweep) -> None:
+        """Means as they are, and what follows them, where the sweep knows how far its estimates are from them."""
+        gaps: dict[int, str] = {}
+        for estimate, left in sweep.remainders:
+            number = estimate.leaf.number
+            gaps[self.table.plain("subtract", (estimate.renewed, estimate.leaf)).number] = f"rest{number}"
+            c.line(f"rest{number} = {self.state[left.value.number]} / {sweep.lane.size}")
+        inner = c.inner()
+        inner.names.update(gaps)
+        for running in sweep.settled:
+            assert running.update.growth is not None
+            text = running.update.growth.text(
+                lambda e: self.closed(inner, e, {*gaps}), lambda e: self.state[e.number], str(sweep.lane.size)
+            )
+            state = self.state[running.value.number]
+            c.line(f"{state} = {state} + {text}")
+        for estimate, _ in sweep.remainders:
+            number = estimate.leaf.number
+            c.line(f"{self.state[estimate.sum.number]} = (guess{number} + rest{number}) * {sweep.lane.size}")
 
     def reset(self, c: Context, running: Running, old: str) -> str:
         """The state, or what it starts again from where the extremum that it follows has moved."""
@@ -434,6 +451,10 @@ class Printer:
         inner.names = {r.value.number: c.names[r.value.number] for r in self.done if r.value.number in c.names}
         self.add_depth(inner, sweep.lane.name, sweep.lane.size, "lane[:, None]", "down")
         items = self.operand(inner, item)
+        c.line(f"old{running.value.number} = {state}")
+        if running.is_shared:
+            c.line(f"{state} = {state} + tl.sum({items}.to(tl.float32), 0)[None, :]")
+            return
         bounded = weight.op == "exponential" and bool(running.update.depends)
         narrow = item.dtype if item.dtype is DType.BF16 or (bounded and item.dtype is DType.F16) else DType.F32
         value = self.value(c, weight)
@@ -445,6 +466,8 @@ class Printer:
             c.line(f"{name} = {name}.to({items}.dtype)")
         else:
             c.line(f"{items} = {items}.to(tl.float32)")
+        if running.update.growth is not None:
+            c.line(f"{state} = {state} + {self.growth(c, running, running.update.growth)}")
         if factor is not None:
             c.line(f"{state} = {state} * {factor}")
         c.line(f'{state} = tl.dot({name}, {items}, {state}, input_precision="ieee")')
