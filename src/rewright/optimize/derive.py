@@ -120,6 +120,14 @@ def product_of(table: Table, factors: Collection[Signed]) -> Expression | None:
 
 
 def derive(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Update | None:
+    """As :func:`derived`, worked out once: plans are made of the same passes again and again."""
+    key = (kind, body.number, lane, tuple(e.number for e in running))
+    if key not in table.updates:
+        table.updates[key] = derived(table, kind, body, lane, running)
+    return table.updates[key]
+
+
+def derived(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Update | None:
     """The update of a reduction whose body depends on running values; None where f does not factor.
 
     ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are

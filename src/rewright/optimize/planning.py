@@ -15,6 +15,7 @@ from rewright import ops
 from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.distributing import distributed
@@ -24,6 +25,7 @@ from rewright.optimize.merging import loaded, merged
 from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.roles import Cut, Job, arrange, reductions
+from rewright.terms.scalar import Scalar
 
 CHEAP = (*LAYOUT, ops.Elementwise, ops.Concatenate, ops.Pad, ops.Reverse)
 
@@ -88,6 +90,7 @@ class Planner:
         self.jobs: dict[tuple[int, frozenset[int]], Job] = {}
         """The job of a tensor by the tensors in memory that it reads."""
         self.decisions: list[str] = []
+        self.denotations: dict[int, Scalar | Unsupported] = {}
         self.live = sorted(graph.live())
         self.users = graph.users()
         self.fixed = self._fixed()
@@ -340,7 +343,7 @@ class Planner:
         if deep is not None:
             self.cuts.add(deep)
             raise _Again
-        reader = Reader(self.graph, table, read, origin, self.projections)
+        reader = Reader(self.graph, table, read, origin, self.projections, self.denotations)
         try:
             value = reader.root(position, names)
         except TooDeep as projection:
@@ -421,8 +424,12 @@ class Planner:
 
     def _thin(self, reader: Reader, cut: Cut, value: Expression) -> int | None:
         """What an outer reduction reads, where that is far smaller than what it is computed from."""
+        around = {e.number for e in cut.values}
+        for e in walk(value):
+            if any(a.number in around for a in e.arguments):
+                around.add(e.number)
         for outer in reductions(value):
-            if outer not in reader.origin or not any(e is x for e in cut.values for x in walk(outer.arguments[0])):
+            if outer not in reader.origin or outer.arguments[0].number not in around:
                 continue
             node = self.graph.nodes[reader.origin[outer][0]]
             if not isinstance(node.op, ops.Reduce):

@@ -112,7 +112,7 @@ class _Arranger:
         rows = self.job.rows or self.choose_rows()
         if rows is not None and not self.inner and self.is_feature_without(rows):
             rows = None
-        products = [self.tile_product(e, rows) for e in self.inner]
+        products = self.tile_products(rows)
         features, lane_out = self.other_loops(rows)
         special = {rows, features, lane_out}
         grid = tuple(Loop(n, s) for n, s in self.job.sizes.items() if n not in special)
@@ -249,6 +249,20 @@ class _Arranger:
         again = [e for e in self.stream if rows not in e.free and e.bound and e.bound.size > SMALL]
         if again and not all(self.is_helper(e) for e in again):
             raise Cut("a reduction that all rows share", again)
+
+    def tile_products(self, rows: str | None) -> list[Product]:
+        """Inner reductions as products of tiles; raises Cut with those that are none, and are alike."""
+        found: list[Product] = []
+        failed: list[tuple[Expression, Cut]] = []
+        for e in self.inner:
+            try:
+                found.append(self.tile_product(e, rows))
+            except Cut as cut:
+                failed.append((e, cut))
+        if failed:
+            first, why = failed[0]
+            raise Cut(str(why), [e for e, _ in failed if (e.free, e.bound) == (first.free, first.bound)])
+        return found
 
     def is_helper(self, e: Expression) -> bool:
         """Whether another sum of the pass moves by this one."""
