@@ -26,8 +26,9 @@ LEMMA = 10.0
 """Seconds that the checker may take for one lemma of a piece."""
 LEAST = 0.5
 """Seconds that each way of proving a piece gets that is tried."""
-PATIENCE = 4
-"""All pieces of a plan together may take so many times as long as one."""
+PATIENCE = 1.5
+"""All pieces of the first plan together may take so many times as long as one, and those of a later plan half as long
+as one more."""
 
 
 class NotComposed(RewrightError):
@@ -98,21 +99,44 @@ class _Pieces:
         if left_over <= 0:
             raise NotComposed("the budget is used up by other tensors")
         until = time.process_time() + left_over
+
+        def remaining(share: float = 1.0) -> float:
+            return max((until - time.process_time()) * share, LEAST * share)
+
         alike = {"*": "Replicate()"} if left.inputs else None
         found = answer(left, [right], alike, None, left_over, suggest=False, locate=False, rounds=False)
         if found.status == "refuted":
             raise NotComposed(found.reason)
         if found.status == "proved" and why_not(Piece(left, right, found.certificate), self.lemmas, LEMMA) is None:
             return Piece(left, right, found.certificate)
-        if why_not(plain, self.lemmas, max(until - time.process_time(), LEAST)) is None:
+        # Either may be the one that takes long for what the other one sees at once.
+        if why_not(plain, self.lemmas, remaining(0.3)) is None:
             return plain
-        other = equiv(left, right, budget=max(until - time.process_time(), LEAST), explain=False)
+        other = equiv(left, right, budget=remaining(0.7), explain=False)
         if other.status == "proved":
             piece = Piece(left, right, other.certificate)
             if why_not(piece, self.lemmas, LEMMA) is None:
                 return piece
+        if time.process_time() < until and why_not(plain, self.lemmas, remaining()) is None:
+            return plain
         late = other.status == "unknown" and time.process_time() >= until
         raise NotComposed(f"{left_over:.1f} s found no proof" if late else other.reason)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """A stored tensor as the program and as the plan computes it, from leaves."""
+
+    left: Graph
+    right: Graph
+    source: int
+    place: int
+    leaves: tuple[tuple[str, int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """How many nodes a proof goes through."""
+        return len(self.left.nodes) + len(self.right.nodes)
 
 
 def composed(
@@ -139,10 +163,9 @@ def composed(
     written, memory = regraphed(plan)
     sources = {ready: position for position, ready in made.items()}
     known = Known() if known is None else known
-    pieces = _Pieces(seconds, known.spent + min(PATIENCE * seconds, total), known)
+    pieces = _Pieces(seconds, min(max(PATIENCE * seconds, known.spent + seconds / 2), known.spent + total), known)
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
-    uses: list[Use] = []
-    missing: dict[int, str] = {}
+    sides: list[_Sides] = []
     wanted = [(sources[p], memory[p]) for p in _stored(plan) if p in sources]  # others are parts of one reduction
     for source, place in [*wanted, *((p, written.outputs[name]) for name, p in program.outputs.items())]:
         if place in held:
@@ -150,14 +173,18 @@ def composed(
         leaves = _leaves(program, written, source, place, held)
         left = between(program, source, {leaf[1]: leaf[0] for leaf in leaves})
         right = between(written, place, {leaf[2]: leaf[0] for leaf in leaves})
-        try:
-            uses.append(Use(pieces.number(left, right), source, place, leaves))
-        except RewrightError as error:
-            node = program.nodes[source]
-            missing[source] = f"{node.op.name} at {node.span} is not proved: {error}"
+        sides.append(_Sides(left, right, source, place, leaves))
         held[place] = source
+    missing: dict[int, str] = {}
+    for side in sorted(sides, key=lambda s: s.size):  # small ones first, so that a large one costs no other its proof
+        try:
+            pieces.number(side.left, side.right)
+        except RewrightError as error:
+            node = program.nodes[side.source]
+            missing[side.source] = f"{node.op.name} at {node.span} is not proved: {error}"
     if missing:
         raise NotComposed(next(iter(missing.values())), [made[source] for source in missing])
+    uses = [Use(pieces.number(s.left, s.right), s.source, s.place, s.leaves) for s in sides]
     certificate = PiecewiseCertificate(digest(program), digest(written), tuple(pieces.pieces), tuple(uses))
     try:
         follows(certificate, program, written)

@@ -77,20 +77,22 @@ class Plan:
 class Planner:
     """The search for a plan of one graph whose sizes are numbers."""
 
-    def __init__(self, graph: Graph, apart: Collection[int] = ()) -> None:
+    def __init__(self, graph: Graph, apart: Collection[int] = (), before: Planner | None = None) -> None:
         self.graph = graph
         self.library: dict[int, str] = {}
         self.apart = apart
-        """Look-ups that a library has to do."""
-        self.cuts: set[int] = set()
+        """What a library has to do."""
+        self.cuts: set[int] = set() if before is None else set(before.cuts) - set(apart)
         self.needed: set[int] = set()
         """Operands of libraries: they are stored, and nothing computes them again."""
-        self.hard: dict[int, set[int]] = {}
+        self.hard: dict[int, set[int]] = {} if before is None else {p: set(cuts) for p, cuts in before.hard.items()}
         """For the job of a tensor, the stored tensors that it has to read rather than compute again."""
-        self.jobs: dict[tuple[int, frozenset[int]], Job] = {}
+        self.table = Table() if before is None else before.table
+        self.origin: dict[Expression, tuple[int, Places]] = {} if before is None else before.origin
+        self.jobs: dict[tuple[int, frozenset[int]], Job] = {} if before is None else before.jobs
         """The job of a tensor by the tensors in memory that it reads."""
         self.decisions: list[str] = []
-        self.denotations: dict[int, Scalar | Unsupported] = {}
+        self.denotations: dict[int, Scalar | Unsupported] = {} if before is None else before.denotations
         self.live = sorted(graph.live())
         self.users = graph.users()
         self.fixed = self._fixed()
@@ -102,7 +104,7 @@ class Planner:
         self._opaque()
         self._shared()
         self._long()
-        table, origin = Table(), dict[Expression, tuple[int, Places]]()
+        table, origin = self.table, self.origin
         while True:
             memory = self._memory()
             try:
