@@ -20,7 +20,8 @@ from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.composing import Known
 from rewright.optimize.execution import Runner
 from rewright.optimize.laws import laws
-from rewright.optimize.planning import Plan, Planner, computed_for, look_ups, widened
+from rewright.optimize.leaving import computed_for, look_ups
+from rewright.optimize.planning import Plan, Planner, widened
 from rewright.optimize.preparing import prepared
 from rewright.optimize.proofs import LEAST, Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained

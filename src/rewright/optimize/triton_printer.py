@@ -22,7 +22,7 @@ from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
 from rewright.optimize.phases import Variants, body_of, new_estimates, phases, variants
 from rewright.optimize.planning import Plan
 from rewright.optimize.ranges import span
-from rewright.optimize.triton_scalars import TYPES, everywhere, function, literal
+from rewright.optimize.triton_scalars import TYPES, atoms, everywhere, function, is_empty, literal, padded
 from rewright.optimize.values import identity
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
@@ -102,7 +102,7 @@ class Printer:
         if self.kernel.features is not None:
             f = self.kernel.features
             self.ranges[f.name] = (0, f.size - 1)
-            c.line(f"{f.name}_ = tl.arange(0, {_power(f.size)})")
+            c.line(f"{f.name}_ = tl.arange(0, {padded(f.size)})")
         for sweep in self.kernel.sweeps:
             self.sweep(c, sweep)
         self.finals(c)
@@ -154,7 +154,7 @@ class Printer:
         bounds[sweep.lane.name] = ("begin", "(begin + BN - 1)")
         low, high, tests = "0", str(sweep.lane.size), list[str]()
         for number, value in found.skip:
-            for atom, flag in _atoms(found.conditions[number], value):
+            for atom, flag in atoms(found.conditions[number], value):
                 limit = self.limit(atom, flag, sweep, bounds)
                 if limit is None:
                     tests += everywhere(atom, flag, bounds)
@@ -207,7 +207,7 @@ class Printer:
         wide, rows = "1", "1" if running.is_shared else "BM"
         if running.factors is not None:
             assert self.kernel.features is not None
-            wide = str(_power(self.kernel.features.size))
+            wide = str(padded(self.kernel.features.size))
         c.line(f"{name} = tl.full([{rows}, {wide}], {first}, {dtype})")
 
     def finish_states(self, c: Context) -> None:
@@ -224,7 +224,7 @@ class Printer:
         for weight in running.update.weights:
             text = f'tl.where({self.state[weight.number]} == 0.0, float("nan"), {text})'
         for e in running.update.undefined:
-            text = f'tl.where({_is_empty(self.state[e.number], e)}, float("nan"), {text})'
+            text = f'tl.where({is_empty(self.state[e.number], e)}, float("nan"), {text})'
         if running.update.finish is not None:
             text = f"({text} * {self.value(c, running.update.finish)})"
         name = self.fresh("v")
@@ -235,7 +235,7 @@ class Printer:
         """The left operand of a product for a block of rows."""
         inner = c.inner()
         depth = product.depth
-        self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[None, :]", "across")
+        self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {padded(depth.size)})[None, :]", "across")
         return self.operand(inner, product.left, "tl.float64")
 
     def add_depth(self, c: Context, name: str, size: int, tile: str, way: str) -> None:
@@ -284,7 +284,7 @@ class Printer:
         name, depth = self.fresh("product"), product.depth
         inner = c.inner()
         if product.value.number in lefts:
-            self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[:, None]", "down")
+            self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {padded(depth.size)})[:, None]", "down")
             right = self.operand(inner, product.right, "tl.float64")
             c.line(f'{name} = tl.dot({lefts[product.value.number]}, {right}, input_precision="ieee").to(tl.float32)')
             return name
@@ -410,7 +410,7 @@ class Printer:
         if update.factor is None:
             return None
         text = self.followed(c, update.factor, running, "old", "safe")
-        tests = " | ".join(_is_empty(f"old{e.number}", e) for e in update.extrema)
+        tests = " | ".join(is_empty(f"old{e.number}", e) for e in update.extrema)
         name = self.fresh("factor")
         c.line(f"{name} = tl.where({tests}, 0.0, {text})")
         return name
@@ -451,7 +451,9 @@ class Printer:
         inner.names = {r.value.number: c.names[r.value.number] for r in self.done if r.value.number in c.names}
         self.add_depth(inner, sweep.lane.name, sweep.lane.size, "lane[:, None]", "down")
         items = self.operand(inner, item)
-        c.line(f"old{running.value.number} = {state}")
+        grown = [r.update.growth for r in sweep.running if r.update.growth is not None]
+        if any(other is running.value for growth in grown for _, other in growth.others):
+            c.line(f"old{running.value.number} = {state}")
         if running.is_shared:
             c.line(f"{state} = {state} + tl.sum({items}.to(tl.float32), 0)[None, :]")
             return
@@ -586,25 +588,6 @@ class Printer:
         return f"{text}.to(tl.float32)" if e.dtype in (DType.F16, DType.BF16) else text
 
 
-def _is_empty(state: str, extremum: Expression) -> str:
-    """Whether an extremum has seen nothing but its own neutral element."""
-    assert extremum.bound is not None
-    return f"({state} == {literal(identity(extremum.bound.kind), extremum.dtype)})"
-
-
 def _settles(sweep: Sweep) -> bool:
     kinds = {r.value.bound.kind for r in sweep.running if r.value.bound}
     return bool(kinds) and kinds <= {"or"} and not sweep.stores
-
-
-def _atoms(e: Expression, value: bool) -> list[tuple[Expression, bool]]:
-    """Conditions of which each is enough for a condition to have a value."""
-    if e.op == "not":
-        return _atoms(e.arguments[0], not value)
-    if (e.op == "or" and value) or (e.op == "and" and not value):
-        return [a for argument in e.arguments for a in _atoms(argument, value)]
-    return [(e, value)]
-
-
-def _power(size: int) -> int:
-    return max(16, 1 << (size - 1).bit_length())
