@@ -26,7 +26,9 @@ LEMMA = 10.0
 """Seconds that the checker may take for one lemma of a piece."""
 LEAST = 0.5
 """Seconds that each way of proving a piece gets that is tried."""
-PATIENCE = 1.5
+FIRST = 0.3
+"""The share of its time that a piece gets before all others were tried."""
+PATIENCE = 1.25
 """All pieces of the first plan together may take so many times as long as one, and those of a later plan half as long
 as one more."""
 
@@ -37,6 +39,10 @@ class NotComposed(RewrightError):
     def __init__(self, why: str, tensors: Collection[int] = ()) -> None:
         super().__init__(why)
         self.tensors = tuple(tensors)
+
+
+class _Late(NotComposed):
+    """A piece that may have a proof, for which there was no time."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +78,21 @@ class _Pieces:
     lemmas: set[str] = field(default_factory=set[str])
     """The digests of lemmas that the checker proved, so that no piece has to have them proved again."""
 
-    def number(self, left: Graph, right: Graph) -> int:
-        """The piece that says that two programs are equal; raises NotComposed where there is no proof."""
+    def number(self, left: Graph, right: Graph, share: float = 1.0) -> int:
+        """The piece that says that two programs are equal; raises NotComposed where there is no proof.
+
+        ``share`` is how much of the time for a piece it may take.
+        """
         key = digest(left) + digest(right)
         if key in self.known.failed:
             raise self.known.failed[key]
         if key not in self.found:
             started = time.process_time()
             try:
-                piece = self.known.proved.get(key) or self._proved(left, right)
+                piece = self.known.proved.get(key) or self._proved(left, right, self.seconds * share)
             except RewrightError as error:
-                self.known.failed[key] = error
+                if share == 1 or not isinstance(error, _Late):
+                    self.known.failed[key] = error
                 raise
             finally:
                 self.known.spent += time.process_time() - started
@@ -91,13 +101,13 @@ class _Pieces:
             self.pieces.append(piece)
         return self.found[key]
 
-    def _proved(self, left: Graph, right: Graph) -> Piece:
+    def _proved(self, left: Graph, right: Graph, seconds: float) -> Piece:
         plain = Piece(left, right)
         if plain.is_same:
             return plain
-        left_over = min(self.seconds, self.until - self.known.spent)
+        left_over = min(seconds, self.until - self.known.spent)
         if left_over <= 0:
-            raise NotComposed("the budget is used up by other tensors")
+            raise _Late("the budget is used up by other tensors")
         until = time.process_time() + left_over
 
         def remaining(share: float = 1.0) -> float:
@@ -119,8 +129,9 @@ class _Pieces:
                 return piece
         if time.process_time() < until and why_not(plain, self.lemmas, remaining()) is None:
             return plain
-        late = other.status == "unknown" and time.process_time() >= until
-        raise NotComposed(f"{left_over:.1f} s found no proof" if late else other.reason)
+        if other.status == "unknown" and time.process_time() >= until:
+            raise _Late(f"{left_over:.1f} s found no proof")
+        raise NotComposed(other.reason)
 
 
 @dataclass(frozen=True)
@@ -176,12 +187,18 @@ def composed(
         sides.append(_Sides(left, right, source, place, leaves))
         held[place] = source
     missing: dict[int, str] = {}
-    for side in sorted(sides, key=lambda s: s.size):  # small ones first, so that a large one costs no other its proof
-        try:
-            pieces.number(side.left, side.right)
-        except RewrightError as error:
-            node = program.nodes[side.source]
-            missing[side.source] = f"{node.op.name} at {node.span} is not proved: {error}"
+    waiting = sorted(sides, key=lambda s: s.size)
+    for share in (FIRST, 1.0):  # so that a piece that takes long, or has no proof, costs no other one its proof
+        late: list[_Sides] = []
+        for side in waiting:
+            try:
+                pieces.number(side.left, side.right, share)
+                missing.pop(side.source, None)
+            except RewrightError as error:
+                node = program.nodes[side.source]
+                missing[side.source] = f"{node.op.name} at {node.span} is not proved: {error}"
+                late += [side] if isinstance(error, _Late) else []
+        waiting = late
     if missing:
         raise NotComposed(next(iter(missing.values())), [made[source] for source in missing])
     uses = [Use(pieces.number(s.left, s.right), s.source, s.place, s.leaves) for s in sides]
