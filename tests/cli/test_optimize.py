@@ -51,6 +51,28 @@ def test_a_wrong_target_is_an_input_error(program: str, capsys: pytest.CaptureFi
     assert "is none of cpu, cuda, torch" in capsys.readouterr().err
 
 
+OPAQUE = """
+import torch
+
+def spectrum():
+    return (lambda x, y: torch.softmax(torch.fft.fft(x).abs() @ y, -1) @ x), (torch.randn(6, 6), torch.randn(6, 6))
+"""
+
+
+def test_operators_without_a_lowering_are_left_to_a_library_as_by_the_function(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(OPAQUE)
+    name = f"{path}:spectrum"
+
+    assert run(["optimize", name, "--target", "torch", "--emit", str(tmp_path / "out")]) == 0
+
+    assert "program.py:5 is left to the library" in capsys.readouterr().out
+    files = [str(tmp_path / "out" / f) for f in ("certificate.json.gz", "program.json", "plan.json")]
+    assert run(["audit", files[0], "--left", files[1], "--right", files[2]]) == 0
+
+
 MASKED = """
 import torch
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import rewright as rw
 from rewright.optimize.backend import backend
 from tests.optimize.programs import normal
 
@@ -63,6 +64,41 @@ def test_a_model_of_transformers_runs_on_kernels(caplog: pytest.LogCaptureFixtur
         torch.testing.assert_close(compiled(tokens).logits, model(tokens).logits)
 
     assert "kernels, proved" in caplog.text
+
+
+class Counting(torch.nn.Module):
+    """It keeps statistics of what it has seen, and adds to its argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(4)
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        before = x.clone()
+        x.add_(1)
+        self.get_buffer("seen").add_(x.sum(0))
+        return torch.softmax(self.norm(x), -1) * self.get_buffer("seen"), before
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_a_program_writes_is_written(compiled: bool) -> None:
+    mine, other = (Counting().requires_grad_(False) for _ in range(2))
+    x = normal(5, 4)
+    given, expected = x.clone(), x.clone()
+
+    with torch.no_grad():
+        if compiled:
+            fast = torch.compile(mine, backend=backend, options={"target": "torch"}, dynamic=False)
+        else:
+            fast = rw.optimize(mine, (x.clone(),), target="torch")
+            assert fast.status == "proved", fast.reason
+        for _ in range(2):
+            torch.testing.assert_close(fast(given), other(expected))
+
+    torch.testing.assert_close(given, expected)
+    for a, b in zip(mine.buffers(), other.buffers(), strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_a_model_with_complex_numbers_runs_on_kernels_around_them(caplog: pytest.LogCaptureFixture) -> None:

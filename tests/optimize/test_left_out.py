@@ -12,7 +12,7 @@ import rewright as rw
 from rewright import ops
 from rewright.ir.graph import Node
 from rewright.ir.types import DType, TensorType
-from rewright.optimize import api
+from rewright.optimize import api, planning
 from rewright.optimize.execution import TORCH, library, tensor_of
 from rewright.optimize.planning import KernelStep, LibraryStep, Plan, Planner
 from rewright.optimize.preparing import prepared
@@ -144,3 +144,44 @@ def test_a_program_of_which_nothing_is_proved_says_why(monkeypatch: pytest.Monke
 
     assert found.status == "fallback" and "no law" in found.reason and "\n" not in found.reason
     torch.testing.assert_close(found(*ARGS), program(*ARGS))
+
+
+def test_what_is_looked_up_at_places_that_are_laid_out_otherwise_is_proved() -> None:
+    """The bias of a window by relative position: the places are one row in the program, and a square in the kernel."""
+
+    def window(x: torch.Tensor, shift: torch.Tensor, table: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        q, k, v = ((part + shift).view(3, 6, 2, 8).transpose(1, 2) for part in x)
+        bias = table[places.view(-1)].view(6, 6, 2).permute(2, 0, 1)[None].expand(3, -1, -1, -1)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2)
+
+    args = normal(3, 3, 6, 16), normal(16), normal(11, 2), torch.arange(6)[:, None] - torch.arange(6) + 5
+
+    found = rw.optimize(window, args, target="torch")
+
+    assert found.status == "proved" and not found.left_out, (found.reason, found.left_out)
+    assert found.plan is not None and [type(step) for step in found.plan.steps] == [KernelStep]
+    torch.testing.assert_close(found(*args), window(*args))
+
+
+def test_reductions_that_are_alike_are_stored_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan that is written out has one inner product for each step, none of which fits into what reads them."""
+    read: list[int] = []
+    usual = planning.Reader.root
+
+    def counted(reader: planning.Reader, position: int, names: tuple[str, ...]) -> Any:
+        read.append(position)
+        return usual(reader, position, names)
+
+    def scan(x: torch.Tensor, c: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        state, outputs = torch.zeros_like(x[:, 0]), list[torch.Tensor]()
+        for step in range(x.shape[1]):
+            state = torch.tanh(state + x[:, step])
+            outputs.append((state * c[:, step, None]).sum(-1))
+        return torch.stack(outputs, 1) @ w
+
+    args = normal(2, 9, 8, 4), normal(2, 9, 4, seed=1), normal(8, 6, seed=2)
+    monkeypatch.setattr(planning.Reader, "root", counted)
+    graph = prepared(rw.capture(scan, args))
+    Planner(graph).plan()
+
+    assert read.count(graph.outputs["output"]) <= 3

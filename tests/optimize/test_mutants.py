@@ -173,12 +173,14 @@ def no_finish(table: Table, r: Running) -> Running | None:
     return replace(r, update=replace(r.update, finish=one(r.value, table)))
 
 
-def half_drift(table: Table, r: Running) -> Running | None:
-    """The variance moves by half of what the mean says."""
-    if r.update.drift is None:
+def half_growth(table: Table, r: Running) -> Running | None:
+    """What follows a mean moves by half of what other sums say."""
+    growth = r.update.growth
+    if growth is None or not growth.others:
         return None
-    rate = table.plain("multiply", (r.update.drift.rate, table.constant(0.5, r.value.dtype)))
-    return replace(r, update=replace(r.update, drift=replace(r.update.drift, rate=rate)))
+    half = table.constant(0.5, r.value.dtype)
+    others = tuple((table.plain("multiply", (rate, half)), other) for rate, other in growth.others)
+    return replace(r, update=replace(r.update, growth=replace(growth, others=others)))
 
 
 def other_start(table: Table, r: Running) -> Running | None:
@@ -203,7 +205,7 @@ def other_product(table: Table, sweep: Sweep) -> Sweep:
     return replace(sweep, products=products)
 
 
-UPDATES = {f.__name__: f for f in (no_rescale, wrong_way, no_finish, half_drift, other_start, other_weights)}
+UPDATES = {f.__name__: f for f in (no_rescale, wrong_way, no_finish, half_growth, other_start, other_weights)}
 
 
 def states(plan: Plan, change: Callable[[Table, Running], Running | None]) -> Iterator[Plan]:

@@ -43,7 +43,7 @@ def optimize(
     if not budget > 0:
         raise RewrightError(f"--budget {budget:g} is no time; give a number of seconds above zero")
     progress = Progress()
-    graph = Source(progress, guards_queries=True).sequential(program)  # as the Python function captures
+    graph = Source(progress, guards_queries=True, opaque=True).sequential(program)  # as the Python function captures
     with progress.phase("optimize", f"planning {len(graph):,} nodes"):
         found = run(graph, target=cast("Any", target), allow=cast("Any", allow), budget=budget)
     files = found.emit(emit) if emit is not None else []
@@ -61,10 +61,10 @@ def optimize(
 def summary(found: Optimized) -> str:
     """A few lines: what came out, and how it is known to be right."""
     if found.plan is None or found.runner is None:
-        return f"fallback: {found.reason}"
+        return f"fallback: {found.reason}{found.left_out}"
     kernels = len(found.plan.kernels)
     others = len(found.plan.steps) - kernels
-    lines = [f"{found.status}: {kernels} kernels, {others} operators left to a library; {found.reason}"]
+    lines = [f"{found.status}: {kernels} kernels, {others} operators left to a library; {found.reason}{found.left_out}"]
     if found.checked is not None:
         lines.append(f"kernels: {found.checked.reason}")
     return "\n".join(lines)

@@ -23,7 +23,7 @@ class Source:
     """How to get at programs: where progress goes, the mesh, whether gradients are wanted, symbols, processes.
 
     ``ranks`` is as for ``capture_ranks``; where these run for real, so does a sequential program.
-    With ``all_ranks`` every rank of a large mesh is captured. ``guards_queries`` is as for ``capture``.
+    With ``all_ranks`` every rank of a large mesh is captured. ``guards_queries`` and ``opaque`` are as for ``capture``.
     """
 
     progress: Progress
@@ -34,6 +34,7 @@ class Source:
     ranks: str = "traced"
     all_ranks: bool = False
     guards_queries: bool = False
+    opaque: bool = False
 
     def check_options(self, texts: Sequence[str]) -> None:
         """Raise RewrightError for options of captures where every program is read from a file."""
@@ -114,6 +115,7 @@ class Source:
                 dynamic=self.symbols,
                 run=self.ranks != "traced",
                 guards_queries=self.guards_queries,
+                opaque=self.opaque,
             )
 
     def _capture_ranks(self, text: str) -> RankProgram:

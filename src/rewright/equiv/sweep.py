@@ -92,12 +92,14 @@ class Sweep:
         self._expressions = node_digests(self.right)
 
     def run(self, prover: Prover, deadline: float | None = None) -> Swept:
-        """Go through the program; after the deadline nothing more is proved."""
+        """Go through the program, up to the deadline."""
         found = Swept()
         for position, node in enumerate(self.right.nodes):
+            if deadline is not None and time.monotonic() >= deadline:
+                break
             self._run.step(Step(0, position))
             value = self.lifted.values[position]
-            if self._is_strange(value, node) and (deadline is None or time.monotonic() < deadline):
+            if self._is_strange(value, node):
                 splice = self._merged(position, prover, found)
                 if splice is not None:
                     found.splices.append(splice)

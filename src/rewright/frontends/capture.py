@@ -30,6 +30,7 @@ def capture(
     dynamic: Any = None,
     run: bool = False,
     guards_queries: bool = False,
+    opaque: bool = False,
     framework: Framework | None = None,
 ) -> Graph:
     """One sequential program as a graph.
@@ -49,12 +50,13 @@ def capture(
 
     ``guards_queries`` says what the attention of a torch program gives a query that a mask keeps all keys from: zero,
     as PyTorch's kernels do, where it is set, and else what ``softmax`` written out gives, which is no number. So it is
-    with ``logsumexp`` of what is infinite, which is infinite, and written out no number.
+    with ``logsumexp`` of what is infinite, which is infinite, and written out no number. With ``opaque`` an operator
+    of a torch program that is not supported is an opaque call, where all that it does is to compute its results.
     """
     which = framework or framework_of(program, (args, kwargs))
     options = _options(which, backward, dynamic) | _running(which, "run", run, run)
     if which == "torch":  # JAX has attention written out
-        options["guards_queries"] = guards_queries
+        options |= {"guards_queries": guards_queries, "opaque": opaque}
     return _frontend(which).capture(program, args, kwargs, **options)
 
 

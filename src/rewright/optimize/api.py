@@ -20,7 +20,8 @@ from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.composing import Known
 from rewright.optimize.execution import Runner
 from rewright.optimize.laws import laws
-from rewright.optimize.planning import Plan, Planner, computed_for, look_ups, widened
+from rewright.optimize.leaving import computed_for, look_ups
+from rewright.optimize.planning import Plan, Planner, widened
 from rewright.optimize.preparing import prepared
 from rewright.optimize.proofs import LEAST, Trust, trust, unproved_identity
 from rewright.optimize.report import emitted, explained
@@ -33,6 +34,8 @@ Allow = Literal["proved", "tested"]
 ROUNDS = 3
 """So often a plan is made anew without what is not proved of it."""
 WANT = "for want of a proof"
+UPDATED = "updated:"
+"""An output of a graph that the program writes to an input, as captures name it."""
 SMALL_PIECES = 3
 """Pieces of the lanes of a small program, so that what merges them is tested where the program has it."""
 
@@ -86,7 +89,7 @@ class Optimized:
         if not _fits(self.graph, inputs):
             self.notes.append("other shapes than it was optimised for: the original program ran")
             return self.original(*args, **kwargs)
-        return structured(self.run(inputs))
+        return structured(written_back(inputs, self.run(inputs)))
 
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The outputs by name, from inputs by name; raises RewrightError where there are no kernels."""
@@ -177,12 +180,13 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     assert graph is not None
     started = time.process_time()
     given = None if captured.nodes == graph.nodes else captured
-    found.plan = plan = Planner(graph).plan()
+    planner = Planner(graph)
+    found.plan = plan = planner.plan()
     seconds["plan"] = time.process_time() - started
     if not plan.kernels:
         found.reason = "there is nothing to fuse: every operator is a library's"
         return
-    plan, found.trust = _trusted(plan, budget, given)
+    plan, found.trust = _trusted(planner, plan, budget, given)
     found.plan = plan
     if found.trust.evidence != "proved" and allow != "tested":
         seconds["prove"] = found.trust.seconds
@@ -202,7 +206,7 @@ def _fill(found: Optimized, captured: Graph, target: Target, allow: Allow, budge
     found.reason = found.trust.reason
 
 
-def _trusted(plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trust]:
+def _trusted(planner: Planner, plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trust]:
     """The plan, or one that leaves to a library what is not proved of it, and how it is known to be right.
 
     What is read at computed places is left out first, and then all that is computed for a tensor that is not proved.
@@ -216,7 +220,8 @@ def _trusted(plan: Plan, budget: float, given: Graph | None) -> tuple[Plan, Trus
             break
         apart, spent = apart | more, spent + found.seconds
         started = time.process_time()
-        current = Planner(plan.graph, apart).plan()
+        planner = Planner(plan.graph, apart, planner)
+        current = planner.plan()
         spent += time.process_time() - started
         if not current.kernels:
             break
@@ -307,6 +312,21 @@ def _fits(graph: Graph, inputs: Mapping[str, torch.Tensor]) -> bool:
         if value is None or tuple(value.shape) != tuple(kind.shape) or value.dtype != targets.TORCH[kind.dtype]:
             return False
     return True
+
+
+def written_back(inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """What a program returns; what it writes to its inputs, as the statistics of a normalisation, is written there."""
+    updates = {name.removeprefix(UPDATED): name for name in outputs if name.startswith(UPDATED)}
+    written = {inputs[name].untyped_storage().data_ptr() for name in updates}
+
+    def kept(value: torch.Tensor) -> torch.Tensor:
+        return value.clone() if value.untyped_storage().data_ptr() in written else value
+
+    values = {name: kept(value) for name, value in outputs.items()} if updates else dict(outputs)
+    with torch.no_grad():
+        for name, output in updates.items():
+            inputs[name].copy_(values.pop(output))
+    return values
 
 
 def structured(outputs: Mapping[str, torch.Tensor]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import torch
 
-from rewright.optimize.api import optimize
+from rewright.optimize.api import UPDATED, optimize, written_back
 
 _LOG = logging.getLogger("rewright.optimize")
 
@@ -28,11 +28,12 @@ def backend(
         if found.runner is not None and found.graph is not None:
             names = list(found.graph.inputs)
             run, places = found.runner, _places(module, names)
-            outputs = list(found.graph.outputs)
+            outputs = [name for name in found.graph.outputs if not name.startswith(UPDATED)]
 
             def compiled(*values: Any) -> Any:
+                inputs = {name: values[places[name]] for name in names}
                 with torch.no_grad():
-                    results = run({name: values[places[name]] for name in names})
+                    results = written_back(inputs, run(inputs))
                 return [results[name] for name in outputs]
 
             _LOG.info("%d kernels, %s%s", len(found.plan.kernels) if found.plan else 0, found.status, found.left_out)

@@ -26,8 +26,11 @@ LEMMA = 10.0
 """Seconds that the checker may take for one lemma of a piece."""
 LEAST = 0.5
 """Seconds that each way of proving a piece gets that is tried."""
-PATIENCE = 4
-"""All pieces of a plan together may take so many times as long as one."""
+FIRST = 0.3
+"""The share of its time that a piece gets before all others were tried."""
+PATIENCE = 1.25
+"""All pieces of the first plan together may take so many times as long as one, and those of a later plan half as long
+as one more."""
 
 
 class NotComposed(RewrightError):
@@ -36,6 +39,10 @@ class NotComposed(RewrightError):
     def __init__(self, why: str, tensors: Collection[int] = ()) -> None:
         super().__init__(why)
         self.tensors = tuple(tensors)
+
+
+class _Late(NotComposed):
+    """A piece that may have a proof, for which there was no time."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +78,21 @@ class _Pieces:
     lemmas: set[str] = field(default_factory=set[str])
     """The digests of lemmas that the checker proved, so that no piece has to have them proved again."""
 
-    def number(self, left: Graph, right: Graph) -> int:
-        """The piece that says that two programs are equal; raises NotComposed where there is no proof."""
+    def number(self, left: Graph, right: Graph, share: float = 1.0) -> int:
+        """The piece that says that two programs are equal; raises NotComposed where there is no proof.
+
+        ``share`` is how much of the time for a piece it may take.
+        """
         key = digest(left) + digest(right)
         if key in self.known.failed:
             raise self.known.failed[key]
         if key not in self.found:
             started = time.process_time()
             try:
-                piece = self.known.proved.get(key) or self._proved(left, right)
+                piece = self.known.proved.get(key) or self._proved(left, right, self.seconds * share)
             except RewrightError as error:
-                self.known.failed[key] = error
+                if share == 1 or not isinstance(error, _Late):
+                    self.known.failed[key] = error
                 raise
             finally:
                 self.known.spent += time.process_time() - started
@@ -90,29 +101,53 @@ class _Pieces:
             self.pieces.append(piece)
         return self.found[key]
 
-    def _proved(self, left: Graph, right: Graph) -> Piece:
+    def _proved(self, left: Graph, right: Graph, seconds: float) -> Piece:
         plain = Piece(left, right)
         if plain.is_same:
             return plain
-        left_over = min(self.seconds, self.until - self.known.spent)
+        left_over = min(seconds, self.until - self.known.spent)
         if left_over <= 0:
-            raise NotComposed("the budget is used up by other tensors")
+            raise _Late("the budget is used up by other tensors")
         until = time.process_time() + left_over
+
+        def remaining(share: float = 1.0) -> float:
+            return max((until - time.process_time()) * share, LEAST * share)
+
         alike = {"*": "Replicate()"} if left.inputs else None
         found = answer(left, [right], alike, None, left_over, suggest=False, locate=False, rounds=False)
         if found.status == "refuted":
             raise NotComposed(found.reason)
         if found.status == "proved" and why_not(Piece(left, right, found.certificate), self.lemmas, LEMMA) is None:
             return Piece(left, right, found.certificate)
-        if why_not(plain, self.lemmas, max(until - time.process_time(), LEAST)) is None:
+        # Either may be the one that takes long for what the other one sees at once.
+        if why_not(plain, self.lemmas, remaining(0.3)) is None:
             return plain
-        other = equiv(left, right, budget=max(until - time.process_time(), LEAST), explain=False)
+        other = equiv(left, right, budget=remaining(0.7), explain=False)
         if other.status == "proved":
             piece = Piece(left, right, other.certificate)
             if why_not(piece, self.lemmas, LEMMA) is None:
                 return piece
-        late = other.status == "unknown" and time.process_time() >= until
-        raise NotComposed(f"{left_over:.1f} s found no proof" if late else other.reason)
+        if time.process_time() < until and why_not(plain, self.lemmas, remaining()) is None:
+            return plain
+        if other.status == "unknown" and time.process_time() >= until:
+            raise _Late(f"{left_over:.1f} s found no proof")
+        raise NotComposed(other.reason)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """A stored tensor as the program and as the plan computes it, from leaves."""
+
+    left: Graph
+    right: Graph
+    source: int
+    place: int
+    leaves: tuple[tuple[str, int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """How many nodes a proof goes through."""
+        return len(self.left.nodes) + len(self.right.nodes)
 
 
 def composed(
@@ -139,10 +174,9 @@ def composed(
     written, memory = regraphed(plan)
     sources = {ready: position for position, ready in made.items()}
     known = Known() if known is None else known
-    pieces = _Pieces(seconds, known.spent + min(PATIENCE * seconds, total), known)
+    pieces = _Pieces(seconds, min(max(PATIENCE * seconds, known.spent + seconds / 2), known.spent + total), known)
     held = {written.inputs[name]: p for name, p in program.inputs.items() if name in written.inputs}
-    uses: list[Use] = []
-    missing: dict[int, str] = {}
+    sides: list[_Sides] = []
     wanted = [(sources[p], memory[p]) for p in _stored(plan) if p in sources]  # others are parts of one reduction
     for source, place in [*wanted, *((p, written.outputs[name]) for name, p in program.outputs.items())]:
         if place in held:
@@ -150,14 +184,24 @@ def composed(
         leaves = _leaves(program, written, source, place, held)
         left = between(program, source, {leaf[1]: leaf[0] for leaf in leaves})
         right = between(written, place, {leaf[2]: leaf[0] for leaf in leaves})
-        try:
-            uses.append(Use(pieces.number(left, right), source, place, leaves))
-        except RewrightError as error:
-            node = program.nodes[source]
-            missing[source] = f"{node.op.name} at {node.span} is not proved: {error}"
+        sides.append(_Sides(left, right, source, place, leaves))
         held[place] = source
+    missing: dict[int, str] = {}
+    waiting = sorted(sides, key=lambda s: s.size)
+    for share in (FIRST, 1.0):  # so that a piece that takes long, or has no proof, costs no other one its proof
+        late: list[_Sides] = []
+        for side in waiting:
+            try:
+                pieces.number(side.left, side.right, share)
+                missing.pop(side.source, None)
+            except RewrightError as error:
+                node = program.nodes[side.source]
+                missing[side.source] = f"{node.op.name} at {node.span} is not proved: {error}"
+                late += [side] if isinstance(error, _Late) else []
+        waiting = late
     if missing:
         raise NotComposed(next(iter(missing.values())), [made[source] for source in missing])
+    uses = [Use(pieces.number(s.left, s.right), s.source, s.place, s.leaves) for s in sides]
     certificate = PiecewiseCertificate(digest(program), digest(written), tuple(pieces.pieces), tuple(uses))
     try:
         follows(certificate, program, written)

@@ -202,16 +202,33 @@ class _Printer(States):
         block.line(f"for (long begin = 0; begin < {sweep.lane.size}; begin += {lanes}) {{")
         block.lines += tile.lines
         block.line("}")
+        self.settle(block, sweep)
         self.done += sweep.running
+
+    def settle(self, block: Scope, sweep: Sweep) -> None:
+        """Means as they are, and what follows them, where the sweep knows how far its estimates are from them."""
+        if not sweep.remainders:
+            return
+        row = self.scopes.push(self.row_name)
+        row.indent = block.indent + 1
+        self.enter_row(row)
+        self.settle_row(row, sweep)
+        self.scopes.pop()
+        block.line("for (long r = 0; r < rows; ++r) {  // means were estimated; what is left of them tells how well")
+        block.lines += row.lines
+        block.line("}")
 
     def start(self, block: Scope, running: Running) -> None:
         """The state before the first tile."""
         assert running.value.bound is not None
-        count = self.block * (self.features if running.factors else 1)
+        count = (1 if running.is_shared else self.block) * (self.features if running.factors else 1)
         name = self.buffer("sum" if running.factors else "state", count, self.state_type(running))
         self.state[running.value.number] = name
         first = literal(identity(running.value.bound.kind), running.value.dtype, self.real)
         total = f"rows * {self.features}" if running.factors else "rows"
+        total = str(self.features) if running.is_shared else total
+        if running.factors is not None:
+            self.states_of[running.value.number] = self.feature_state(running)
         block.line(f"for (long r = 0; r < {total}; ++r) {name}[r] = {first};")
 
     def absorbing(self, sweep: Sweep, tile: Scope) -> None:
@@ -306,7 +323,8 @@ class _Printer(States):
             if running.factors is not None:
                 weights[running.value.number] = running.factors
         work, weights = self.hoisted(body, sweep, work, weights, lanes)
-        buffers = {n: self.buffer("weight", self.block * lanes) for n in weights}
+        shared = {r.value.number for r in sweep.running if r.is_shared}
+        buffers = {n: self.buffer("weight", self.block * lanes) for n in weights if n not in shared}
         row = self.scopes.push(self.row_name)
         row.indent = body.indent + 1
         self.enter_row(row)
@@ -324,6 +342,9 @@ class _Printer(States):
                     body, weights[number][1], sweep, (feature.name, feature.size, self.features), lanes, False
                 )
                 acc = self.state[number]
+                if number in shared:
+                    body.line(f"add_rows<{self.real}>(cols, {self.features}, {item}, {acc});")
+                    continue
                 body.line(
                     f"tile_product<{self.real}>(rows, {self.features}, cols, {buffers[number]}, {lanes}, {item}, "
                     f"{self.features}, {acc}, {self.features}, true);"
@@ -481,7 +502,12 @@ class _Printer(States):
             row.lines += loop.lines
             row.line("}")
             for running in phase:
-                self.renew(row, sweep, running)
+                if running.factors is None:
+                    self.renew(row, sweep, running)
+        for phase in reversed(order):  # what a state grows by is added as it was
+            for running in phase:
+                if running.factors is not None:
+                    self.renew_features(row, running)
 
     def loop_body(
         self,
@@ -499,7 +525,8 @@ class _Printer(States):
         for running in phase:
             number = running.value.number
             if number in weights:
-                loop.line(f"{buffers[number]}[r * {lanes} + c] = {self.text(weights[number][0])};")
+                if number in buffers:
+                    loop.line(f"{buffers[number]}[r * {lanes} + c] = {self.text(weights[number][0])};")
                 continue
             clauses += self.partial(row, loop, sweep, running, bodies[number])
         return " ".join(clauses)
@@ -524,7 +551,7 @@ class _Printer(States):
             loop.line(f"const long {feature.name} = f;")
             for running in self.done:
                 if running.factors is not None:
-                    self.bind_state(loop, running, f"{self.state[running.value.number]}[r * {self.features} + f]")
+                    self.bind_state(loop, running, self.feature_state(running))
             for store in wide:
                 self.put(loop, store, store.value)
             self.scopes.pop()

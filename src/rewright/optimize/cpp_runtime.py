@@ -198,6 +198,10 @@ static inline void tile_product(long m, long n, long k, const T* a, long lda, co
       c + j, ldc, add);
   for (; j < n; j += L) panel<T, 1>(m, k, a, lda, b + j, ldb, c + j, ldc, add);
 }
+template <class T> static inline void add_rows(long k, long n, const T* b, T* c) {  // C (n) += the rows of B (k x n)
+  for (long p = 0; p < k; ++p)
+    for (long j = 0; j < n; ++j) c[j] += b[p * n + j];
+}
 struct Scratch {  // memory of one thread, freed at the end
   char* data; size_t used;
   explicit Scratch(size_t bytes) : data((char*)std::aligned_alloc(64, (bytes + 8191) / 4096 * 4096)), used(0) {}

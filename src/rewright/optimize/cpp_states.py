@@ -33,6 +33,8 @@ class States(Values):
         self.state: dict[int, str] = {}
         """The memory of every state."""
         self.features = 0
+        self.states_of: dict[int, str] = {}
+        """The states of a row's features, as text, by the number of the reduction."""
 
     def state_type(self, running: Running) -> str:
         """The type of a state in memory: sums of many tiles are kept in double, one addition a row and tile."""
@@ -64,21 +66,12 @@ class States(Values):
         assert running.value.bound is not None
         state, kind = self.state[number], running.value.bound.kind
         factor = self.factor(row, running)
-        if running.factors is not None:
-            if factor is not None:
-                row.line(
-                    f"if ({factor} != 1) for (long f = 0; f < {self.features}; ++f) "
-                    f"{state}[r * {self.features} + f] *= {factor};"
-                )
-            return
         old = f"{state}[r]" if factor is None else f"{state}[r] * {factor}"
         wide = self.state_type(running)
         if running.update.reset is not None:
             old = self.reset(row, running, old)
         if running.update.growth is not None:
             old = f"({state}[r] + {self.growth(running, running.update.growth)})" + (f" * {factor}" if factor else "")
-        if (drift := running.update.drift) is not None:
-            old = f"({old} + begin * {self.closed(drift.rate, self.followed(running, 'was', 'guess'))})"
         real = ctype(running.value.dtype, self.real)
         if number in sweep.exact:
             row.line(f"part{number} = nan{number} ? std::numeric_limits<{real}>::quiet_NaN() : part{number};")
@@ -90,15 +83,55 @@ class States(Values):
         row.names[number] = self.reading(row, sweep, running, real)
         row.names[self.table.renewed(running.value).number] = f"new{number}"
 
+    def renew_features(self, row: Scope, running: Running) -> None:
+        """The states of a row's features before a tile is added to them; those that others grow by come after these."""
+        if running.is_shared:
+            return
+        factor, growth = self.factor(row, running), running.update.growth
+        state = self.feature_state(running)
+        loop = f"for (long f = 0; f < {self.features}; ++f)"
+        if growth is not None:
+            known = self.followed(running, "from", "safe") | growth.names()
+            rates = {e.number: self.scopes.fresh("rate") for e in growth.coefficients}
+            for e in growth.coefficients:
+                row.line(f"const {self.real} {rates[e.number]} = {self.closed(e, known)};")
+            text = growth.text(lambda e: rates[e.number], lambda e: self.states_of.get(e.number, f"old{e.number}"))
+            scaled = f"({state} + {text}) * {factor}" if factor else f"{state} + {text}"
+            row.line(f"{loop} {state} = {scaled};")
+        elif factor is not None:
+            row.line(f"if ({factor} != 1) {loop} {state} *= {factor};")
+
+    def settle_row(self, row: Scope, sweep: Sweep) -> None:
+        """The states of a row at the end of a sweep, moved from the last estimates of means to the means."""
+        size, names = sweep.lane.size, dict[int, str]()
+        for estimate, left in sweep.remainders:
+            number, total = estimate.leaf.number, self.state[estimate.sum.number]
+            gap = self.table.plain("subtract", (estimate.renewed, estimate.leaf))
+            names[gap.number] = f"rest{number}"
+            row.line(f"const double rest{number} = {self.state[left.value.number]}[r] / {size};")
+            guess = f"({self.real}){total}[r] * (({self.real}){estimate.count!r} / {size})"
+            row.line(f"const double mean{number} = {guess} + rest{number};")
+        for running in sweep.settled:
+            assert running.update.growth is not None
+            text = running.update.growth.text(lambda e: self.closed(e, names), self.any_state, str(size))
+            loop = f"for (long f = 0; f < {self.features}; ++f) " if running.factors is not None else ""
+            row.line(f"{loop}{self.any_state(running.value)} += {text};")
+        for estimate, _ in sweep.remainders:
+            row.line(f"{self.state[estimate.sum.number]}[r] = {size} * mean{estimate.leaf.number};")
+
+    def any_state(self, e: Expression) -> str:
+        """The state of a reduction, of a row or of a feature of it."""
+        return self.states_of.get(e.number, f"{self.state[e.number]}[r]")
+
+    def feature_state(self, running: Running) -> str:
+        """The state of a feature of a row."""
+        name = self.state[running.value.number]
+        return f"{name}[f]" if running.is_shared else f"{name}[r * {self.features} + f]"
+
     def reading(self, row: Scope, sweep: Sweep, running: Running, real: str) -> str:
         """What the other states of the pass read of a state."""
         number, bound = running.value.number, running.value.bound
         assert bound is not None
-        if number in sweep.estimated:
-            now, size = f"guess{number}", f"({real}){bound.size}"
-            row.line(f"const {real} {now} = new{number} * ({size} / (begin + cols));")
-            row.line(f"const {real} was{number} = begin ? old{number} * ({size} / begin) : {now};")
-            return now
         if bound.kind in ("maximum", "minimum") and running.value.dtype.is_float:
             first = literal(identity(bound.kind), running.value.dtype, self.real)
             row.line(

@@ -23,7 +23,6 @@ from rewright.optimize.estimates import Estimate, estimates, sub_products
 from rewright.optimize.expressions import Expression, Table, contains
 from rewright.optimize.growing import Factors, Growth, growth, growth_of_estimates
 from rewright.optimize.resetting import Reset, reset
-from rewright.optimize.shifting import Drift, drift
 from rewright.optimize.values import absorbed, identity, is_no_number
 
 Signed = tuple[Expression, int]
@@ -36,10 +35,9 @@ class Update:
     """How a state follows the states that it depends on.
 
     The state is the reduction of ``body``. ``factor`` is an expression over the old values ``depends`` and the new ones
-    ``renewed`` (placeholders): the state is multiplied by it, after it has grown by ``growth``. With ``drift``, the
-    state follows the estimate of a sum and grows instead; with ``reset``, it starts again when an extremum moves; with
-    none of them it depends on no running value. At the end the state is multiplied by
-    ``finish``, which does not depend on the lane.
+    ``renewed`` (placeholders): the state is multiplied by it, after it has grown by ``growth``. With ``reset``, it
+    starts again when an extremum moves; with none of them it depends on no running value. At the end the state is
+    multiplied by ``finish``, which does not depend on the lane.
     """
 
     body: Expression
@@ -47,7 +45,6 @@ class Update:
     renewed: tuple[Expression, ...] = ()
     factor: Expression | None = None
     finish: Expression | None = None
-    drift: Drift | None = None
     reset: Reset | None = None
     growth: Growth | None = None
     undefined: tuple[Expression, ...] = ()
@@ -68,7 +65,7 @@ class Update:
     @property
     def estimated(self) -> bool:
         """Whether the state follows what is known only at the end of the pass, by an estimate."""
-        return self.drift is not None or (self.growth is not None and bool(self.growth.estimates))
+        return self.growth is not None and bool(self.growth.estimates)
 
     @property
     def extrema(self) -> tuple[Expression, ...]:
@@ -122,15 +119,20 @@ def product_of(table: Table, factors: Collection[Signed]) -> Expression | None:
     return table.apply("divide", top, bottom)
 
 
-def derive(
-    table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression], drifts: bool = True
-) -> Update | None:
+def derive(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Update | None:
+    """As :func:`derived`, worked out once: plans are made of the same passes again and again."""
+    key = (kind, body.number, lane, tuple(e.number for e in running))
+    if key not in table.updates:
+        table.updates[key] = derived(table, kind, body, lane, running)
+    return table.updates[key]
+
+
+def derived(table: Table, kind: str, body: Expression, lane: str, running: Collection[Expression]) -> Update | None:
     """The update of a reduction whose body depends on running values; None where f does not factor.
 
     ``running`` are reductions of the same pass. Factors of a sum that do not depend on the lane leave it and are
     applied at the end. Every reduction may follow an extremum by a reset; sums follow maxima and minima, whose states
-    never come back, by a factor, and another sum by a drift, which needs no other state, or where ``drifts`` is false
-    or there is none, by growing as estimates move.
+    never come back, by a factor, and other sums by growing as estimates of means move.
     """
     rest, finish = _invariant(table, _apart(table, body, lane), lane) if kind == "sum" else (body, None)
     depends = tuple(e for e in running if contains(rest, e))
@@ -143,8 +145,6 @@ def derive(
         return None  # what follows another value goes both ways, and has not the neutral element only at the start
     if extrema == depends:
         return _scaled(table, rest, finish, lane, depends, running)
-    if drifts and (found := _drifting(table, rest, finish, lane, depends, running)) is not None:
-        return found
 
     def state(e: Expression) -> tuple[Expression, Expression | None]:
         return _invariant(table, _apart(table, e.arguments[0], lane), lane)
@@ -165,6 +165,39 @@ def helpers(table: Table, body: Expression, lane: str, running: Collection[Expre
         found = product_of(table, [*others, *((f, 1) for f in part)])
         if found is not None and lane in found.free:
             yield found
+
+
+def with_helpers(table: Table, values: Collection[Expression], lane: str) -> dict[Expression, Update] | None:
+    """The updates of the sums of a pass, each after the sums that it moves by, which the program may not have.
+
+    None where one of them has no update even so.
+    """
+    made: dict[Expression, Update] = {}
+    for e in values:
+        assert e.bound is not None
+        bodies = list(helpers(table, e.arguments[0], lane, [*made])) if e.bound.kind == "sum" else []
+        for value in [*(table.reduce(e.bound, body) for body in bodies), e]:
+            update = None
+            if value not in made:
+                assert value.bound is not None
+                update = derive(table, value.bound.kind, value.arguments[0], lane, [*made])
+            if update is not None:
+                made[value] = update
+        if e not in made:
+            return None
+    for estimate in [e for update in made.values() if update.growth is not None for e in update.growth.estimates]:
+        if estimate.left is not None and estimate.sum.bound is not None:
+            rest = table.reduce(estimate.sum.bound, estimate.left)
+            update = made.get(rest) or derive(table, "sum", estimate.left, lane, [*made])
+            if update is not None:
+                made.setdefault(rest, update)
+                values = [*values, rest]
+    needed, stack = set[int](), [*values]
+    while stack:
+        if (one := stack.pop()).number not in needed:
+            needed.add(one.number)
+            stack += made[one].depends
+    return {e: update for e, update in made.items() if e.number in needed}
 
 
 def _scaled(
@@ -265,26 +298,6 @@ def _by_factors(bodies: Collection[tuple[Expression, Expression]]) -> dict[Facto
     for e, body in bodies:
         found.setdefault(frozenset((n, sign, count) for (n, sign), count in _factors(body).items()), e)
     return found
-
-
-def _drifting(
-    table: Table,
-    body: Expression,
-    finish: Expression | None,
-    lane: str,
-    depends: Collection[Expression],
-    running: Collection[Expression],
-) -> Update | None:
-    """The update of a sum that follows one plain sum."""
-    (first, *others) = depends
-    plain = first.bound is not None and (first.bound.kind, first.bound.index) == ("sum", lane) and first.dtype.is_float
-    if others or not plain or any(contains(first, e) for e in running if e is not first):
-        return None
-    if _invariant(table, first.arguments[0], lane)[1] is not None:
-        return None
-    renewed = table.renewed(first)
-    found = drift(table, body, lane, first, renewed)
-    return None if found is None else Update(body, (first,), (renewed,), None, finish, found)
 
 
 def _invariant(table: Table, body: Expression, lane: str) -> tuple[Expression, Expression | None]:

@@ -7,7 +7,7 @@ chosen by a statistic of all of them, ``sum of select(m = c, 0, p) v``, is a cho
 
 from __future__ import annotations
 
-from rewright.optimize.derive import Signed, addends, derive, holds_sum, product_of, products, sum_of
+from rewright.optimize.derive import Signed, addends, derive, holds_sum, product_of, products, sum_of, with_helpers
 from rewright.optimize.expressions import Expression, Table, contains, walk
 
 
@@ -81,8 +81,8 @@ def _apart(table: Table, e: Expression, factors: list[Signed], running: list[Exp
     """
     assert e.bound is not None
     lane = e.bound.index
-    if not running or derive(table, "sum", e.arguments[0], lane, running) is not None:
-        return None
+    if not running or with_helpers(table, [*running, e], lane) is not None:
+        return None  # also where it moves by sums that the program has not: what follows a mean is never far from it
     for number, (factor, sign) in enumerate(factors):
         terms = list(addends(factor)) if sign > 0 else []
         out = [t for t in terms if lane not in t[0].free and holds_sum(t[0])]

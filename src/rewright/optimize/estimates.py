@@ -28,6 +28,8 @@ class Estimate:
     sum: Expression
     count: float = 1.0
     weight: Expression | None = None
+    left: Expression | None = None
+    """Of a mean, what is left of an element: ``x - leaf``."""
 
     @property
     def sums(self) -> tuple[Expression, ...]:
@@ -96,11 +98,18 @@ def _estimate(
         return None
     if weight is None:
         plain = not any(contains(body, e) for e in running)
-        return Estimate(leaf, renewed, total, 1.0 if leaf is not total else float(total.bound.size)) if plain else None
+        if leaf is total or not plain:
+            return Estimate(leaf, renewed, total, float(total.bound.size)) if plain else None
+        return Estimate(leaf, renewed, total, left=_left(table, body, leaf) if finish is None else None)
     own, other = rest(weight)
     if other is not None or any(contains(own, e) for e in sums) or not is_nonnegative(own):
         return None
     return Estimate(leaf, renewed, total, weight=weight)
+
+
+def _left(table: Table, body: Expression, mean: Expression) -> Expression:
+    """``x - mean``, as programs write it."""
+    return table.apply("subtract", body, mean)
 
 
 def _divisor(finish: Expression) -> Expression | None:

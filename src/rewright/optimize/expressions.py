@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rewright.ir.types import DType
 from rewright.terms.index import Index, Quotient, Remainder, Variable, collect, quotient, remainder
@@ -55,6 +56,8 @@ class Table:
     def __init__(self) -> None:
         self._known: dict[object, Expression] = {}
         self._opaque: dict[str, Expression] = {}
+        self.updates: dict[tuple[object, ...], Any] = {}
+        """How reductions follow others, once it was worked out (``derive``)."""
 
     def _make(
         self,

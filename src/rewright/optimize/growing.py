@@ -25,7 +25,7 @@ from fractions import Fraction
 
 from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, Table, contains
-from rewright.optimize.shifting import Monomial, Polynomial, Reader, added, moved, multiplied, written
+from rewright.optimize.polynomials import Monomial, Polynomial, Reader, added, moved, multiplied, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,21 @@ class Growth:
         """Whether it counts the elements that were seen."""
         return self.each is not None or any(e.weight is None for e in self.estimates)
 
-    def text(self, closed: Callable[[Expression], str]) -> str:
-        """The sum of what is added, in a language in which a state was ``old`` and its number, and ``begin`` were seen.
+    @property
+    def coefficients(self) -> tuple[Expression, ...]:
+        """What other states, and the number of elements, are multiplied by."""
+        return (*(() if self.each is None else (self.each,)), *(coefficient for coefficient, _ in self.others))
 
-        ``closed`` writes a coefficient.
-        """
-        parts = [f"old{other.number} * {closed(coefficient)}" for coefficient, other in self.others]
+    def text(
+        self,
+        closed: Callable[[Expression], str],
+        state: Callable[[Expression], str] = lambda e: f"old{e.number}",
+        seen: str = "begin",
+    ) -> str:
+        """The sum of what is added; ``closed`` writes a coefficient, and ``state`` what another state was."""
+        parts = [f"{state(other)} * {closed(coefficient)}" for coefficient, other in self.others]
         if self.each is not None:
-            parts.append(f"begin * {closed(self.each)}")
+            parts.append(f"{seen} * {closed(self.each)}")
         return f"({' + '.join(parts)})"
 
     def names(self) -> dict[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewright.optimize.derive import Update
+from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression
 
 
@@ -41,6 +42,14 @@ class Running:
     body: Expression
     update: Update
     factors: tuple[Expression, Expression] | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a sum of items alone, one number per feature that all rows have."""
+        if self.factors is None or self.update.depends:
+            return False
+        weight, _ = self.factors
+        return weight.op == "constant" and weight.value == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +94,28 @@ class Sweep:
         return frozenset(e.number for g, depends in growing if g is not None for e in g.following(depends))
 
     @property
-    def estimated(self) -> frozenset[int]:
-        """The sums whose estimates other states of the sweep follow, by number."""
-        return frozenset(e.number for r in self.running if r.update.drift is not None for e in r.update.depends)
+    def remainders(self) -> tuple[tuple[Estimate, Running], ...]:
+        """The means that are estimated in the sweep, each with the state of what is left of it, the sum of ``x - e``.
+
+        That is nought but for the rounding of e, which it tells: the mean is ``e`` and so much for each element.
+        """
+        every = [r.update.growth for r in self.running if r.update.growth is not None]
+        found = dict.fromkeys(e for growth in every for e in growth.estimates)
+        pairs = ((e, next((r for r in self.running if r.body is e.left), None)) for e in found)
+        return tuple((e, r) for e, r in pairs if r is not None and r.update.finish is None and r.factors is None)
+
+    @property
+    def settled(self) -> tuple[Running, ...]:
+        """The states that follow such means alone, each before those that it grows by."""
+        known = {e for e, _ in self.remainders}
+        every = [(r, r.update.growth) for r in reversed(self.running) if not r.update.extrema]
+        return tuple(r for r, g in every if g and not g.following(r.update.depends) and known.issuperset(g.estimates))
 
     @property
     def counts(self) -> bool:
         """Whether a state depends on how many elements were seen, so that no tile may be skipped."""
         grown = any(r.update.growth is not None and r.update.growth.counts for r in self.running)
-        return bool(self.estimated) or grown or any(r.update.reset is not None for r in self.running)
+        return grown or any(r.update.reset is not None for r in self.running)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rewright import ops
 from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.distributing import distributed
@@ -24,6 +25,7 @@ from rewright.optimize.merging import loaded, merged
 from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.roles import Cut, Job, arrange, reductions
+from rewright.terms.scalar import Scalar
 
 CHEAP = (*LAYOUT, ops.Elementwise, ops.Concatenate, ops.Pad, ops.Reverse)
 
@@ -75,19 +77,22 @@ class Plan:
 class Planner:
     """The search for a plan of one graph whose sizes are numbers."""
 
-    def __init__(self, graph: Graph, apart: Collection[int] = ()) -> None:
+    def __init__(self, graph: Graph, apart: Collection[int] = (), before: Planner | None = None) -> None:
         self.graph = graph
         self.library: dict[int, str] = {}
         self.apart = apart
-        """Look-ups that a library has to do."""
-        self.cuts: set[int] = set()
+        """What a library has to do."""
+        self.cuts: set[int] = set() if before is None else set(before.cuts) - set(apart)
         self.needed: set[int] = set()
         """Operands of libraries: they are stored, and nothing computes them again."""
-        self.hard: dict[int, set[int]] = {}
+        self.hard: dict[int, set[int]] = {} if before is None else {p: set(cuts) for p, cuts in before.hard.items()}
         """For the job of a tensor, the stored tensors that it has to read rather than compute again."""
-        self.jobs: dict[tuple[int, frozenset[int]], Job] = {}
+        self.table = Table() if before is None else before.table
+        self.origin: dict[Expression, tuple[int, Places]] = {} if before is None else before.origin
+        self.jobs: dict[tuple[int, frozenset[int]], Job] = {} if before is None else before.jobs
         """The job of a tensor by the tensors in memory that it reads."""
         self.decisions: list[str] = []
+        self.denotations: dict[int, Scalar | Unsupported] = {} if before is None else before.denotations
         self.live = sorted(graph.live())
         self.users = graph.users()
         self.fixed = self._fixed()
@@ -99,7 +104,7 @@ class Planner:
         self._opaque()
         self._shared()
         self._long()
-        table, origin = Table(), dict[Expression, tuple[int, Places]]()
+        table, origin = self.table, self.origin
         while True:
             memory = self._memory()
             try:
@@ -340,7 +345,7 @@ class Planner:
         if deep is not None:
             self.cuts.add(deep)
             raise _Again
-        reader = Reader(self.graph, table, read, origin, self.projections)
+        reader = Reader(self.graph, table, read, origin, self.projections, self.denotations)
         try:
             value = reader.root(position, names)
         except TooDeep as projection:
@@ -421,8 +426,12 @@ class Planner:
 
     def _thin(self, reader: Reader, cut: Cut, value: Expression) -> int | None:
         """What an outer reduction reads, where that is far smaller than what it is computed from."""
+        around = {e.number for e in cut.values}
+        for e in walk(value):
+            if any(a.number in around for a in e.arguments):
+                around.add(e.number)
         for outer in reductions(value):
-            if outer not in reader.origin or not any(e is x for e in cut.values for x in walk(outer.arguments[0])):
+            if outer not in reader.origin or outer.arguments[0].number not in around:
                 continue
             node = self.graph.nodes[reader.origin[outer][0]]
             if not isinstance(node.op, ops.Reduce):
@@ -531,39 +540,6 @@ def widened(plan: Plan) -> Plan:
         for position, node in enumerate(plan.graph.nodes)
     )
     return replace(plan, graph=replace(plan.graph, nodes=nodes))
-
-
-def look_ups(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
-    """What kernels look for, or else read at computed places, for some of the tensors that they store."""
-    found: set[int] = set()
-    seen: set[int] = set()
-    stack = [p for tensor in tensors for p in (tensor, *plan.graph.nodes[tensor].operands)]
-    while stack:
-        position = stack.pop()
-        if position in seen:
-            continue
-        seen.add(position)
-        if isinstance(plan.graph.nodes[position].op, (ops.Gather, ops.DynamicSlice, ops.TopK)):
-            found.add(position)
-        if position not in plan.memory:
-            stack.extend(plan.graph.nodes[position].operands)
-    found -= {step.position for step in plan.steps if isinstance(step, LibraryStep)}
-    return frozenset({p for p in found if isinstance(plan.graph.nodes[p].op, ops.TopK)} or found)
-
-
-def computed_for(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
-    """All that kernels compute for some of the tensors that they store, from what is stored."""
-    found: set[int] = set()
-    stack = list(tensors)
-    while stack:
-        position = stack.pop()
-        node = plan.graph.nodes[position]
-        if position in found or not node.operands:
-            continue
-        if not isinstance(node.op, LAYOUT):
-            found.add(position)
-        stack.extend(p for p in node.operands if p not in plan.memory)
-    return frozenset(found - {step.position for step in plan.steps if isinstance(step, LibraryStep)})
 
 
 class _Again(Exception):

@@ -2,7 +2,7 @@
 
 The first is asked of the engine of ``refine``, whose certificate the independent checker confirms, and where it has
 no law for it, of the prover of rules. The second is the identity ``f(x, m') = f(x, m) * g(m, m')`` of every update by a
-factor, for all x, m and m', and those of ``shifting`` and ``resetting`` of every update by a drift or a reset.
+factor, for all x, m and m', and those of ``growing`` and ``resetting`` of every update by an addend or a reset.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.optimize.composing import Known, NotComposed, composed
 from rewright.optimize.derive import Update
+from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, contains
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.masks import with_mask_inputs
 from rewright.optimize.planning import Plan, writes
 from rewright.optimize.preparing import prepared_with_places
 from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
-from rewright.optimize.shifting import POLYNOMIAL
 from rewright.refine.engine import answer
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
@@ -259,6 +259,8 @@ def _kernel_claims(kernel: Kernel, whole: bool) -> Iterator[tuple[str, Claim]]:
         for product in sweep.products:
             yield "operands of tiles", factors_claim(product.value.arguments[0], (product.left, product.right))
         states = {r.value.number: r.body for r in sweep.running if r.value.bound and r.value.bound.kind == "sum"}
+        for estimate, left in sweep.remainders:
+            yield "what is left of a mean", remainder_claim(states[estimate.sum.number], estimate, left)
         for running in sweep.running:
             yield from _claims(running, whole, states)
             if running.factors is not None:
@@ -279,12 +281,9 @@ def factors_claim(body: Expression, factors: tuple[Expression, Expression]) -> C
 def _claims(running: Running, whole: bool, states: Mapping[int, Expression]) -> list[tuple[str, Claim]]:
     """The identities of one running state, in words and as claims; ``states`` are the bodies of those of its pass."""
     claims: list[tuple[str, Claim]] = []
-    if running.update.depends and running.update.drift is None and running.update.reset is None:
+    if running.update.depends and running.update.reset is None:
         kinds = ", ".join(e.bound.kind for e in running.update.depends if e.bound)
         claims.append((f"a sum follows the running {kinds} of the same pass", update_claim(running.update, states)))
-    if running.update.drift is not None:
-        what = "a sum follows the running sum of the same pass"
-        claims += [(what, claim) for claim in drift_claims(running.update)]
     if running.update.reset is not None:
         (e,) = running.update.depends
         kinds = (running.value.bound, e.bound)
@@ -334,40 +333,17 @@ def update_claim(update: Update, states: Mapping[int, Expression] | None = None)
     return claim_of(sides)
 
 
-def drift_claims(update: Update) -> list[Claim]:
-    """``f(x, e') = f(x, e) + constant + slope b(x)``, and ``rate = constant + slope e / size``, over scalars.
-
-    Summed over what was seen, of which b(x) sums to ``seen e / size``, the first is the growth ``seen rate`` of the
-    state.
-    """
-    assert update.drift is not None
-    (sum_,), found = update.depends, update.drift
-    assert sum_.bound is not None
+def remainder_claim(body: Expression, estimate: Estimate, left: Running) -> Claim:
+    """``b(x) = e + (b(x) - e)`` over scalars: a sum is the mean for every element, and the sum of what is left."""
     sides: list[Graph] = []
-    for moved in (True, False):
-        writer = _Scalars(update, POLYNOMIAL)
-        body = writer.value(update.body, moved)
-        if not moved:
-            grown = writer.builder.add(
-                ops.Multiply(), writer.value(found.slope, False), writer.value(sum_.arguments[0], False)
-            )
-            for part in (writer.value(found.constant, False), grown):
-                body = writer.builder.add(ops.Add(), body, part)
-        writer.builder.output("0", body)
-        sides.append(writer.builder.build())
-    rates: list[Graph] = []
     for whole in (True, False):
-        writer = _Scalars(update, POLYNOMIAL)
-        rate = writer.value(found.rate if whole else found.slope, False)
+        writer = _Scalars(left.update, _PRODUCTS)
+        value = writer.value(body if whole else left.body, False)
         if not whole:
-            mean = writer.builder.add(
-                ops.Divide(), writer.value(sum_, False), writer.number(float(sum_.bound.size), sum_.dtype)
-            )
-            rate = writer.builder.add(ops.Multiply(), rate, mean)
-            rate = writer.builder.add(ops.Add(), rate, writer.value(found.constant, False))
-        writer.builder.output("0", rate)
-        rates.append(writer.builder.build())
-    return [claim_of(sides), claim_of(rates)]
+            value = writer.builder.add(ops.Add(), writer.value(estimate.leaf, False), value)
+        writer.builder.output("0", value)
+        sides.append(writer.builder.build())
+    return claim_of(sides)
 
 
 def reset_claim(update: Update) -> Claim:

@@ -60,6 +60,7 @@ class Reader:
         memory: Collection[int],
         origin: dict[Expression, tuple[int, Places]] | None = None,
         projections: Collection[int] = (),
+        denotations: dict[int, Scalar | Unsupported] | None = None,
     ) -> None:
         self.graph, self.table, self.memory = graph, table, frozenset(memory)
         self.projections = projections
@@ -67,7 +68,10 @@ class Reader:
         """How many reductions are around what is read."""
         self.origin = {} if origin is None else origin
         """For a reduction the node that it is, and at which index."""
+        self.denotations = {} if denotations is None else denotations
+        """Of the nodes that were read, also for other tensors in memory."""
         self._known: dict[tuple[int, Places], Expression] = {}
+        self._settled: dict[Index, Index] = {}
         self.ranges: dict[str, Span] = {}
         """The first and the last value of loop indices whose sizes are known."""
         self._fresh = 0
@@ -95,8 +99,9 @@ class Reader:
             raise TooDeep(position)
         if not isinstance(node.op, TensorOperator):
             raise NotScalar(f"{node.op.name} at {node.span} has no denotation")
-        types = [self.graph.nodes[operand].type for operand in node.operands]
-        scalar = node.op.denote(types)
+        if position not in self.denotations:
+            self.denotations[position] = node.op.denote([self.graph.nodes[p].type for p in node.operands])
+        scalar = self.denotations[position]
         if isinstance(scalar, Unsupported):
             raise NotScalar(f"{node.op.name} at {node.span}: {scalar.why}")
         environment = {Variable(f"i{axis}"): place for axis, place in enumerate(places)}
@@ -114,6 +119,12 @@ class Reader:
                 moved = tuple(self.table.moved(i, places, lambda x: self.table.substitute(x, places)) for i in old)
                 self.origin.setdefault(self.table.substitute(e, places), (position, moved))
         return self.table.substitute(value, places)
+
+    def settled(self, index: Index) -> Index:
+        """The index without digits that have one value."""
+        if index not in self._settled:
+            self._settled[index] = settled(index, self.ranges)
+        return self._settled[index]
 
     def temporary(self) -> str:
         """A name for an index that nothing else uses."""
@@ -199,6 +210,9 @@ class _Conversion:
         return self.table.plain("at_least_zero" if least else "is_zero", (self.table.index(index),))
 
     def index(self, index: Index) -> Index:
+        name = index.as_variable()
+        if name is not None and name in self.places:
+            return self.places[name]
         total = Index(index.constant)
         for atom, factor in index.terms:
             if isinstance(atom, Variable):
@@ -209,7 +223,7 @@ class _Conversion:
                 inner = self.index(atom.numerator)
                 part = quotient(inner, atom.divisor) if isinstance(atom, Quotient) else remainder(inner, atom.divisor)
             total = total + part * factor
-        return settled(total, self.reader.ranges)
+        return self.reader.settled(total)
 
 
 def level(value: Expression, name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rewright.optimize.derive import Update, derive, helpers, product_of, products
+from rewright.optimize.derive import Update, derive, helpers, product_of, products, with_helpers
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Loop, Product, Running, Store, Sweep
 
@@ -112,7 +112,7 @@ class _Arranger:
         rows = self.job.rows or self.choose_rows()
         if rows is not None and not self.inner and self.is_feature_without(rows):
             rows = None
-        products = [self.tile_product(e, rows) for e in self.inner]
+        products = self.tile_products(rows)
         features, lane_out = self.other_loops(rows)
         special = {rows, features, lane_out}
         grid = tuple(Loop(n, s) for n, s in self.job.sizes.items() if n not in special)
@@ -213,7 +213,8 @@ class _Arranger:
             return False
         parts = [self.split(e, v) for e in self.stream if v in e.free]
         # The items of a tile are packed once for all rows of a block.
-        return all(part is not None and (rows is None or rows not in part[1].free) for part in parts)
+        packed = all(part is not None and (rows is None or rows not in part[1].free) for part in parts)
+        return packed and any(part is not None and part[0].op != "constant" for part in parts)
 
     def is_feature_without(self, rows: str) -> bool:
         """Whether a loop is one of features if every row has a kernel's task to itself, and not otherwise.
@@ -226,7 +227,7 @@ class _Arranger:
     def split(
         self, e: Expression, feature: str, body: Expression | None = None
     ) -> tuple[Expression, Expression] | None:
-        """Weight and item of a sum of products."""
+        """Weight and item of a sum of products; the weight of a sum that all rows share is one."""
         assert e.bound is not None
         body = e.arguments[0] if body is None else body
         if e.bound.kind != "sum" or not e.dtype.is_float:  # products of tiles are computed in floats
@@ -237,17 +238,38 @@ class _Arranger:
         if not items or any(reductions(f) for f, _ in items):
             return None
         weight, item = product_of(self.table, weights), product_of(self.table, items)
-        if weight is None or item is None:
+        if item is None:
             return None
-        return weight, item
+        return (self.table.constant(1.0, body.dtype) if weight is None else weight), item
 
     def check_free(self, rows: str | None, features: str | None) -> None:
         """A reduction that rows do not share with is cut off where it is worth it."""
         if rows is None or self.job.sizes[rows] == 1:
             return
         again = [e for e in self.stream if rows not in e.free and e.bound and e.bound.size > SMALL]
-        if again:
+        if again and not all(self.is_helper(e) for e in again):
             raise Cut("a reduction that all rows share", again)
+
+    def tile_products(self, rows: str | None) -> list[Product]:
+        """Inner reductions as products of tiles; raises Cut with those that are none, and are alike."""
+        found: list[Product] = []
+        failed: list[tuple[Expression, Cut]] = []
+        for e in self.inner:
+            try:
+                found.append(self.tile_product(e, rows))
+            except Cut as cut:
+                failed.append((e, cut))
+        if failed:
+            first, why = failed[0]
+            raise Cut(str(why), [e for e, _ in failed if (e.free, e.bound) == (first.free, first.bound)])
+        return found
+
+    def is_helper(self, e: Expression) -> bool:
+        """Whether another sum of the pass moves by this one."""
+        assert e.bound is not None
+        lane = e.bound.index
+        same = [x for x in self.stream if x.bound == e.bound]
+        return any(e.arguments[0] is body for x in same for body in helpers(self.table, x.arguments[0], lane, same))
 
     def tile_product(self, e: Expression, rows: str | None) -> Product:
         """An inner reduction as a product of tiles; raises Cut where it is none."""
@@ -306,13 +328,10 @@ class _Arranger:
             update = derive(self.table, e.bound.kind, body, lane.name, here)
             found = [] if update is None else [*passes[number][1], self.running(e, update, features)]
             means = any(x.bound is not None and x.bound.kind == "sum" and _uses(body, x) for x in here)
-            alone = not any(r.update.growth is not None and r.update.growth.estimates for r in passes[number][1])
-            if means and (update is None or (update.estimated and not (update.drift is not None and alone))):
+            if means and (update is None or update.estimated):
                 found = self.with_helpers([*here, e], lane.name, features) or found
             mine = next((r for r in found if r.value is e), None)
-            by_row = mine is not None and any((mine.update.drift, mine.update.reset, mine.update.growth))
-            # What every feature has a state of is a product of tiles, and follows by a factor alone.
-            if mine is not None and (features not in e.free or (mine.factors is not None and not by_row)):
+            if mine is not None and self.has_place(mine, features):
                 passes[number] = (lane, found)
                 return number
         update = derive(self.table, e.bound.kind, body, lane.name, ())
@@ -321,29 +340,22 @@ class _Arranger:
         return len(passes) - 1
 
     def with_helpers(self, values: Sequence[Expression], lane: str, features: str | None) -> list[Running]:
-        """The reductions of a pass, each after the sums that it moves by, which the pass may not have; or nothing.
+        """The reductions of a pass with the sums that they move by; nothing where one has no place in it."""
+        updates = with_helpers(self.table, values, lane) or {}
+        found = [self.running(e, update, features) for e, update in updates.items()]
+        return found if all(self.has_place(running, features) for running in found) else []
 
-        All follow one estimate of a value, so that none drifts.
-        """
-        made: dict[Expression, Update] = {}
-        for e in values:
-            assert e.bound is not None
-            bodies = list(helpers(self.table, e.arguments[0], lane, [*made])) if e.bound.kind == "sum" else []
-            for value in [*(self.table.reduce(e.bound, body) for body in bodies), e]:
-                update = None
-                if value not in made:
-                    assert value.bound is not None
-                    update = derive(self.table, value.bound.kind, value.arguments[0], lane, [*made], drifts=False)
-                if update is not None:
-                    made[value] = update
-            if e not in made:
-                return []
-        needed, stack = set[int](), [*values]
-        while stack:
-            if (one := stack.pop()).number not in needed:
-                needed.add(one.number)
-                stack += made[one].depends
-        return [self.running(e, update, features) for e, update in made.items() if e.number in needed]
+    @staticmethod
+    def has_place(running: Running, features: str | None) -> bool:
+        """Whether a state is one number of a row, or a sum over features that moves by numbers of a row alone."""
+        update = running.update
+        if features not in running.value.free:
+            return True
+        if running.factors is None or update.reset is not None:
+            return False
+        grown = [] if update.growth is None else [*update.growth.coefficients, *(e for e, _ in update.moves)]
+        own = [] if update.growth is None else [e for _, e in update.growth.others]
+        return not any(features in e.free for e in grown if e not in own)
 
     def running(self, e: Expression, update: Update, features: str | None) -> Running:
         """A reduction with its state; a sum over features as a product of tiles."""

@@ -101,10 +101,7 @@ def _width(running: tuple[Running, ...], size: int, pieces: int) -> int | None:
     if pieces < 2 or size < 2 * pieces:
         return None
     counted = any(
-        r.update.drift is not None
-        or r.update.reset is not None
-        or (r.update.growth is not None and r.update.growth.counts)
-        for r in running
+        r.update.reset is not None or (r.update.growth is not None and r.update.growth.counts) for r in running
     )
     if not counted or all(r.value.bound is not None and r.value.bound.kind in IDEMPOTENT for r in running):
         width = -(-size // pieces)
@@ -227,8 +224,6 @@ class _Splitter:
             value = own.get(e.number)
             if value is None:
                 return None
-            if running.update.drift is not None:  # the estimate of the sum of all is that of the piece, so many times
-                value = self.table.apply("multiply", value, self.table.constant(float(self.pieces), value.dtype))
             followed[self.moved(e).number] = value
         if running.update.growth is not None:
             for estimate in running.update.growth.estimates:
@@ -349,13 +344,6 @@ class _Splitter:
             state = self.grown(state, update, update.growth, known)
         if update.factor is not None:
             return table.apply("multiply", state, at(update.factor))
-        if update.drift is not None:
-            (e,) = update.depends
-            count = table.constant(float(self.pieces), state.dtype)
-            known[e.number] = table.apply("multiply", known[e.number], count)
-            rate = at(update.drift.rate)
-            seen = table.constant(float(self.width), rate.dtype)
-            return table.apply("add", state, table.apply("multiply", seen, rate))
         if update.reset is not None:
             (e,) = update.depends
             own, total = known[e.number], known[update.renewed[0].number]

@@ -157,6 +157,7 @@ class _Printer:
         for store in sweep.stores:
             self.put(store, 2)
         self.names = outside
+        self.settle(sweep)
         for running in sweep.running:
             text = self.state[running.value.number]
             for weight in running.update.weights:
@@ -196,10 +197,6 @@ class _Printer:
         old = state if factor is None else f"({state} * {factor})"
         if update.growth is not None:
             old = f"({state} + {self.growth(running, update.growth)})" + (f" * {factor}" if factor else "")
-        if update.drift is not None:
-            (e,), (new,) = update.depends, update.renewed
-            rate = self.closed(update.drift.rate, {e.number: f"was{e.number}", new.number: f"guess{e.number}"})
-            old = f"({state} + begin * {rate})"
         if update.reset is not None:
             (e,) = update.depends
             moved = f"({self.state[e.number]} == old{e.number}) | (old{e.number} != old{e.number})"
@@ -207,10 +204,6 @@ class _Printer:
             old = f"torch.where(kept{number}, {old}, {self.value(update.reset.value, 2)})"
         self.line(f"{state} = {_JOIN[bound.kind].format(old, f'part{number}')}", 2)
         name = state
-        if number in sweep.estimated:
-            name, size = f"guess{number}", bound.size
-            self.line(f"{name} = {state} * ({size} / min(begin + {TILE}, {size}))", 2)
-            self.line(f"was{number} = old{number} * ({size} / begin) if begin else {name}", 2)
         if bound.kind in ("maximum", "minimum") and running.value.dtype.is_float:
             first = _literal(identity(bound.kind), running.value.dtype, self.real)
             name = f"safe{number}"
@@ -237,6 +230,24 @@ class _Printer:
             ):
                 self.line(f"{name}{number} = torch.where({bottom} == 0, {bottom}, {top} / {bottom})", 2)
         self.names[number] = f"guess{number}"
+
+    def settle(self, sweep: Sweep) -> None:
+        """Means as they are, and what follows them, where the sweep knows how far its estimates are from them."""
+        names: dict[int, str] = {}
+        for estimate, left in sweep.remainders:
+            number = estimate.leaf.number
+            names[self.table.plain("subtract", (estimate.renewed, estimate.leaf)).number] = f"rest{number}"
+            self.line(f"rest{number} = {self.state[left.value.number]} / {sweep.lane.size}", 1)
+        for running in sweep.settled:
+            assert running.update.growth is not None
+            text = running.update.growth.text(
+                lambda e: self.closed(e, names), lambda e: self.state[e.number], str(sweep.lane.size)
+            )
+            state = self.state[running.value.number]
+            self.line(f"{state} = {state} + {text}", 1)
+        for estimate, _ in sweep.remainders:
+            number = estimate.leaf.number
+            self.line(f"{self.state[estimate.sum.number]} = (guess{number} + rest{number}) * {sweep.lane.size}", 1)
 
     @staticmethod
     def followed(running: Running, before: str, after: str) -> dict[int, str]:

@@ -22,7 +22,7 @@ from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
 from rewright.optimize.phases import Variants, body_of, new_estimates, phases, variants
 from rewright.optimize.planning import Plan
 from rewright.optimize.ranges import span
-from rewright.optimize.triton_scalars import TYPES, everywhere, function, literal
+from rewright.optimize.triton_scalars import TYPES, atoms, everywhere, function, is_empty, literal, padded
 from rewright.optimize.values import identity
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
@@ -102,7 +102,7 @@ class Printer:
         if self.kernel.features is not None:
             f = self.kernel.features
             self.ranges[f.name] = (0, f.size - 1)
-            c.line(f"{f.name}_ = tl.arange(0, {_power(f.size)})")
+            c.line(f"{f.name}_ = tl.arange(0, {padded(f.size)})")
         for sweep in self.kernel.sweeps:
             self.sweep(c, sweep)
         self.finals(c)
@@ -127,6 +127,8 @@ class Printer:
         self.finish_states(c)
         found = variants(self.table, sweep)
         low, high, tests = self.limits(c, sweep, found)
+        for estimate, _ in sweep.remainders:
+            c.line(f"guess{estimate.leaf.number} = tl.zeros([BM, 1], tl.float32)")
         c.line(f"for begin in range({low}, {high}, BN):")
         body = c.inner(1)
         body.line("lane = begin + tl.arange(0, BN)")
@@ -142,6 +144,7 @@ class Printer:
             body.line(f"if not ({states}):  # stops once nothing changes any more")
             body = body.inner(1)
         self.tile(body, sweep, lefts)
+        self.settle(c, sweep)
         self.done += sweep.running
 
     def limits(self, c: Context, sweep: Sweep, found: Variants) -> tuple[str, str, list[str]]:
@@ -151,7 +154,7 @@ class Printer:
         bounds[sweep.lane.name] = ("begin", "(begin + BN - 1)")
         low, high, tests = "0", str(sweep.lane.size), list[str]()
         for number, value in found.skip:
-            for atom, flag in _atoms(found.conditions[number], value):
+            for atom, flag in atoms(found.conditions[number], value):
                 limit = self.limit(atom, flag, sweep, bounds)
                 if limit is None:
                     tests += everywhere(atom, flag, bounds)
@@ -201,11 +204,11 @@ class Printer:
         )
         first = literal(identity(running.value.bound.kind), kind)
         first = str(int(first == "True")) if kind is DType.BOOL else first
-        wide = "1"
+        wide, rows = "1", "1" if running.is_shared else "BM"
         if running.factors is not None:
             assert self.kernel.features is not None
-            wide = str(_power(self.kernel.features.size))
-        c.line(f"{name} = tl.full([BM, {wide}], {first}, {dtype})")
+            wide = str(padded(self.kernel.features.size))
+        c.line(f"{name} = tl.full([{rows}, {wide}], {first}, {dtype})")
 
     def finish_states(self, c: Context) -> None:
         """Names for reductions that are finished."""
@@ -221,7 +224,7 @@ class Printer:
         for weight in running.update.weights:
             text = f'tl.where({self.state[weight.number]} == 0.0, float("nan"), {text})'
         for e in running.update.undefined:
-            text = f'tl.where({_is_empty(self.state[e.number], e)}, float("nan"), {text})'
+            text = f'tl.where({is_empty(self.state[e.number], e)}, float("nan"), {text})'
         if running.update.finish is not None:
             text = f"({text} * {self.value(c, running.update.finish)})"
         name = self.fresh("v")
@@ -232,7 +235,7 @@ class Printer:
         """The left operand of a product for a block of rows."""
         inner = c.inner()
         depth = product.depth
-        self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[None, :]", "across")
+        self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {padded(depth.size)})[None, :]", "across")
         return self.operand(inner, product.left, "tl.float64")
 
     def add_depth(self, c: Context, name: str, size: int, tile: str, way: str) -> None:
@@ -281,7 +284,7 @@ class Printer:
         name, depth = self.fresh("product"), product.depth
         inner = c.inner()
         if product.value.number in lefts:
-            self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {_power(depth.size)})[:, None]", "down")
+            self.add_depth(inner, depth.name, depth.size, f"tl.arange(0, {padded(depth.size)})[:, None]", "down")
             right = self.operand(inner, product.right, "tl.float64")
             c.line(f'{name} = tl.dot({lefts[product.value.number]}, {right}, input_precision="ieee").to(tl.float32)')
             return name
@@ -324,8 +327,6 @@ class Printer:
         old = state if factor is None else f"{state} * {factor}"
         if running.update.growth is not None:
             old = f"({state} + {self.growth(c, running, running.update.growth)})" + (f" * {factor}" if factor else "")
-        if running.update.drift is not None:
-            old = f"{state} + begin * {self.followed(c, running.update.drift.rate, running, 'was', 'guess')}"
         if running.update.reset is not None:
             old = self.reset(c, running, old)
         exact = number in sweep.exact
@@ -343,10 +344,6 @@ class Printer:
             joint = f'tl.where({either}, float("nan"), {joint})'
         c.line(f"{state} = {joint}")
         name = state
-        if number in sweep.estimated:
-            name, size = f"guess{number}", running.value.bound.size
-            c.line(f"{name} = {state} * ({float(size)} / tl.minimum(begin + BN, {size}))")
-            c.line(f"was{number} = tl.where(begin > 0, old{number} * ({float(size)} / tl.maximum(begin, 1)), {name})")
         if kind in ("maximum", "minimum") and running.value.dtype.is_float:
             name = f"safe{number}"
             c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
@@ -371,6 +368,26 @@ class Printer:
                 c.line(f"{name}{number} = tl.where({bottom} == 0.0, 0.0, {top} / {bottom})")
         c.names[number] = f"guess{number}"
 
+    def settle(self, c: Context, sweep: Sweep) -> None:
+        """Means as they are, and what follows them, where the sweep knows how far its estimates are from them."""
+        gaps: dict[int, str] = {}
+        for estimate, left in sweep.remainders:
+            number = estimate.leaf.number
+            gaps[self.table.plain("subtract", (estimate.renewed, estimate.leaf)).number] = f"rest{number}"
+            c.line(f"rest{number} = {self.state[left.value.number]} / {sweep.lane.size}")
+        inner = c.inner()
+        inner.names.update(gaps)
+        for running in sweep.settled:
+            assert running.update.growth is not None
+            text = running.update.growth.text(
+                lambda e: self.closed(inner, e, {*gaps}), lambda e: self.state[e.number], str(sweep.lane.size)
+            )
+            state = self.state[running.value.number]
+            c.line(f"{state} = {state} + {text}")
+        for estimate, _ in sweep.remainders:
+            number = estimate.leaf.number
+            c.line(f"{self.state[estimate.sum.number]} = (guess{number} + rest{number}) * {sweep.lane.size}")
+
     def reset(self, c: Context, running: Running, old: str) -> str:
         """The state, or what it starts again from where the extremum that it follows has moved."""
         assert running.update.reset is not None
@@ -393,7 +410,7 @@ class Printer:
         if update.factor is None:
             return None
         text = self.followed(c, update.factor, running, "old", "safe")
-        tests = " | ".join(_is_empty(f"old{e.number}", e) for e in update.extrema)
+        tests = " | ".join(is_empty(f"old{e.number}", e) for e in update.extrema)
         name = self.fresh("factor")
         c.line(f"{name} = tl.where({tests}, 0.0, {text})")
         return name
@@ -434,6 +451,12 @@ class Printer:
         inner.names = {r.value.number: c.names[r.value.number] for r in self.done if r.value.number in c.names}
         self.add_depth(inner, sweep.lane.name, sweep.lane.size, "lane[:, None]", "down")
         items = self.operand(inner, item)
+        grown = [r.update.growth for r in sweep.running if r.update.growth is not None]
+        if any(other is running.value for growth in grown for _, other in growth.others):
+            c.line(f"old{running.value.number} = {state}")
+        if running.is_shared:
+            c.line(f"{state} = {state} + tl.sum({items}.to(tl.float32), 0)[None, :]")
+            return
         bounded = weight.op == "exponential" and bool(running.update.depends)
         narrow = item.dtype if item.dtype is DType.BF16 or (bounded and item.dtype is DType.F16) else DType.F32
         value = self.value(c, weight)
@@ -445,6 +468,8 @@ class Printer:
             c.line(f"{name} = {name}.to({items}.dtype)")
         else:
             c.line(f"{items} = {items}.to(tl.float32)")
+        if running.update.growth is not None:
+            c.line(f"{state} = {state} + {self.growth(c, running, running.update.growth)}")
         if factor is not None:
             c.line(f"{state} = {state} * {factor}")
         c.line(f'{state} = tl.dot({name}, {items}, {state}, input_precision="ieee")')
@@ -563,25 +588,6 @@ class Printer:
         return f"{text}.to(tl.float32)" if e.dtype in (DType.F16, DType.BF16) else text
 
 
-def _is_empty(state: str, extremum: Expression) -> str:
-    """Whether an extremum has seen nothing but its own neutral element."""
-    assert extremum.bound is not None
-    return f"({state} == {literal(identity(extremum.bound.kind), extremum.dtype)})"
-
-
 def _settles(sweep: Sweep) -> bool:
     kinds = {r.value.bound.kind for r in sweep.running if r.value.bound}
     return bool(kinds) and kinds <= {"or"} and not sweep.stores
-
-
-def _atoms(e: Expression, value: bool) -> list[tuple[Expression, bool]]:
-    """Conditions of which each is enough for a condition to have a value."""
-    if e.op == "not":
-        return _atoms(e.arguments[0], not value)
-    if (e.op == "or" and value) or (e.op == "and" and not value):
-        return [a for argument in e.arguments for a in _atoms(argument, value)]
-    return [(e, value)]
-
-
-def _power(size: int) -> int:
-    return max(16, 1 << (size - 1).bit_length())

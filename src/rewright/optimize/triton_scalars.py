@@ -9,6 +9,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.expressions import Expression, Number
 from rewright.optimize.simplify import as_index
+from rewright.optimize.values import identity
 from rewright.terms.index import Variable
 
 TYPES = {
@@ -138,3 +139,23 @@ def _ends(e: Expression, bounds: Bounds) -> tuple[str, str] | None:
         low.append(f"{factor} * {first}")
         high.append(f"{factor} * {last}")
     return f"({' + '.join(low)})", f"({' + '.join(high)})"
+
+
+def is_empty(state: str, extremum: Expression) -> str:
+    """Whether an extremum has seen nothing but its own neutral element."""
+    assert extremum.bound is not None
+    return f"({state} == {literal(identity(extremum.bound.kind), extremum.dtype)})"
+
+
+def atoms(e: Expression, value: bool) -> list[tuple[Expression, bool]]:
+    """Conditions of which each is enough for a condition to have a value."""
+    if e.op == "not":
+        return atoms(e.arguments[0], not value)
+    if (e.op == "or" and value) or (e.op == "and" and not value):
+        return [a for argument in e.arguments for a in atoms(argument, value)]
+    return [(e, value)]
+
+
+def padded(size: int) -> int:
+    """The size of a tile that holds so many elements."""
+    return max(16, 1 << (size - 1).bit_length())

@@ -70,12 +70,16 @@ class Index:
 
     def __add__(self, other: Index | Dim) -> Index:
         right = as_index(other)
+        if not (self.terms and right.terms):
+            return Index(self.constant + right.constant, self.terms or right.terms)
         return collect(self.constant + right.constant, [*self.terms, *right.terms])
 
     def __sub__(self, other: Index | Dim) -> Index:
         return self + as_index(other) * -1
 
     def __mul__(self, factor: Dim) -> Index:
+        if isinstance(factor, int) and factor == 1:
+            return self
         return collect(self.constant * factor, ((atom, c * factor) for atom, c in self.terms))
 
     def as_variable(self) -> Variable | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rewright.terms.normal.atoms import (
+    ONE,
     Atom,
     Base,
     Element,
@@ -20,6 +21,7 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.binders import inner_atoms, read_alike
 from rewright.terms.normal.context import Context, Signed
+from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.equality import equal_leaves
 from rewright.terms.normal.guards import at_least, at_least_zero, below, is_zero
 from rewright.terms.normal.presence import counts_contradict, decide_count
@@ -209,7 +211,7 @@ def _applicable(context: Context, given: Need, need: Need) -> Iterator[tuple[Kin
     """A given need at this path: its variables matched with what the wanted value reads."""
     path = _own_path(given)
     names = [name for name, *_ in given.variables if name in given.value.free or any(name in g.free for g, _ in path)]
-    for values in _bindings(names, (given.value, *_read(path)), (need.value, *_read(need.path))):
+    for values in _bindings(context, names, (given.value, *_read(path)), (need.value, *_read(need.path))):
         if not all(_in_range(context, variable, values) for variable in given.variables):
             continue
         conditions = [(substitute_guard(context, guard, values), polarity) for guard, polarity in path]
@@ -242,7 +244,7 @@ def _read(path: Iterable[Signed]) -> list[Polynomial]:
 
 
 def _bindings(
-    names: list[str], given: Iterable[Polynomial], wanted: Iterable[Polynomial]
+    context: Context, names: list[str], given: Iterable[Polynomial], wanted: Iterable[Polynomial]
 ) -> Iterator[dict[str, Polynomial]]:
     """Values for the variables of a given need at which it reads an element that the wanted one reads."""
     if not names:
@@ -251,6 +253,27 @@ def _bindings(
     reads = [a for value in wanted for a in inner_atoms(value) if isinstance(a, Element)]
     for mine in (a for value in given for a in inner_atoms(value) if isinstance(a, Element)):
         for other in reads:
-            found = read_alike(names, mine, other)
+            found = read_alike(names, mine, other) or _digits(context, names, mine, other)
             if found is not None:
                 yield found
+
+
+def _digits(context: Context, names: list[str], mine: Element, other: Element) -> dict[str, Polynomial] | None:
+    """Values of all variables where they are the digits of one place, as of axes that the other access has as one."""
+    if mine.tensor != other.tensor or len(mine.index) != len(other.index):
+        return None
+    for rest, target in zip(mine.index, other.index, strict=True):
+        weights: list[tuple[Number, str]] = []
+        for name in names:
+            if (split := rest.linear(name)) is not None and split[0] > 0:
+                weights.append((split[0], name))
+                rest = split[1]
+        if len(weights) < len(names) or rest.free & set(names):
+            continue
+        found: dict[str, Polynomial] = {}
+        value = target - rest
+        for weight, name in sorted(weights, reverse=True):
+            found[name] = floor_quotient(context, value, ONE * weight)
+            value = value - found[name] * weight
+        return found
+    return None

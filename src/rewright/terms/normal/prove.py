@@ -40,8 +40,16 @@ class Outcome:
     """Small sizes on the path that stayed open: the first place to look for a counterexample."""
     queries: int = 0
     seconds: float = 0.0
-    demands: list[str] = field(default_factory=list[str])
-    """What had to hold for both sides to be defined, as it was proved to coincide."""
+    needs: list[list[Need]] = field(default_factory=list[list[Need]])
+    """By case, what had to hold for both sides to be defined, as it was proved to coincide."""
+
+    @property
+    def demands(self) -> list[str]:
+        """The needs in words, which may be long."""
+        found: list[str] = []
+        for case in self.needs:
+            found += [text for need in case if (text := f"{need.value} is {need.kind}") not in found]
+        return found
 
 
 class _Open(Exception):
@@ -75,7 +83,7 @@ def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real") -> Outcome
                 continue
             finally:
                 outcome.queries += proof.context.queries
-                outcome.demands += [d for d in proof.defined if d not in outcome.demands]
+                outcome.needs.append(proof.defined)
         if not possible:
             outcome.status, outcome.reason = "vacuous", "no sizes satisfy the conditions"
     except _Open as error:
@@ -111,7 +119,7 @@ class _Proof:
         self.claim = claim
         self.context = context
         self.grade: Grade = grade
-        self.defined: list[str] = []
+        self.defined: list[Need] = []
         self.given = Assumptions(claim, case, context)
         self.size = self.given.size
 
@@ -228,7 +236,7 @@ class _Proof:
             if missing:
                 shown = "; ".join(f"{_short(n.value)} is {n.kind} for {n.operation}" for n in missing[:2])
                 raise _Open(f"the {side} side is defined only where {shown}: state it as a condition")
-        self.defined += [f"{need.value} is {need.kind}" for need in left if str(need.value) not in self.defined]
+        self.defined += left
 
     def _lookups(self, left: Denoter, right: Denoter) -> None:
         """Every read at a place computed from data is in range, or the other side reads there too."""

@@ -1,21 +1,12 @@
-"""Sums that follow another sum of the same pass, as the sum of squared deviations follows the mean.
+"""Bodies of sums as polynomials in running values, in which what cancels is gone before code is printed.
 
-Let ``e = sum over x of b(x)`` be a running sum over the same lane. What a tile knows of it is an estimate: the sum so
-far times the size of the lane over the number of elements seen, which at the end is ``e`` itself. A sum of ``f(x, e)``
-can follow the estimate exactly when
-
-    f(x, e') = f(x, e) + constant(e, e') + slope(e, e') * b(x)
-
-because then its state moves by ``seen * (constant + slope * e / size)``: the sum of ``b`` over what was seen is
-``seen * e / size``. Bodies are polynomials in e; terms that cancel are cancelled before any code is printed, so that
-the squared deviation moves by ``seen * (e' - e)^2 / size^2``, as in T. F. Chan, G. H. Golub and R. J. LeVeque,
-Algorithms for computing the sample variance, The American Statistician 37 (1983).
+So the squared deviation from a mean moves by the square of the difference of two means, as in T. F. Chan, G. H. Golub
+and R. J. LeVeque, Algorithms for computing the sample variance, The American Statistician 37 (1983).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, isfinite
 
@@ -31,39 +22,6 @@ _LARGEST = 2**100
 Monomial = tuple[tuple[int, int], ...]
 """Powers by the numbers of expressions, in order."""
 Polynomial = dict[Monomial, Fraction]
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """How a state moves when the estimate that it follows changes: by the number of elements seen times ``rate``.
-
-    ``constant`` and ``slope`` say why; all three are over the sum and a placeholder for its new estimate.
-    """
-
-    rate: Expression
-    constant: Expression
-    slope: Expression
-
-
-def drift(table: Table, body: Expression, lane: str, sum_: Expression, renewed: Expression) -> Drift | None:
-    """How a sum of ``body`` follows the running sum ``sum_``; None where the identity does not hold."""
-    assert sum_.bound is not None
-    reader = Reader((sum_,), lane)
-    whole, own = reader.polynomial(body), reader.polynomial(sum_.arguments[0])
-    if whole is None or own is None:
-        return None
-    gap = table.plain("subtract", (renewed, sum_))
-    found = reader.multiples(moved(whole, {sum_.number: gap.number}), own)
-    if found is None:
-        return None
-    constant, slope = found
-    rate = dict(constant)
-    for monomial, coefficient in slope.items():
-        _add(rate, _times(monomial, ((sum_.number, 1),)), coefficient / sum_.bound.size)
-    leaves = {**reader.leaves, sum_.number: sum_, gap.number: gap}
-    parts = [written(table, p, leaves, body) for p in (rate, constant, slope)]
-    every = [part for part in parts if part is not None]
-    return Drift(*every) if len(every) == len(parts) else None
 
 
 class Reader:
@@ -107,24 +65,6 @@ class Reader:
             total = None if found is None or total is None else multiplied(total, found)
         return total
 
-    def multiples(self, value: Polynomial, unit: Polynomial) -> tuple[Polynomial, Polynomial] | None:
-        """``constant`` and ``slope`` of ``value = constant + slope * unit``, neither of which varies along the lane."""
-        left = dict(value)
-        slope: Polynomial = {}
-        lead = next((m for m in unit if self._varies(m)), None)
-        if lead is None:
-            return None
-        for monomial in value:
-            rest = _quotient(monomial, lead)
-            if monomial in left and self._varies(monomial) and rest is not None and not self._varies(rest):
-                slope[rest] = left[monomial] / unit[lead]
-                for own, coefficient in unit.items():
-                    _add(left, _times(rest, own), -slope[rest] * coefficient)
-        return None if any(map(self._varies, left)) else (left, slope)
-
-    def _varies(self, monomial: Monomial) -> bool:
-        return any(number in self.varying for number, _ in monomial)
-
 
 def _combined(op: str, parts: list[Polynomial]) -> Polynomial | None:
     left, right = parts[0], parts[-1]
@@ -165,14 +105,6 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
     for number, power in b:
         powers[number] = powers.get(number, 0) + power
     return tuple(sorted(powers.items()))
-
-
-def _quotient(a: Monomial, b: Monomial) -> Monomial | None:
-    """What a monomial is besides another one, which may be no part of it."""
-    powers = dict(a)
-    for number, power in b:
-        powers[number] = powers.get(number, 0) - power
-    return tuple(sorted((n, p) for n, p in powers.items() if p)) if min(powers.values(), default=0) >= 0 else None
 
 
 def _add(total: Polynomial, monomial: Monomial, coefficient: Fraction) -> None:
