@@ -173,9 +173,9 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
         if grown is not None:
             return grown
         shifted, others = shifts(terms, addend)
-        total = terms.add(others)
-        if shifted or total != addend:
-            grown = [exponential_of(terms, power, operand) for power, operand in shifted]
+        if shifted:
+            total = terms.add(others)
+            grown = [exponential_of(terms, power, operand) for operand, power in shifted.items() if power]
             shift = View(views[0].dims, (Addend(ONE, *terms.multiply(grown)),)) if grown else None
             if total is None:
                 return shift or algebra.constant(views[0].dims, 1.0)

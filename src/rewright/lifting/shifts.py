@@ -35,10 +35,10 @@ def is_shift(terms: Terms, term: int) -> bool:
     return label[:2] == ("apply", "exponential") and is_maximum(terms, terms.children(term)[0])
 
 
-def shifts(terms: Terms, addend: Addend) -> tuple[list[tuple[Fraction, Operand]], list[tuple[Fraction, int, Access]]]:
+def shifts(terms: Terms, addend: Addend) -> tuple[dict[Operand, Fraction], list[tuple[Fraction, int, Access]]]:
     """The maxima that an exponent adds, with their factors, and the rest of the exponent.
 
-    A maximum that one part of it subtracts and another adds is none of them.
+    The factor of a maximum that one part of it subtracts and another adds is nought.
     """
     found: dict[Operand, Fraction] = {}
     rest: list[tuple[Fraction, int, Access]] = []
@@ -47,7 +47,7 @@ def shifts(terms: Terms, addend: Addend) -> tuple[list[tuple[Fraction, Operand]]
             found[term, access] = found.get((term, access), Fraction(0)) + power
         else:
             rest.append((power, term, access))
-    return [(power, operand) for operand, power in found.items() if power], rest
+    return found, rest
 
 
 def _addends(terms: Terms, power: Fraction, operand: Operand) -> Iterator[tuple[Fraction, Operand]]:

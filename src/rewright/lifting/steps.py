@@ -22,6 +22,9 @@ from rewright.lifting.regions import single
 from rewright.lifting.terms import ONE, Operand
 from rewright.lifting.value import Addend, Pieces, Value, View
 
+_MOST_LEVELS = 3
+"""Steps within steps within steps."""
+
 
 def equal_steps(places: Sequence[tuple[Dim, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The first of several places, and how far it is from each to the next; None where they are not in equal steps."""
@@ -48,10 +51,10 @@ def of_sequential(algebra: Algebra, total: Value) -> Value:
 def _known(algebra: Algebra, total: Value) -> Value:
     if algebra.sequential or not isinstance(total, View) or algebra.is_familiar(total):
         return total
-    return _in_steps(algebra, total) or total
+    return _in_steps(algebra, total, _MOST_LEVELS) or total
 
 
-def _in_steps(algebra: Algebra, total: View) -> View | None:
+def _in_steps(algebra: Algebra, total: View, levels: int) -> View | None:
     """A sum as one of the sequential program over steps; None where its addends are in no steps, or that has none.
 
     Where there are steps within steps, as of heads that share one of several keys, each row of steps is a sum.
@@ -62,9 +65,9 @@ def _in_steps(algebra: Algebra, total: View) -> View | None:
     if len(several) < len(opened):
         return None
     alike: dict[object, list[_Opened]] = {}
-    for one in _of_one_length(several):
+    for one in _of_one_length(several, sum(map(len, total.dims))):
         alike.setdefault((one.kind, one.lengths), []).append(one)
-    found = [_in_rows(algebra, total, several) for several in alike.values()]
+    found = [_in_rows(algebra, total, own, levels) for own in alike.values()] if levels else []
     if not found or None in found:
         return None
     sums = [a for view in found if view is not None for a in view.addends]
@@ -73,7 +76,7 @@ def _in_steps(algebra: Algebra, total: View) -> View | None:
     return algebra.settle(total.dims, [*familiar, *sums])
 
 
-def _in_rows(algebra: Algebra, total: View, several: Sequence[_Opened]) -> View | None:
+def _in_rows(algebra: Algebra, total: View, several: Sequence[_Opened], levels: int) -> View | None:
     """Addends of one kind as sums of the sequential program over rows of steps."""
     for rows in _rows(several):
         found = [_of_sequential(algebra, total, row, whole=len(rows) == 1) for row in rows]
@@ -81,7 +84,7 @@ def _in_rows(algebra: Algebra, total: View, several: Sequence[_Opened]) -> View 
         if len(views) < len(rows):
             continue
         outer = algebra.settle(total.dims, [a for view in views for a in view.addends])
-        return outer if len(rows) == 1 or algebra.is_familiar(outer) else _in_steps(algebra, outer)
+        return outer if len(rows) == 1 or algebra.is_familiar(outer) else _in_steps(algebra, outer, levels - 1)
     return None
 
 
@@ -134,8 +137,8 @@ class _Opened:
         return tuple(low for _, access in self.factors for low, _ in access)
 
 
-def _of_one_length(several: Sequence[_Opened]) -> Iterator[_Opened]:
-    """Sums over ranges that follow each other as sums over shorter ones, as long as those of others of the kind.
+def _of_one_length(several: Sequence[_Opened], variable: int) -> Iterator[_Opened]:
+    """Sums over ranges of a variable that follow each other as sums over shorter ones, as long as others of the kind.
 
     The last head of a key and the first of the next may read both in equal steps, and are one sum then.
     """
@@ -147,7 +150,6 @@ def _of_one_length(several: Sequence[_Opened]) -> Iterator[_Opened]:
             yield one
             continue
         (own,) = cast("tuple[int]", one.lengths)
-        variable = max(v for _, access in one.factors for v in used(access))
         for start in range(0, own, length):
             factors = tuple((t, tuple(_from(index, variable, start) for index in a)) for t, a in one.factors)
             yield _Opened(one.coefficient, (length,), factors)
