@@ -30,6 +30,12 @@ MASKS = [pytest.param(False, False, id="no mask"), (True, False), (True, True)]
 """Whether attention is causal, and whether shares are of head and tail."""
 
 
+def test_what_sharded_a_module_before_in_this_process_changes_nothing() -> None:
+    with mock.patch.object(ATTENTION, "_dispatch_mode", ATTENTION._DispatchMode.MODULE_WRAPPER):
+        verdict = proof(2, causal=False, balanced=False, rotation="allgather")
+    assert verdict.status == "proved", verdict.reason
+
+
 @pytest.mark.parametrize("rotation", ["allgather", "alltoall"])
 @pytest.mark.parametrize(("causal", "balanced"), MASKS)
 def test_loss_and_gradients_of_queries_keys_and_values(causal: bool, balanced: bool, rotation: str) -> None:

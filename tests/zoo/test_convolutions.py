@@ -100,7 +100,7 @@ def in_time(ranks: int, *, turned: bool = False) -> Verdict:
 
     def build(mesh: DeviceMesh) -> Any:
         def step(x: Tensor, kernel: Any) -> dict[str, Tensor]:
-            loss: Any = F.conv1d(Bordered.apply(x, 2, turned), kernel).square().sum()  # pyright: ignore
+            loss: Any = F.conv1d(Bordered.apply(x, 2, turned), kernel).square().sum()
             loss.backward()
             dist.all_reduce(kernel.grad)
             return {"loss": reduced(loss.detach())}
@@ -131,7 +131,7 @@ def test_rows_of_an_image_with_borders_of_both_kinds(ranks: int) -> None:
         return F.conv2d(x, kernel, padding=1)
 
     def step(x: Tensor, kernel: Tensor) -> Any:
-        return F.conv2d(Bordered.apply(x, 2, False), kernel, padding=(0, 1))  # pyright: ignore
+        return F.conv2d(Bordered.apply(x, 2, False), kernel, padding=(0, 1))
 
     def given(rows: int) -> tuple[Tensor, Tensor]:
         return torch.zeros(2, 3, rows, 5), torch.zeros(4, 3, 3, 3)

@@ -108,12 +108,13 @@ def attempt(
 def _laws(sequential: Graph, program: RankProgram) -> Iterator[Law]:
     """Other normal forms to try, where a program has what they are about."""
     kinds = {type(node.op) for graph in program.graphs for node in graph.nodes}
-    if ops.Convolution in kinds and len(program.graphs) > 1:
+    convolves = ops.Convolution in kinds and len(program.graphs) > 1
+    if convolves:
         yield "plain"  # sums of products are looked for in it too, and the borders of an input are indices of one value
-    if kinds & {ops.AllReduce, ops.ReduceScatter} or (ops.Convolution in kinds and len(program.graphs) > 1):
+    if convolves or kinds & {ops.AllReduce, ops.ReduceScatter}:
         yield "products"
     # Before quotients, which take the longest where they do not help.
-    if ops.Concatenate in kinds and ops.Convolution not in kinds:
+    if ops.Concatenate in kinds and not convolves:
         yield "plain"
     if any(isinstance(node.op, ops.Exponential | ops.Compare) for node in sequential.nodes):
         yield "quotients"
