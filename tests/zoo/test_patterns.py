@@ -14,10 +14,11 @@ from rewright.zoo.patterns import combined as in_combined
 from rewright.zoo.patterns import gradients as in_gradients
 from rewright.zoo.patterns import layers as in_layers
 from rewright.zoo.patterns import losses as in_losses
+from rewright.zoo.patterns import timing as in_timing
 
 FILES = {
     str(module.__file__).rpartition("/")[2]: str(module.__file__)
-    for module in (in_gradients, in_layers, in_losses, in_combined, pattern)
+    for module in (in_gradients, in_layers, in_losses, in_combined, in_timing, pattern)
 }
 
 

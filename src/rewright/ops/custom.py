@@ -26,6 +26,15 @@ class CustomCall(TensorOperator):
     results: tuple[TensorType, ...]
     result: int
     name: ClassVar[str] = "custom_call"
+    UNINITIALIZED: ClassVar[str] = "uninitialized"
+    """The target of memory that nothing was written to."""
+    IN_FLIGHT: ClassVar[str] = "in_flight"
+    """The target of memory that a collective writes, its operand, where it is read before anybody waited for that."""
+
+    @property
+    def is_unspecified(self) -> bool:
+        """Whether the result may be anything: memory that is read before it is written."""
+        return self.target in (self.UNINITIALIZED, self.IN_FLIGHT)
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         if not 0 <= self.result < len(self.results):

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
+from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.constants import differ, written_out
 from rewright.proof.wrapping import counted, wrapping
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
-from rewright.refine.check import Hopeless, Proof, attempt
-from rewright.refine.numbered import aligned, told
+from rewright.refine.check import Proof, attempt
+from rewright.refine.numbered import Pairing, aligned
+from rewright.refine.numbered import told as told_of
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
 from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.unknowns import Question, questions, said
-from rewright.refine.verdict import Evidence, Finding, Stats, Status, Verdict
+from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]
 
@@ -77,15 +79,13 @@ def answer(
     with ``counts=False`` short integers have no end; with ``rounds=False`` rounded constants are what they are.
     """
     deadline = None if budget is None else time.monotonic() + budget
+    asked = _Asked(relations, expect, budget, deadline, suggest, locate, audit, counts, rounds)
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
         # Of later questions no more than a proof counts: what is wrong is told of the first.
-        explained = verdict is None
-        found = _answer(
-            question, relations, expect, deadline, budget, suggest, locate, audit, counts, rounds, explained
-        )
+        found = _answer(question, asked if verdict is None else replace(asked, explain=False))
         if verdict is None or found.status == "proved":
             verdict = found
         if found.status == "proved":
@@ -94,105 +94,162 @@ def answer(
     return verdict
 
 
-def _answer(
-    question: Question,
-    relations: Given | None,
-    expect: Given | None,
-    deadline: float | None,
-    budget: float | None,
-    suggest: bool,
-    locate: bool,
-    audit: bool,
-    counts: bool,
-    rounds: bool,
-    explained: bool,
-) -> Verdict:
-    sequential, program = question.sequential, question.program
-    known = input_relations(sequential, program, relations)
-    expected = output_expectations(sequential, replace(program, inputs=known.placements), expect, known.equations)
-    known = settled(sequential, program, known, expected)
-    expected = output_expectations(sequential, replace(program, inputs=known.placements), expect, known.equations)
-    unknown = said(sequential, known.placements)
-    known = replace(known, assumptions=(*known.assumptions, *question.assumptions, *unknown))
-    case = Case(sequential, replace(program, inputs=known.placements), known, expected)
-    seconds: list[float] = []
-    ran = cache(partial(_timed, seconds, case))
-    hopeless: Hopeless = lambda failed: is_hopeless(ran(), failed)  # noqa: E731
-    aim = _Aim(known, expected, deadline, hopeless, lambda: ran().result.agrees is False)
-    proof, is_written_out = aim.reached(sequential, program, rounds=rounds)
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of two programs, and how much is to be said of the answer."""
+
+    relations: Given | None
+    expect: Given | None
+    budget: float | None
+    deadline: float | None
+    suggest: bool
+    locate: bool
+    audit: bool
+    counts: bool
+    rounds: bool
+    explain: bool = True
+
+
+class _Values:
+    """What values say of a case; both programs are run when that is asked for first."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._ran: Ran | None = None
+        self.seconds = 0.0
+
+    def ran(self) -> Ran:
+        """What running the programs showed."""
+        if self._ran is None:
+            started = time.perf_counter()
+            self._ran = compare(self._case)
+            self.seconds = time.perf_counter() - started
+        return self._ran
+
+    def are_hopeless(self, failed: Collection[str]) -> bool:
+        """Whether they show that nothing else would relate these outputs."""
+        return is_hopeless(self.ran(), failed)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What every verdict says, whatever it is."""
+
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...]
+    stats: Stats
+
+    def unknown(self, reason: str, relations: dict[str, OutputRelation] | None = None) -> Verdict:
+        """The verdict that nothing is known, but for the outputs that are related."""
+        related = relations or {}
+        return Verdict("unknown", Evidence.ASSUMED, self.assumptions, related, (), self.notes, self.stats, reason)
+
+
+def _answer(question: Question, asked: _Asked) -> Verdict:
+    case = _case(question, asked)
+    values = _Values(case)
+    proof, is_written_out = _Aim(case, asked.deadline, values).reached(rounds=asked.rounds)
     if proof.failed and proof.pairing is not None:
-        sequential, program = aligned(sequential, program, proof.pairing)
-        case = Case(sequential, replace(program, inputs=known.placements), known, expected)
-        by_name = cache(partial(_timed, seconds, case))
-        ran = by_name
-        differ_there: Hopeless = lambda failed: is_hopeless(by_name(), failed)  # noqa: E731
-        proof = attempt(sequential, program, known, expected, deadline, hopeless=differ_there)
-    stats = Stats(
-        len(sequential),
-        sum(len(graph) for graph in program.graphs),
-        len(program.graphs),
-        dict(proof.lifter.steps),
-        dict(proof.seconds),
-        dict(proof.lifter.algebra.laws),
-    )
-    notes = (*program.notes, *(() if proof.pairing is None else told(proof.pairing)))
-    assumptions = tuple(proof.assumptions)
+        case = _by_name(case, proof.pairing)
+        values = _Values(case)
+        given = case.relations, case.expected, asked.deadline
+        proof = attempt(case.sequential, case.program, *given, hopeless=values.are_hopeless)
+    told = _told(case, proof)
     if proof.mismatch:
-        why = str(proof.mismatch)
-        finding = Finding("collective_mismatch", why, None, proof.mismatch.span, "", "", None, None)
-        programs = sequential, program
-        return Verdict("refuted", Evidence.PROVED, assumptions, {}, (finding,), notes, stats, why, programs=programs)
+        return _mismatched(case, proof.mismatch, told)
     if proof.out_of_time:
-        reason = f"the budget of {budget:g} s ran out after {stats.steps.get('lifted', 0)} operators"
-        return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, reason)
+        operators = told.stats.steps.get("lifted", 0)
+        return told.unknown(f"the budget of {asked.budget:g} s ran out after {operators} operators")
     if not proof.failed:
-        if proof.pairing is not None:  # written down under names that say which outputs belong together
-            sequential, program = aligned(sequential, program, proof.pairing)
-        meant = _written_out(sequential, program) if is_written_out else (sequential, program)
-        doubt = wrapping([meant[0], *meant[1].graphs]) if counts else ""
-        if doubt and not _is_proof(attempt(*_counted(*meant), known, expected, deadline)):
-            return Verdict("unknown", Evidence.ASSUMED, assumptions, {}, (), notes, stats, doubt)
-        verdict = _proved(sequential, program, meant, known, expected, proof, stats, notes, counts)
-        return audited(verdict, sequential, program, counts=counts) if audit else verdict
-    if not explained:
-        reason = _said_of(proof.failed, proof, "not related")
-        return Verdict("unknown", Evidence.ASSUMED, assumptions, proof.relations, (), notes, stats, reason)
-    ran()
-    stats.seconds["numeric twin"] = sum(seconds)
-    return _failed(case, ran, proof, stats, notes, assumptions, deadline, suggest, locate)
+        return _of_proof(case, proof, is_written_out, asked, told)
+    if not asked.explain:
+        return told.unknown(_said_of(proof.failed, proof, "not related"), proof.relations)
+    return _failed(case, values, proof, asked, told)
+
+
+def _case(question: Question, asked: _Asked) -> Case:
+    """The question with what is known of the inputs and expected of the outputs."""
+    sequential, program = question.sequential, question.program
+    known = input_relations(sequential, program, asked.relations)
+    expected = _expected(sequential, program, known, asked)
+    known = settled(sequential, program, known, expected)
+    expected = _expected(sequential, program, known, asked)
+    more = (*question.assumptions, *said(sequential, known.placements))
+    known = replace(known, assumptions=(*known.assumptions, *more))
+    return Case(sequential, replace(program, inputs=known.placements), known, expected)
+
+
+def _expected(sequential: Graph, program: RankProgram, known: Relations, asked: _Asked) -> Mapping[str, Placement]:
+    """What is expected of the outputs where the inputs are held as is known of them."""
+    held = replace(program, inputs=known.placements)
+    return output_expectations(sequential, held, asked.expect, known.equations)
+
+
+def _by_name(case: Case, pairing: Pairing) -> Case:
+    """The case under names that say which outputs belong together."""
+    sequential, program = aligned(case.sequential, case.program, pairing)
+    return replace(case, sequential=sequential, program=program)
+
+
+def _told(case: Case, proof: Proof) -> _Told:
+    graphs = case.program.graphs
+    laws = dict(proof.lifter.algebra.laws)
+    sizes = len(case.sequential), sum(map(len, graphs)), len(graphs)
+    stats = Stats(*sizes, dict(proof.lifter.steps), dict(proof.seconds), laws)
+    notes = (*case.program.notes, *(() if proof.pairing is None else told_of(proof.pairing)))
+    return _Told(tuple(proof.assumptions), notes, stats)
+
+
+def _mismatched(case: Case, mismatch: CollectiveMismatch, told: _Told) -> Verdict:
+    """Refuted: the ranks do not even call the same collectives."""
+    why = str(mismatch)
+    finding = Finding("collective_mismatch", why, None, mismatch.span, "", "", None, None)
+    about = (finding,), told.notes, told.stats, why
+    programs = case.sequential, case.program
+    return Verdict("refuted", Evidence.PROVED, told.assumptions, {}, *about, programs=programs)
+
+
+def _of_proof(case: Case, proof: Proof, is_written_out: bool, asked: _Asked, told: _Told) -> Verdict:
+    """Proved, unless short integers may wrap around, or the audit that was asked for refuses it."""
+    case = case if proof.pairing is None else _by_name(case, proof.pairing)
+    programs = case.sequential, case.program
+    meant = _written_out(*programs) if is_written_out else programs
+    doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
+    if doubt and not _is_proof(attempt(*_counted(*meant), case.relations, case.expected, asked.deadline)):
+        return told.unknown(doubt)
+    verdict = _proved(*programs, meant, case, proof, told, asked.counts)
+    return audited(verdict, *programs, counts=asked.counts) if asked.audit else verdict
 
 
 @dataclass(frozen=True)
 class _Aim:
-    """What is to be proved of programs, until when, and what values say of it."""
+    """What is to be proved, until when, and what values say of it."""
 
-    known: Relations
-    expected: Mapping[str, Placement]
+    case: Case
     deadline: float | None
-    hopeless: Hopeless
-    contradicted: Callable[[], bool]
-    """Whether some output is wrong as constants are."""
+    values: _Values
 
-    def reached(self, sequential: Graph, program: RankProgram, *, rounds: bool) -> tuple[Proof, bool]:
+    def reached(self, *, rounds: bool) -> tuple[Proof, bool]:
         """The proof, and whether it is one of the programs with rounded constants written out.
 
         That is tried where the programs have other constants, before what takes long, and never where values differ:
         what is nought for the numbers that are meant may be multiplied until it is not.
         """
+        sequential, program = self.case.sequential, self.case.program
         if not rounds or not differ(sequential, program.graphs):
             return self._tried(sequential, program), False
         proof = self._tried(sequential, program, laws=False, repeat=False)
         if _is_proof(proof) or proof.out_of_time or proof.mismatch:
             return proof, False
-        if not self.contradicted():
+        if self.values.ran().result.agrees is not False:
             proof = self._tried(*_written_out(sequential, program), repeat=False)
             if _is_proof(proof):
                 return proof, True
         return self._tried(sequential, program), False
 
     def _tried(self, sequential: Graph, program: RankProgram, *, laws: bool = True, repeat: bool = True) -> Proof:
-        aim = self.known, self.expected, self.deadline
-        return attempt(sequential, program, *aim, laws=laws, repeat=repeat, hopeless=self.hopeless)
+        given = self.case.relations, self.case.expected, self.deadline
+        return attempt(sequential, program, *given, laws=laws, repeat=repeat, hopeless=self.values.are_hopeless)
 
 
 def _is_proof(proof: Proof) -> bool:
@@ -211,24 +268,16 @@ def _counted(sequential: Graph, program: RankProgram) -> _Programs:
 
 
 def _proved(
-    sequential: Graph,
-    program: RankProgram,
-    meant: _Programs,
-    known: Relations,
-    expected: Mapping[str, Placement],
-    proof: Proof,
-    stats: Stats,
-    notes: tuple[str, ...],
-    counts: bool,
+    sequential: Graph, program: RankProgram, meant: _Programs, case: Case, proof: Proof, told: _Told, counts: bool
 ) -> Verdict:
     """The verdict of a proof; its certificate is about the programs as they are ``meant``, and as short integers
     count, if that was asked for."""
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
     whole, ranks = _counted(*meant) if counts else meant
-    write = partial(certificate, whole, replace(ranks, inputs=known.placements), known, expected, proof.law)
-    assumptions, programs = tuple(proof.assumptions), (sequential, program)
-    return Verdict("proved", Evidence.TESTED, assumptions, proof.relations, (), notes, stats, reason, write, programs)
+    write = partial(certificate, whole, ranks, case.relations, case.expected, proof.law)
+    about = told.assumptions, proof.relations, (), told.notes, told.stats, reason
+    return Verdict("proved", Evidence.TESTED, *about, write, (sequential, program))
 
 
 def audited(
@@ -249,43 +298,23 @@ def audited(
     return replace(verdict, evidence=Evidence.PROVED)
 
 
-def _failed(
-    case: Case,
-    compared: Callable[[], Ran],
-    proof: Proof,
-    stats: Stats,
-    notes: tuple[str, ...],
-    assumptions: tuple[str, ...],
-    deadline: float | None,
-    suggest: bool,
-    locate: bool,
-) -> Verdict:
+def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
     """Refuted where the numeric twin finds values that differ, else unknown."""
-    ran = concluded(case, compared(), proof)
+    compared = values.ran()
+    told.stats.seconds["numeric twin"] = values.seconds
+    ran = concluded(case, compared, proof)
     twin = ran.result
     started = time.perf_counter()
-    found, more = findings(case, proof, ran, deadline, suggest, locate)
-    stats.seconds["explain"] = time.perf_counter() - started
+    found, more = findings(case, proof, ran, asked.deadline, asked.suggest, asked.locate)
+    told.stats.seconds["explain"] = time.perf_counter() - started
     status: Status = "refuted" if twin.agrees is False else "unknown"
     if status == "refuted":
         wrong = [name for name in proof.failed if name in twin.wrong_outputs] or proof.failed
         reason = f"{_said_of(wrong, proof, 'wrong')}: {twin.reason}"
     else:
         reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
-    programs = case.sequential, case.program
-    notes = (*notes, *more)
-    return Verdict(
-        status, Evidence.TESTED, assumptions, proof.relations, found, notes, stats, reason, programs=programs
-    )
-
-
-def _timed(seconds: list[float], case: Case) -> Ran:
-    """What values say, and how long that took."""
-    started = time.perf_counter()
-    try:
-        return compare(case)
-    finally:
-        seconds.append(time.perf_counter() - started)
+    about = told.assumptions, proof.relations, found, (*told.notes, *more), told.stats, reason
+    return Verdict(status, Evidence.TESTED, *about, programs=(case.sequential, case.program))
 
 
 def _said_of(names: Sequence[str], proof: Proof, what: str) -> str:

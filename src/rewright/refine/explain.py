@@ -20,6 +20,7 @@ from rewright.refine.repairs import Repair
 from rewright.refine.slips import slip
 from rewright.refine.telling import Teller
 from rewright.refine.twin.divergence import CONVINCING, Divergence, Search, search_trial
+from rewright.refine.unwritten import readings
 from rewright.refine.verdict import Finding, OutputRelation, Where
 
 _MOST_PLACES = 3
@@ -46,7 +47,7 @@ class Spot:
 
 def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
     """The places where the programs part, as far as one run shows them, the most important first."""
-    spots = list(_by_values(case, proof, ran))
+    spots = list(_by_memory(case, proof, ran)) or list(_by_values(case, proof, ran))
     told = {name for spot in spots for name in spot.outputs}
     spots.extend(_by_terms(case, proof, ran, [name for name in proof.failed if name not in told])[:_MOST_PLACES])
     if spots and spots[0].is_end:
@@ -54,6 +55,19 @@ def spots_of(case: Case, proof: Proof, ran: Ran) -> list[Spot]:
     if spots and ran.is_different and not spots[0].is_sure:
         spots[0] = _at_slip(case, ran, spots[0]) or spots[0]
     return spots
+
+
+def _by_memory(case: Case, proof: Proof, ran: Ran) -> Iterator[Spot]:
+    """Where ranks read memory before it is written, if outputs change with what is in it."""
+    spoiled = [] if ran.twin is None else ran.twin.spoiled()
+    outputs = tuple(name for name in _by_importance(proof.failed) if name in spoiled)
+    for reading in readings(case.program, outputs)[:_MOST_PLACES] if outputs else ():
+        message = f"{reading} ({_wrong(outputs)})"
+        wanted, held = "what is written there", "what was there before, or a part of both"
+        where = Where(None, reading.rank, reading.position)
+        finding = Finding(reading.kind, message, None, reading.place, wanted, held, None, None, where=where)
+        repair = reading.mended(case.program)
+        yield Spot(finding, outputs, () if repair is None else (repair,), is_sure=True)
 
 
 def _by_values(case: Case, proof: Proof, ran: Ran, *, guess: bool = False) -> Iterator[Spot]:

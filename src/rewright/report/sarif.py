@@ -27,6 +27,9 @@ KINDS = {
     "off_by_one": "A bound that is off by one",
     "wrong_placement": "An output that is placed otherwise",
     "not_related": "An output that is not related",
+    "missing_wait": "A collective's result that is read before anybody waits for it",
+    "early_write": "A tensor that is written to while a collective still uses it",
+    "unwritten_memory": "Memory that is read before anything was written to it",
     "collective_mismatch": "Ranks that do not meet in a collective",
     "not_proved": "Where the proof stops",
 }

@@ -57,3 +57,16 @@ def test_the_replacement_ends_with_an_error_too() -> None:
         raise ZeroDivisionError
     with pytest.raises((RuntimeError, AssertionError)):
         torch.zeros(2, device="cuda")
+
+
+def test_a_device_that_is_synchronised_has_waited_for_every_collective() -> None:
+    def ranks(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        y = x.exp().sum(0)
+        torch.distributed.all_reduce(y, async_op=True)
+        torch.cuda.synchronize()
+        return {"y": y}
+
+    with without_cuda():
+        program = rw.capture_ranks(lambda mesh: (ranks, (torch.zeros(3, 4),)), {"ranks": 2})
+    sequential = rw.capture(lambda x: {"y": x.exp().sum(0)}, (torch.zeros(6, 4),))
+    assert rw.refine(sequential, program, relations={"x": "Shard(0)"}).status == "proved"

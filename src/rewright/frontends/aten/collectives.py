@@ -155,6 +155,18 @@ def send(c: Context, x: Value, destination: int, tag: int = 0) -> int:
     return c.b.add(ops.Send(destination, tag), x.position)
 
 
+@TABLE.register("rewright.in_flight.default")
+def in_flight(c: Context, x: Value, overwritten: str) -> int:
+    """What memory holds that a collective writes, and that nobody has waited for."""
+    return begun(c, x.position, overwritten)
+
+
+def begun(c: Context, result: int, overwritten: str = "") -> int:
+    """What is in the memory of a collective's result until somebody waits for it."""
+    attributes = (*c.site(), ("overwritten", overwritten))
+    return c.b.add(ops.CustomCall(ops.CustomCall.IN_FLIGHT, attributes, (c.b.type(result),), 0), result)
+
+
 @TABLE.register("rewright.recv.default")
 def recv(c: Context, like: Value, source: int, tag: int = 0) -> int:
     return c.b.add(ops.Recv(source, tag, TensorType(like.shape, like.dtype)))

@@ -180,5 +180,8 @@ class Context:
         kind = self.result()
         if self._unknown is not None:
             return self._unknown("memory", self.call.site, kind)
-        site = (("site", self.call.site), ("rank", self.rank))
-        return self.b.add(ops.CustomCall("uninitialized", site, (kind,), 0))
+        return self.b.add(ops.CustomCall(ops.CustomCall.UNINITIALIZED, self.site(), (kind,), 0))
+
+    def site(self) -> tuple[tuple[str, object], ...]:
+        """Attributes that no other call has."""
+        return ("site", self.call.site), ("rank", self.rank)

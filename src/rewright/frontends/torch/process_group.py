@@ -4,6 +4,8 @@ Whatever route a program takes (functional, in-place, async, list and coalesced 
 early under another name, autograd functions), ``torch.distributed`` ends in a method of the process group. This one
 emits ``_c10d_functional`` operators, and for point to point ``rewright::send`` and ``rewright::recv``, whose peers are
 global ranks. A broadcast's source is a rank within the group, as the functional operator defines it.
+
+What an asynchronous collective writes is there when its handle is waited for, and ``rewright::in_flight`` until then.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
-from rewright.frontends.torch.point_to_point import point_to_point
+from rewright.frontends.torch.communication import communication
+from rewright.frontends.torch.overwriting import SEND, Unfinished, running, written
 from rewright.frontends.torch.run.exchange import Pending, current_exchange
 from rewright.ir.errors import CaptureError
 
@@ -26,6 +29,14 @@ Tensors = list[torch.Tensor]
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
+_CALLED = {
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "alltoall": "all_to_all",
+    "all_gather_single": "all_gather_into_tensor",
+    "reduce_scatter_single": "reduce_scatter_tensor",
+}
+"""What the functions of ``torch.distributed`` are called that end in a method of another name."""
 _REDUCTIONS = {
     "SUM": "sum",
     "AVG": "avg",
@@ -43,45 +54,65 @@ _Work: Any = _distributed._Work
 _ProcessGroup: Any = _distributed.ProcessGroup
 
 
-class Finished(_Work):
-    """The handle of a collective that is done: what an async call returns."""
+class Handle(_Work):
+    """The handle of a collective: what an asynchronous call returns."""
 
-    def __init__(self, tensors: Sequence[Any]) -> None:
+    def __init__(self, tensors: Sequence[Any], parts: Sequence[Handle] = ()) -> None:
         _Work.__init__(self)
-        self._tensors = list(tensors)
+        self._tensors, self._parts = list(tensors), list(parts)
+        self._landing: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._unfinished: Unfinished | None = None
+
+    def begin(self, landing: Sequence[tuple[torch.Tensor, torch.Tensor]], unfinished: Unfinished) -> None:
+        """Have tensors get values when somebody waits; nobody may write to the collective's until then."""
+        self._landing += landing
+        unfinished.finish = self.wait
+        self._unfinished = unfinished
+        running.every.append(unfinished)
 
     def wait(self, timeout: object = None) -> bool:
-        """True at once."""
+        """Write what was received; True."""
+        for part in self._parts:
+            part.wait()
+        if self._unfinished in running.every:
+            running.every.remove(self._unfinished)
+        landing, self._landing = self._landing, []
+        by = self._unfinished.overwritten if self._unfinished is not None else ""
+        for destination, value in landing:
+            _copy(destination, communication().in_flight(value, by) if by else value)
         return True
 
+    synchronize = wait
+
     def is_completed(self) -> bool:
-        """True."""
-        return True
+        """True: who asks and goes on has waited."""
+        return self.wait()
 
     def result(self) -> list[Any]:
         """The tensors written."""
         return self._tensors
 
     def get_future(self) -> Any:
-        """A future that holds the tensors written."""
+        """A future that holds the tensors written; what asks for it is taken to wait for it."""
+        self.wait()
         kind: Any = torch.futures.Future
         future = kind()
         future.set_result(self._tensors)
         return future
 
 
-class Receiving(Finished):
-    """The handle of a receive among ranks that run: the values come when it is waited for."""
+class Receiving(Handle):
+    """The handle of a receive; among ranks that run the values come when it is waited for."""
 
-    def __init__(self, tensors: Tensors, pending: Sequence[Pending]) -> None:
+    def __init__(self, tensors: Tensors, pending: Sequence[tuple[torch.Tensor, Pending]]) -> None:
         super().__init__(tensors)
         self._pending = list(pending)
 
     def wait(self, timeout: object = None) -> bool:
         """Fill the tensors; True."""
-        for tensor, each in zip(self._tensors, self._pending, strict=True):
+        for tensor, each in self._pending:
             each.wait(tensor)
-        return True
+        return super().wait()
 
 
 class _Nesting(threading.local):
@@ -89,36 +120,44 @@ class _Nesting(threading.local):
 
     def __init__(self) -> None:
         self.inside = False
+        self.landing: list[tuple[torch.Tensor, torch.Tensor]] | None = None
+        """For an asynchronous call what it has to write later."""
 
 
 _nesting = _Nesting()
 
 
 def _outermost(
-    method: Callable[Concatenate[TracedGroup, _Arguments], Finished],
-) -> Callable[Concatenate[TracedGroup, _Arguments], Finished]:
+    method: Callable[Concatenate[TracedGroup, _Arguments], Handle],
+) -> Callable[Concatenate[TracedGroup, _Arguments], Handle]:
     """A nested call is eager execution outside of a trace: answer as if every rank held this rank's values."""
 
     @functools.wraps(method)
-    def call(self: TracedGroup, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Finished:
+    def call(self: TracedGroup, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Handle:
         if _nesting.inside:
             return _eager(self, method.__name__, args)
+        options: Any = kwargs.get("opts", args[-1] if args else None)
+        landing = _nesting.landing = [] if getattr(options, "asyncOp", False) else None
         _nesting.inside = True
         try:
-            return method(self, *args, **kwargs)
+            handle = method(self, *args, **kwargs)
         finally:
-            _nesting.inside = False
+            _nesting.inside, _nesting.landing = False, None
+        if landing is not None:
+            name = _CALLED.get(method.__name__, method.__name__)
+            handle.begin(landing, Unfinished.of(name, args))
+        return handle
 
     return call
 
 
-def _eager(group: TracedGroup, method: str, values: tuple[Any, ...]) -> Finished:
+def _eager(group: TracedGroup, method: str, values: tuple[Any, ...]) -> Handle:
     output: Any = values[0] if values else []
     if isinstance(output, torch.Tensor) and method == "all_gather_single":
         output.copy_(torch.cat([values[1].reshape(-1)] * group.size()).view(output.shape))
     elif isinstance(output, torch.Tensor) and method == "reduce_scatter_single":
         output.copy_(values[1].reshape(group.size(), -1)[group.rank()].view(output.shape))
-    return Finished(_as_list(output))
+    return Handle(_as_list(output))
 
 
 class TracedGroup(_ProcessGroup):
@@ -154,98 +193,96 @@ class TracedGroup(_ProcessGroup):
         return f"TracedGroup({self._own_rank} of {self._own_size})"
 
     @_outermost
-    def allreduce(self, tensors: Any, opts: Any = None) -> Finished:
+    def allreduce(self, tensors: Any, opts: Any = None) -> Handle:
         """Every tensor becomes its reduction over the group."""
         every = _as_list(tensors)
         for tensor in every:
             _write(tensor, self._reduced(tensor.detach(), opts))
-        return Finished(every)
+        return Handle(every)
 
     allreduce_coalesced = allreduce
 
     @_outermost
-    def reduce(self, tensors: Tensors, opts: Any = None) -> Finished:
+    def reduce(self, tensors: Tensors, opts: Any = None) -> Handle:
         """The root's tensors become the reduction; the others keep theirs."""
         for tensor in tensors:
             reduced = self._reduced(tensor.detach(), opts)
             if opts.rootRank == self._own_rank:
                 _write(tensor, reduced)
-        return Finished(tensors)
+        return Handle(tensors)
 
     @_outermost
-    def broadcast(self, tensors: Tensors, opts: Any = None) -> Finished:
+    def broadcast(self, tensors: Tensors, opts: Any = None) -> Handle:
         """Every tensor becomes the root's."""
         for tensor in tensors:
             _write(tensor, self._call("broadcast", tensor.detach(), opts.rootRank))
-        return Finished(tensors)
+        return Handle(tensors)
 
     @_outermost
-    def scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Any = None) -> Finished:
+    def scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Any = None) -> Handle:
         """Every output becomes this rank's tensor of the root's list: a broadcast of all of them, then one slice."""
         for position, output in enumerate(outputs):
             mine = inputs[position] if inputs else [torch.zeros_like(output)] * self._own_size
             stacked = torch.stack([tensor.detach() for tensor in mine])
             every = self._call("broadcast", stacked, opts.rootRank)
             _write(output, every[self._own_rank])
-        return Finished(outputs)
+        return Handle(outputs)
 
     @_outermost
-    def gather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Finished:
+    def gather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Handle:
         """The root's list becomes everybody's tensors."""
         for position, tensor in enumerate(inputs):
             parts = self._gathered(tensor)
             if opts.rootRank == self._own_rank:
                 for output, part in zip(outputs[position], parts, strict=True):
                     _write(output, part.view(output.shape))
-        return Finished(outputs)
+        return Handle(outputs)
 
     @_outermost
-    def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Finished:
+    def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Handle:
         """The output becomes everybody's tensors one after the other along axis 0."""
         every = self._call("all_gather_into_tensor", _flat(given), self._own_size)
         _write(output, every.view(output.shape))
-        return Finished([output])
+        return Handle([output])
 
     _allgather_base = all_gather_single  # its name before PyTorch 2.13
 
-    def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Finished:
+    def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Handle:
         """Several at once."""
-        for output, given in zip(outputs, inputs, strict=True):
-            self.all_gather_single(output, given)
-        return Finished(outputs)
+        both = zip(outputs, inputs, strict=True)
+        return Handle(outputs, [self.all_gather_single(output, given, opts) for output, given in both])
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     @_outermost
-    def allgather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Finished:
+    def allgather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Handle:
         """Every list becomes everybody's tensors."""
         for every, given in zip(outputs, inputs, strict=True):
             for output, part in zip(every, self._gathered(given), strict=True):
                 _write(output, part.view(output.shape))
-        return Finished(outputs)
+        return Handle(outputs)
 
-    def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Finished:
+    def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> Handle:
         """Here ``outputs[rank]`` has one tensor for each of ``inputs``."""
-        return self.allgather([[each[i] for each in outputs] for i in range(len(inputs))], inputs)
+        return self.allgather([[each[i] for each in outputs] for i in range(len(inputs))], inputs, opts)
 
     @_outermost
-    def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Finished:
+    def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Handle:
         """The output becomes this rank's chunk along axis 0 of the reduction."""
         _write(output, self._scattered(_flat(given), opts).view(output.shape))
-        return Finished([output])
+        return Handle([output])
 
     _reduce_scatter_base = reduce_scatter_single  # its name before PyTorch 2.13
 
-    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Finished:
+    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Handle:
         """Several at once."""
-        for output, given in zip(outputs, inputs, strict=True):
-            self.reduce_scatter_single(output, given, opts)
-        return Finished(outputs)
+        both = zip(outputs, inputs, strict=True)
+        return Handle(outputs, [self.reduce_scatter_single(output, given, opts) for output, given in both])
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     @_outermost
-    def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Any = None) -> Finished:
+    def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Any = None) -> Handle:
         """Every output becomes the reduction of this rank's tensor in everybody's lists, which have equal shapes."""
         for output, every in zip(outputs, inputs, strict=True):
             if any(part.shape != output.shape for part in every):
@@ -254,22 +291,22 @@ class TracedGroup(_ProcessGroup):
                 )
             stacked = torch.stack([part.detach() for part in every])
             _write(output, self._scattered(stacked, opts).view(output.shape))
-        return Finished(outputs)
+        return Handle(outputs)
 
     @_outermost
     def all_to_all_single(
         self, output: torch.Tensor, given: torch.Tensor, output_splits: Any, input_splits: Any, opts: Any = None
-    ) -> Finished:
+    ) -> Handle:
         """Chunks along axis 0 go to their ranks; without splits the chunks are equal."""
         received = list(output_splits) or [output.shape[0] // self._own_size] * self._own_size
         sent = list(input_splits) or [given.shape[0] // self._own_size] * self._own_size
         _write(output, self._call("all_to_all_single", _flat(given), received, sent))
-        return Finished([output])
+        return Handle([output])
 
     alltoall_base = all_to_all_single  # its name before PyTorch 2.13
 
     @_outermost
-    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Finished:
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Handle:
         """Tensor ``i`` of the inputs goes to rank ``i`` of the group."""
         if len({t.shape[1:] for t in [*outputs, *inputs]}) > 1 or any(t.dim() == 0 for t in inputs):
             raise CaptureError("all_to_all of tensors that differ beyond axis 0 cannot be captured; flatten them first")
@@ -277,30 +314,38 @@ class TracedGroup(_ProcessGroup):
         every = self._call("all_to_all_single", torch.cat([t.detach() for t in inputs]), received, sent)
         for output, part in zip(outputs, torch.split(every, received), strict=True):
             _write(output, part.view(output.shape))
-        return Finished(outputs)
+        return Handle(outputs)
 
-    def send(self, tensors: Tensors, destination: int, tag: int = 0) -> Finished:
+    def send(self, tensors: Tensors, destination: int, tag: int = 0) -> Handle:
         """Send to a rank of the group; the operator holds the global rank."""
         for tensor in tensors:
-            point_to_point().send(tensor.detach(), self._global_rank(destination), tag)
-        return Finished(tensors)
+            communication().send(tensor.detach(), self._global_rank(destination), tag)
+        handle = Handle(tensors)
+        handle.begin((), Unfinished.of(SEND, tensors))
+        return handle
 
-    def recv(self, tensors: Tensors, source: int, tag: int = 0) -> Finished:
+    def recv(self, tensors: Tensors, source: int, tag: int = 0) -> Handle:
         """Receive from a rank of the group; the operator holds the global rank."""
-        pending: list[Pending] = []
+        pending: list[tuple[torch.Tensor, Pending]] = []
+        landing: list[tuple[torch.Tensor, torch.Tensor]] = []
+        written("recv", tensors)
         for tensor in tensors:
-            _write(tensor, point_to_point().recv(tensor.detach(), self._global_rank(source), tag))
+            value = communication().recv(tensor.detach(), self._global_rank(source), tag)
             exchange = current_exchange()
-            pending += [exchange.claim()] if exchange is not None else []
-        return Receiving(tensors, pending) if pending else Finished(tensors)
+            pending += [(tensor, exchange.claim())] if exchange is not None else []
+            _copy(tensor, communication().in_flight(value, ""))
+            landing.append((tensor, value))
+        handle = Receiving(tensors, pending)
+        handle.begin(landing, Unfinished.of("recv", tensors))
+        return handle
 
-    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Finished:
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Handle:
         """Always an error: the sender is not known in advance."""
         raise CaptureError("recv from any source depends on timing and cannot be captured; name the source rank")
 
-    def barrier(self, opts: Any = None) -> Finished:
+    def barrier(self, opts: Any = None) -> Handle:
         """Nothing: it moves no data."""
-        return Finished([])
+        return Handle([])
 
     def _global_rank(self, rank: int) -> int:
         return dist.get_global_rank(self, rank)
@@ -333,10 +378,22 @@ def register_backend() -> None:
     _distributed.Backend.register_backend(BACKEND, create, devices=["cpu", "cuda"])
 
 
-@torch.no_grad()
 def _write(destination: torch.Tensor, source: torch.Tensor) -> None:
-    """The in-place form: the caller's tensor gets the result."""
-    destination.detach().copy_(source)
+    """The in-place form: the caller's tensor gets the result, of an asynchronous call when it is waited for."""
+    if _nesting.landing is None:
+        _copy(destination, source)
+        return
+    _copy(destination, communication().in_flight(source, ""))
+    _nesting.landing.append((destination, source))
+
+
+@torch.no_grad()
+def _copy(destination: torch.Tensor, source: torch.Tensor) -> None:
+    running.is_own = True
+    try:
+        destination.detach().copy_(source)
+    finally:
+        running.is_own = False
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:

@@ -42,6 +42,7 @@ from rewright.frontends.torch.marks import Mark, mark_of
 from rewright.frontends.torch.messages import capture_error
 from rewright.frontends.torch.names import bind_arguments, leaves, replace, result_names
 from rewright.frontends.torch.optimizers import Optimizers
+from rewright.frontends.torch.overwriting import NotingOverwriting
 from rewright.frontends.torch.owners import Owners, first_names
 from rewright.frontends.torch.spans import SourceRecorder
 from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, version
@@ -255,14 +256,15 @@ class Tracing:
     def _execute(self, given: Tensors, trained: Tensors) -> None:
         args = [replace(name, value, given) for name, value in self._positional()]
         kwargs = {name: replace(name, value, given) for name, value in self.kwargs.items()}
-        returned: Any = self.target(*args, **kwargs)
-        named = dict(result_names(returned))
-        gradients = _gradients(trained)
-        if self.backward and not gradients:
-            named = with_loss(named)
-            loss: Any = named["loss"]
-            loss.backward()
+        with NotingOverwriting():
+            returned: Any = self.target(*args, **kwargs)
+            named = dict(result_names(returned))
             gradients = _gradients(trained)
+            if self.backward and not gradients:
+                named = with_loss(named)
+                loss: Any = named["loss"]
+                loss.backward()
+                gradients = _gradients(trained)
         if not named and not gradients:
             raise CaptureError(f"{title(self.target)} returns no tensor; return what it computes")
         if gradients:

@@ -15,6 +15,8 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode
 
+from rewright.frontends.torch.overwriting import finish_all
+
 _CPU = torch.device("cpu")
 
 
@@ -32,6 +34,10 @@ class _Idle:
 
 def _nothing(*args: object, **kwargs: object) -> None:
     """Do nothing."""
+
+
+def _synchronize(*args: object) -> None:
+    finish_all()
 
 
 def _current_device() -> torch.device:
@@ -54,7 +60,7 @@ _REPLACED: dict[str, Any] = {
     "is_available": _unavailable,
     "current_device": _current_device,
     "set_device": _nothing,
-    "synchronize": _nothing,
+    "synchronize": _synchronize,
     "empty_cache": _nothing,
     "Stream": _Idle,
     "Event": _Idle,

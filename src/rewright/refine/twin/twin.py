@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from rewright.refine.twin.drawing import Draws, plan_draws
 from rewright.refine.twin.placing import Difference, closest, compare, fitting, local_inputs, rounding
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
+from rewright.refine.twin.unspecified import as_inputs, drawn, is_unspecified
 from rewright.refine.verdict import Counterexample
 
 
@@ -73,6 +75,8 @@ class Twin:
     resize: Resize = field(default_factory=Resize)
     solved: Solved = field(default_factory=dict[tuple[int, str], Sequence[Read]])
     """The rank inputs that equations give, where placements do not."""
+    memory: int = 0
+    """Determines what is in memory that ranks read before it is written."""
 
     def compare(
         self,
@@ -120,6 +124,7 @@ class Twin:
 
     def with_ranks(self, program: RankProgram) -> Twin:
         """The twin of another distributed program at the same sizes; raises CollectiveMismatch."""
+        program = as_inputs(program)
         draws = plan_draws(self.sequential, program)
         return replace(self, program=program, draws=draws, schedule=match_collectives(program.graphs))
 
@@ -143,12 +148,26 @@ class Twin:
                 graph = self.program.graphs[rank]
                 shape = static(name, graph.nodes[graph.inputs[name]].type.shape)
                 held[rank][name] = filled(shape, parts, inputs)
+            generator = np.random.default_rng((seed, trial, 2, self.memory))
+            for graph, given in zip(self.program.graphs, held, strict=True):
+                given |= drawn(graph, generator)
             ranks = run_ranks(self.program.graphs, held, keep=keep or None, schedule=self.schedule)
         except RewrightError as error:
             where = (error.rank, error.position) if isinstance(error, ExecutionFailed) else None
             why = f"the sequential program runs, and the distributed one fails: {error}"
             return TwinResult(False, why, counterexample=_nothing(inputs, sequential, seed), failed_at=where)
         return Trial(inputs, held, sequential, ranks)
+
+    def spoiled(self) -> list[str]:
+        """The outputs that change with what is in memory that ranks read before it is written."""
+        if not any(map(is_unspecified, chain(*(graph.inputs for graph in self.program.graphs)))):
+            return []
+        one, other = self.run_trial(0, 0), replace(self, memory=self.memory + 1).run_trial(0, 0)
+        if isinstance(one, TwinResult) or isinstance(other, TwinResult):
+            return []
+        held = [(a.outputs, b.outputs) for a, b in zip(one.ranks, other.ranks, strict=True)]
+        names = dict.fromkeys(name for outputs, _ in held for name in outputs)
+        return [n for n in names if any(n in a and not np.array_equal(a[n], b[n], equal_nan=True) for a, b in held)]
 
     def _run_sequential(self, seed: int, trial: int, keep: frozenset[int]) -> tuple[dict[str, Array], Execution]:
         inputs = self.draws.draw(seed, trial)
@@ -276,7 +295,7 @@ def make_twin(
     Returns Unsupported with the reason where inputs have no placement, an operator cannot be executed, or the
     sizes cannot be shrunk consistently. Raises CollectiveMismatch where collectives do not meet.
     """
-    solved = solved or {}
+    solved, program = solved or {}, as_inputs(program)
     why = _obstacle(sequential, program, solved)
     if why is not None:
         return Unsupported(why)
@@ -307,7 +326,7 @@ def make_twin(
 def _obstacle(sequential: Graph, program: RankProgram, solved: Solved) -> str | None:
     for rank, graph in enumerate(program.graphs):
         for name in graph.inputs:
-            if (rank, name) in solved:
+            if (rank, name) in solved or is_unspecified(name):
                 continue
             if name not in sequential.inputs:
                 return f"input {name!r} of rank {rank} has no counterpart in the sequential program"

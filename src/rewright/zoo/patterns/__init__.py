@@ -5,8 +5,9 @@ from rewright.zoo.patterns.gradients import GRADIENTS
 from rewright.zoo.patterns.layers import LAYERS
 from rewright.zoo.patterns.losses import LOSSES
 from rewright.zoo.patterns.pattern import Pattern
+from rewright.zoo.patterns.timing import TIMING
 
 __all__ = ["PATTERNS", "Pattern"]
 
-PATTERNS: dict[str, Pattern] = {**LOSSES, **GRADIENTS, **LAYERS, **COMBINED}
+PATTERNS: dict[str, Pattern] = {**LOSSES, **GRADIENTS, **LAYERS, **COMBINED, **TIMING}
 """Every pattern by name."""

@@ -17,6 +17,11 @@ RANKS = (1, 3, 5, 7)
 c10d: Any = torch.ops._c10d_functional
 
 
+def gathered(x: torch.Tensor) -> torch.Tensor:
+    """The rows of all ranks, waited for."""
+    return c10d.wait_tensor(c10d.all_gather_into_tensor(x, 4, "tp"))
+
+
 def rank_graph(*calls: tuple[Any, ...], shape: tuple[int, ...] = (8, 4)) -> Graph:
     """A program of one input that applies collectives in turn: (operator, arguments after the tensor ..)."""
     graph = torch.fx.Graph()
@@ -61,7 +66,7 @@ def test_collectives(call: tuple[Any, ...], expected: ops.TensorOperator) -> Non
 
 
 def test_an_average_is_a_sum_divided_by_the_number_of_ranks() -> None:
-    graph = rank_graph((c10d.all_reduce.default, "avg", "tp"))
+    graph = rank_graph((c10d.all_reduce.default, "avg", "tp"), (c10d.wait_tensor.default,))
     assert [node.op.name for node in graph.nodes] == ["input", "all_reduce", "constant", "divide"]
     constant = graph.nodes[2].op
     assert isinstance(constant, ops.Constant)
@@ -72,7 +77,7 @@ def test_a_gather_along_another_axis_is_one_gather() -> None:
     """DTensor gathers along axis 0, cuts the result into the ranks' pieces and joins them along the axis it means."""
 
     def gather(x: torch.Tensor) -> torch.Tensor:
-        return torch.cat(c10d.all_gather_into_tensor(x, 4, "tp").chunk(4), dim=1)
+        return torch.cat(gathered(x).chunk(4), dim=1)
 
     graph = rank_program(gather)
     assert [node.op for node in graph.nodes[1:]] == [ops.AllGather(1, (RANKS,))]
@@ -80,7 +85,7 @@ def test_a_gather_along_another_axis_is_one_gather() -> None:
 
 def test_a_reduction_scattered_along_another_axis_is_one_operator() -> None:
     def scatter(x: torch.Tensor) -> torch.Tensor:
-        return c10d.reduce_scatter_tensor(torch.cat(x.chunk(4, dim=1)), "sum", 4, "tp")
+        return c10d.wait_tensor(c10d.reduce_scatter_tensor(torch.cat(x.chunk(4, dim=1)), "sum", 4, "tp"))
 
     graph = rank_program(scatter)
     assert [node.op for node in graph.nodes[1:]] == [ops.ReduceScatter("sum", 1, (RANKS,))]
@@ -88,7 +93,7 @@ def test_a_reduction_scattered_along_another_axis_is_one_operator() -> None:
 
 def test_a_gather_that_is_also_read_whole_stays() -> None:
     def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        whole = c10d.all_gather_into_tensor(x, 4, "tp")
+        whole = gathered(x)
         return torch.cat(whole.chunk(4), dim=1), whole + 1
 
     gathers = [node.op for node in rank_program(both).nodes if isinstance(node.op, ops.AllGather)]
@@ -97,7 +102,7 @@ def test_a_gather_that_is_also_read_whole_stays() -> None:
 
 def test_pieces_in_another_order_are_moved() -> None:
     def rotated(x: torch.Tensor) -> torch.Tensor:
-        first, *rest = c10d.all_gather_into_tensor(x, 4, "tp").chunk(4)
+        first, *rest = gathered(x).chunk(4)
         return torch.cat([*rest, first], dim=1)
 
     names = [node.op.name for node in rank_program(rotated).nodes]
@@ -117,7 +122,8 @@ def test_in_place_collectives_are_seen_by_aliases() -> None:
 def test_coalesced_collectives_in_place() -> None:
     def in_place(x: torch.Tensor) -> torch.Tensor:
         first, second = x.clone(), x * 2
-        c10d.all_reduce_coalesced_([first, second], "sum", "tp")
+        for tensor in c10d.all_reduce_coalesced_([first, second], "sum", "tp"):
+            c10d.wait_tensor(tensor)
         return first + second
 
     names = [node.op.name for node in rank_program(in_place).nodes]
@@ -126,12 +132,42 @@ def test_coalesced_collectives_in_place() -> None:
 
 
 def test_collectives_into_a_given_tensor() -> None:
-    def gathered(x: torch.Tensor) -> torch.Tensor:
+    def into(x: torch.Tensor) -> torch.Tensor:
         whole = x.new_empty((32, 4))
-        c10d.all_gather_into_tensor_out(x, 4, "tp", out=whole)
+        c10d.wait_tensor(c10d.all_gather_into_tensor_out(x, 4, "tp", out=whole))
         return whole
 
-    assert [node.op.name for node in rank_program(gathered).nodes] == ["input", "all_gather"]
+    assert [node.op.name for node in rank_program(into).nodes] == ["input", "all_gather"]
+
+
+READ_EARLY: dict[str, Function] = {
+    "returned": lambda x: c10d.all_reduce(x, "sum", "tp"),
+    "read": lambda x: c10d.all_gather_into_tensor(x, 4, "tp") * 2,
+    "in place": lambda x: c10d.all_reduce_(x.clone(), "sum", "tp") * 2,
+    "before the wait": lambda x: _read_first(c10d.all_reduce(x, "sum", "tp")),
+}
+
+
+def _read_first(begun: torch.Tensor) -> torch.Tensor:
+    early = begun * 2
+    c10d.wait_tensor(begun)
+    return early
+
+
+@pytest.mark.parametrize("function", READ_EARLY.values(), ids=READ_EARLY)
+def test_what_is_read_before_anybody_waits_is_in_flight(function: Function) -> None:
+    targets = [node.op.target for node in rank_program(function).nodes if isinstance(node.op, ops.CustomCall)]
+    assert targets == [ops.CustomCall.IN_FLIGHT]
+
+
+def test_what_was_waited_for_is_read_under_any_name() -> None:
+    def waited(x: torch.Tensor) -> torch.Tensor:
+        begun = c10d.all_reduce(x, "sum", "tp")
+        row = begun[0]
+        c10d.wait_tensor(begun)
+        return row * 2 + begun[1]
+
+    assert not any(isinstance(node.op, ops.CustomCall) for node in rank_program(waited).nodes)
 
 
 def test_an_unused_collective_stays_in_the_program() -> None:

@@ -12,6 +12,7 @@ import torch.fx
 from torch.utils import _pytree as pytree
 
 from rewright.frontends.aten import tables
+from rewright.frontends.aten.collectives import begun
 from rewright.frontends.aten.context import Context, NotCovered
 from rewright.frontends.aten.lowering import NO_LOWERING, Lowering, is_known, locate
 from rewright.frontends.aten.pooling import FIRST_ONLY
@@ -20,6 +21,7 @@ from rewright.frontends.torch.lower import decompose
 from rewright.frontends.torch.lower.calls import FxCall
 from rewright.frontends.torch.lower.constants import constant
 from rewright.frontends.torch.lower.foreign import foreign, is_foreign
+from rewright.frontends.torch.lower.nodes import schema
 from rewright.frontends.torch.lower.sizes import dim_of
 from rewright.ir.errors import TypeMismatch, UnsupportedOperator
 from rewright.ir.types import SourceSpan
@@ -38,6 +40,8 @@ class Walk:
         self.spans = spans
         self.constants = constants
         self.values: dict[torch.fx.Node, Any] = {}
+        self._in_flight: dict[int, int] = {}
+        """By what is in memory before a collective is waited for, its result."""
 
     def run(self, module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Any:
         """Lower all nodes; ``arguments`` are the values of the placeholders. Returns what the graph returns."""
@@ -131,8 +135,29 @@ class Walk:
             return self._inline(arguments[place], arguments[place + 1 :])
         if is_known(call.operator) and not _reads_more(call):
             with contextlib.suppress(NotCovered):
-                return self.lowering.lower(call, arguments, keywords)
+                return self._communicated(call, arguments, self.lowering.lower(call, arguments, keywords))
         return self._decomposed(call, [x for x in pytree.tree_leaves((arguments, keywords)) if isinstance(x, Tensor)])
+
+    def _communicated(self, call: FxCall, arguments: list[Any], result: Any) -> Any:
+        """The result; of a collective that may be read before it is waited for, what is in its memory until then."""
+        if not call.operator.startswith(_COLLECTIVES):
+            return result
+        if call.operator == _WAIT:
+            waited: Tensor = arguments[0]
+            value = self._in_flight.get(waited.read(self.c.b))
+            if value is None:
+                return result
+            waited.write(self.c.b, value)
+            return waited
+        if schema(call.node).is_mutable or not all(map(_only_waits, call.node.users)):
+            before = self.c.enter(call)
+            for tensor in pytree.tree_leaves(result):
+                value = tensor.read(self.c.b)
+                position = begun(self.c, value)
+                self._in_flight[position] = value
+                tensor.write(self.c.b, position)
+            self.c.leave(before)
+        return result
 
     def _decomposed(self, call: FxCall, tensors: list[Tensor]) -> Any:
         """An operator without a lowering of its own, by PyTorch's decomposition into others."""
@@ -175,3 +200,16 @@ def _is_read(node: torch.fx.Node) -> bool:
 
 _INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap_set_grad_enabled": 1, "hints_wrapper": 0}
 """Higher-order operators that only run a graph, and where that graph is among their arguments."""
+
+
+_COLLECTIVES = "_c10d_functional"
+_WAIT = "_c10d_functional.wait_tensor.default"
+_SEEN_THROUGH = "_c10d_functional._wrap_tensor_autograd.default"
+
+
+def _only_waits(reader: torch.fx.Node) -> bool:
+    """Whether a reader of a collective's result reads nothing before it was waited for."""
+    name = FxCall(reader).operator if reader.op == "call_function" else ""
+    if reader.target is operator.getitem or name == _SEEN_THROUGH:
+        return all(map(_only_waits, reader.users))
+    return name == _WAIT

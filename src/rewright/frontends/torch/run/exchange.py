@@ -43,7 +43,9 @@ def current_exchange() -> Exchange | None:
 
 def is_communication(operator: Any) -> bool:
     """Whether an operator moves values among ranks."""
-    return isinstance(operator, OpOverload) and operator.namespace in _NAMESPACES
+    if not isinstance(operator, OpOverload) or operator.namespace not in _NAMESPACES:
+        return False
+    return operator.name() != "rewright::in_flight"
 
 
 class Exchange(TorchDispatchMode):
