@@ -22,6 +22,7 @@ import torch.distributed.distributed_c10d as c10d
 from rewright.frontends.torch.communication import communication
 from rewright.frontends.torch.overwriting import SEND, Unfinished, running, written
 from rewright.frontends.torch.run.exchange import Pending, current_exchange
+from rewright.frontends.torch.waiting import log
 from rewright.ir.errors import CaptureError
 
 BACKEND = "rewright"
@@ -62,6 +63,7 @@ class Handle(_Work):
         self._tensors, self._parts = list(tensors), list(parts)
         self._landing: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._unfinished: Unfinished | None = None
+        self._ticket: int | None = None
 
     def begin(self, landing: Sequence[tuple[torch.Tensor, torch.Tensor]], unfinished: Unfinished) -> None:
         """Have tensors get values when somebody waits; nobody may write to the collective's until then."""
@@ -70,10 +72,17 @@ class Handle(_Work):
         self._unfinished = unfinished
         running.every.append(unfinished)
 
+    def awaited_by(self, ticket: int) -> None:
+        """Have who waits be noted as waiting for the call of that ticket."""
+        self._ticket = ticket
+
     def wait(self, timeout: object = None) -> bool:
         """Write what was received; True."""
         for part in self._parts:
             part.wait()
+        if self._ticket is not None:
+            log.wait(self._ticket)
+            self._ticket = None
         if self._unfinished in running.every:
             running.every.remove(self._unfinished)
         landing, self._landing = self._landing, []
@@ -138,12 +147,16 @@ def _outermost(
             return _eager(self, method.__name__, args)
         options: Any = kwargs.get("opts", args[-1] if args else None)
         landing = _nesting.landing = [] if getattr(options, "asyncOp", False) else None
+        ticket = log.begin("collective", self.members())
         _nesting.inside = True
         try:
             handle = method(self, *args, **kwargs)
         finally:
             _nesting.inside, _nesting.landing = False, None
-        if landing is not None:
+        if landing is None:
+            log.wait(ticket)
+        else:
+            handle.awaited_by(ticket)
             name = _CALLED.get(method.__name__, method.__name__)
             handle.begin(landing, Unfinished.of(name, args))
         return handle
@@ -178,6 +191,10 @@ class TracedGroup(_ProcessGroup):
     def getBackendName(self) -> str:
         """The name that the backend is registered under."""
         return BACKEND
+
+    def members(self) -> list[int]:
+        """The global ranks of the group."""
+        return dist.get_process_group_ranks(self)
 
     @property
     def pg_name(self) -> str:
@@ -321,6 +338,7 @@ class TracedGroup(_ProcessGroup):
         for tensor in tensors:
             communication().send(tensor.detach(), self._global_rank(destination), tag)
         handle = Handle(tensors)
+        handle.awaited_by(log.begin("send", [self._global_rank(destination)], tag))
         handle.begin((), Unfinished.of(SEND, tensors))
         return handle
 
@@ -329,6 +347,7 @@ class TracedGroup(_ProcessGroup):
         pending: list[tuple[torch.Tensor, Pending]] = []
         landing: list[tuple[torch.Tensor, torch.Tensor]] = []
         written("recv", tensors)
+        ticket = log.begin("recv", [self._global_rank(source)], tag)
         for tensor in tensors:
             value = communication().recv(tensor.detach(), self._global_rank(source), tag)
             exchange = current_exchange()
@@ -336,6 +355,7 @@ class TracedGroup(_ProcessGroup):
             _copy(tensor, communication().in_flight(value, ""))
             landing.append((tensor, value))
         handle = Receiving(tensors, pending)
+        handle.awaited_by(ticket)
         handle.begin(landing, Unfinished.of("recv", tensors))
         return handle
 
@@ -344,8 +364,10 @@ class TracedGroup(_ProcessGroup):
         raise CaptureError("recv from any source depends on timing and cannot be captured; name the source rank")
 
     def barrier(self, opts: Any = None) -> Handle:
-        """Nothing: it moves no data."""
-        return Handle([])
+        """Nothing: it moves no data. The others are waited for all the same."""
+        handle = Handle([])
+        handle.awaited_by(log.begin("collective", self.members()))
+        return handle
 
     def _global_rank(self, rank: int) -> int:
         return dist.get_global_rank(self, rank)

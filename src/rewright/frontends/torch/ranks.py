@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 
 from rewright.frontends import fitting
-from rewright.frontends.torch import forks
+from rewright.frontends.torch import forks, waiting
 from rewright.frontends.torch.capture import with_metadata
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.lower import lower
@@ -24,6 +24,7 @@ from rewright.frontends.torch.run.running import run
 from rewright.frontends.torch.run.together import Ranks, check_ranks, run_together
 from rewright.frontends.torch.specs import RankPlacement, SpecReader, assemble
 from rewright.frontends.torch.trace import Trace, trace
+from rewright.frontends.torch.waiting import Call
 from rewright.frontends.torch.world import as_rank, groups, without_network
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
@@ -50,6 +51,7 @@ class _Lowered:
     outputs: dict[str, RankPlacement]
     notes: tuple[str, ...]
     collectives: int
+    calls: tuple[Call, ...] = ()
 
 
 def capture_ranks(
@@ -101,13 +103,17 @@ def capture_ranks(
 
 def _fitted(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None:
     """What all ranks have, from some of them; None where these differ in more than affine numbers."""
-    known = {place: one(mesh.rank(place)) for place in fitting.first_ranks(mesh)}
+
+    def unordered(rank: int) -> _Lowered:
+        return replace(one(rank), calls=())  # what other ranks wait for is not known
+
+    known = {place: unordered(mesh.rank(place)) for place in fitting.first_ranks(mesh)}
     try:
         build = fitting.fit(known, mesh)
     except fitting.NotAffine:
         return None
     others = fitting.other_ranks(mesh)
-    if not all(fitting.same(build(place), one(mesh.rank(place))) for place in others):
+    if not all(fitting.same(build(place), unordered(mesh.rank(place))) for place in others):
         return None
     found = [build(mesh.coordinates(rank)) for rank in range(mesh.size)]
     captured = sorted(mesh.rank(place) for place in (*known, *others))
@@ -184,7 +190,7 @@ def _read(reader: SpecReader, specs: Mapping[str, Any]) -> dict[str, RankPlaceme
 def _lowered(traced: TracedRank) -> _Lowered:
     graph = with_metadata(lower(traced.trace.program), traced.trace)
     outputs = {name: placement for name, placement in traced.outputs.items() if name in graph.outputs}
-    return _Lowered(graph, traced.inputs, outputs, traced.trace.notes, traced.collectives)
+    return _Lowered(graph, traced.inputs, outputs, traced.trace.notes, traced.collectives, traced.trace.calls)
 
 
 def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
@@ -194,7 +200,7 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
             f"no rank of {mesh.size} calls a collective: nothing is exchanged, which is right only if the ranks do "
             "independent or equal work"
         )
-    notes += _different_names(ranks)
+    notes += [*_different_names(ranks), *waiting.check([rank.calls for rank in ranks])]
     return RankProgram(
         completed([rank.graph for rank in ranks], mesh),
         mesh,

@@ -1,0 +1,139 @@
+"""Which rank waits for which: messages and collectives in the order in which every rank begins and awaits them.
+
+A graph of values does not say when a program waits. Here that is played through, once with messages that are kept until
+somebody receives them, and once with sends that end when the receive was begun, as MPI's standard and synchronous
+modes are (MPI 4.1, section 3.4).
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rewright.frontends.torch.messages import calling_line
+from rewright.ir.errors import CaptureError
+
+_Channel = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """Something that one rank begins, or waits for."""
+
+    kind: Literal["send", "recv", "collective", "wait"]
+    ticket: int
+    """Its number on its rank; of a wait, that of what is waited for."""
+    ranks: tuple[int, ...] = ()
+    """The other rank of a message, the group of a collective."""
+    tag: int = 0
+    where: str = ""
+
+
+class _Log(threading.local):
+    """What the rank that this thread traces or runs has called."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def begin(self, kind: Literal["send", "recv", "collective"], ranks: Iterable[int], tag: int = 0) -> int:
+        """Note what begins, and return its ticket."""
+        ticket = len(self.calls)
+        where = calling_line(inspect.currentframe()) or "an unknown line"
+        self.calls.append(Call(kind, ticket, tuple(ranks), tag, where))
+        return ticket
+
+    def wait(self, ticket: int) -> None:
+        """Note that it is waited for."""
+        self.calls.append(Call("wait", ticket))
+
+
+log = _Log()
+
+
+def check(ranks: Sequence[Sequence[Call]]) -> tuple[str, ...]:
+    """Notes on messages that arrive only where they are kept; raises CaptureError where ranks wait for ever."""
+    if not any(call.kind in ("send", "recv") for calls in ranks for call in calls):
+        return ()
+    why = _Play(ranks, kept=True).stuck()
+    if why:
+        raise CaptureError(f"deadlock: {why}; send before receiving on one of them, or begin both before waiting")
+    why = _Play(ranks, kept=False).stuck()
+    if not why:
+        return ()
+    return (f"{why}: that ends only where messages are kept until they are received; begin both before waiting",)
+
+
+class _Play:
+    """All ranks, each as far as it gets."""
+
+    def __init__(self, ranks: Sequence[Sequence[Call]], kept: bool) -> None:
+        self.ranks, self.kept = ranks, kept
+        self.next = [0] * len(ranks)
+        self.places: list[dict[int, tuple[_Channel, int]]] = [{} for _ in ranks]
+        """By ticket the channel of a call, and how many of its kind this rank began there before."""
+        self.begun: Counter[_Channel] = Counter()
+        self.uneven = _uneven(ranks)
+
+    def stuck(self) -> str:
+        """Who waits for whom, or an empty string."""
+        moved = True
+        while moved:
+            moved = sum(map(self._advance, range(len(self.ranks)))) > 0
+        waiting = [rank for rank, calls in enumerate(self.ranks) if self.next[rank] < len(calls)]
+        return " and ".join(map(self._told, waiting[:2]))
+
+    def _advance(self, rank: int) -> bool:
+        """Whether the rank got any further."""
+        calls, first = self.ranks[rank], self.next[rank]
+        while self.next[rank] < len(calls):
+            call = calls[self.next[rank]]
+            if call.kind == "wait":
+                if not self._is_done(rank, call.ticket):
+                    break
+            else:
+                channel = _channel(rank, call)
+                self.places[rank][call.ticket] = channel, self.begun[channel]
+                self.begun[channel] += 1
+            self.next[rank] += 1
+        return self.next[rank] > first
+
+    def _is_done(self, rank: int, ticket: int) -> bool:
+        call = self.ranks[rank][ticket]
+        channel, number = self.places[rank][ticket]
+        if call.kind == "collective":
+            others = [("collective", call.ranks, member) for member in call.ranks]
+            return call.ranks in self.uneven or all(self.begun[other] > number for other in others)
+        if call.kind == "send" and self.kept:
+            return True
+        other = ("recv" if call.kind == "send" else "send", *channel[1:])
+        return self.begun[other] > number
+
+    def _told(self, rank: int) -> str:
+        call = self.ranks[rank][self.ranks[rank][self.next[rank]].ticket]
+        if call.kind == "collective":
+            return f"rank {rank} waits at {call.where} for ranks {', '.join(map(str, call.ranks))}"
+        does = "receive what it sends" if call.kind == "send" else "send what it receives"
+        return f"rank {rank} waits for rank {call.ranks[0]} to {does} at {call.where}"
+
+
+def _channel(rank: int, call: Call) -> _Channel:
+    """Where a call meets others: a message by its ends and tag, a collective by its group."""
+    if call.kind == "send":
+        return ("send", rank, call.ranks[0], call.tag)
+    if call.kind == "recv":
+        return ("recv", call.ranks[0], rank, call.tag)
+    return ("collective", call.ranks, rank)
+
+
+def _uneven(ranks: Sequence[Sequence[Call]]) -> set[tuple[int, ...]]:
+    """Groups that are not called equally often by their members: some calls do not come by here."""
+    counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+    for rank, calls in enumerate(ranks):
+        for call in calls:
+            if call.kind == "collective":
+                counts[call.ranks][rank] += 1
+    return {group for group, found in counts.items() if len({found[member] for member in group}) > 1}
