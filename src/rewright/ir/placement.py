@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from rewright.ir.dims import Dim, Shape, divide
@@ -86,6 +86,10 @@ class Placement:
         return tuple(sum((length for _, length in runs), start=0) for runs in self.runs[rank])
 
 
+_DEADLOCK = "deadlock"
+"""The key of that among what is said of the first rank's program."""
+
+
 @dataclass(frozen=True)
 class RankProgram:
     """The programs of all ranks with what is known about their inputs and outputs.
@@ -99,6 +103,16 @@ class RankProgram:
     inputs: dict[str, Placement]
     outputs: dict[str, Placement]
     notes: tuple[str, ...] = ()
+
+    @property
+    def deadlock(self) -> str:
+        """Why the ranks never end, where the capture found that; values do not show it."""
+        return self.graphs[0].metadata.get(_DEADLOCK, "") if self.graphs else ""
+
+    def with_deadlock(self, why: str) -> RankProgram:
+        """The same programs, known never to end."""
+        first, *others = self.graphs
+        return replace(self, graphs=(replace(first, metadata=first.metadata | {_DEADLOCK: why}), *others))
 
 
 def place(shape: Shape, mesh: Mesh, placements: Sequence[str]) -> Placement:

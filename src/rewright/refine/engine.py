@@ -155,8 +155,9 @@ def _answer(question: Question, asked: _Asked) -> Verdict:
         given = case.relations, case.expected, asked.deadline
         proof = attempt(case.sequential, case.program, *given, hopeless=values.are_hopeless)
     told = _told(case, proof)
-    if proof.mismatch:
-        return _mismatched(case, proof.mismatch, told)
+    mismatch = proof.mismatch or (CollectiveMismatch(case.program.deadlock) if case.program.deadlock else None)
+    if mismatch:
+        return _mismatched(case, mismatch, told)
     if proof.out_of_time:
         operators = told.stats.steps.get("lifted", 0)
         return told.unknown(f"the budget of {asked.budget:g} s ran out after {operators} operators")

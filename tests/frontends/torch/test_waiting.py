@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import torch.distributed
 
 import rewright as rw
 from rewright.ir.errors import CaptureError
+from rewright.ir.placement import RankProgram
 
 dist: Any = torch.distributed
 Function = Callable[..., Any]
@@ -89,11 +92,30 @@ def a_sum_between(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@pytest.mark.parametrize("how", ["traced", "threads"])
-@pytest.mark.parametrize("ranks", [both_receive, waited_for_too_early, a_sum_between])
-def test_ranks_that_wait_for_ever(ranks: Function, how: str) -> None:
-    with pytest.raises(CaptureError, match=r"deadlock: .*rank [01] wait.*test_waiting\.py:\d+"):
-        notes(ranks, how=how)
+FOR_EVER = (both_receive, waited_for_too_early, a_sum_between)
+
+
+@pytest.mark.parametrize("ranks", FOR_EVER)
+def test_ranks_that_wait_for_ever(ranks: Function) -> None:
+    program = rw.capture_ranks(lambda mesh: (ranks, (torch.zeros(4),)), {"ranks": 2})
+    verdict = rw.refine(rw.capture(lambda x: x, (torch.zeros(4),)), program)
+    assert verdict.status == "refuted"
+    assert verdict.findings[0].kind == "collective_mismatch"
+    assert re.match(r"deadlock: rank 0 waits .*\.py:\d+.* and rank 1 waits .*\.py:\d+; ", verdict.reason)
+
+
+@pytest.mark.parametrize("ranks", FOR_EVER)
+def test_ranks_that_wait_for_ever_while_they_run(ranks: Function) -> None:
+    with pytest.raises(CaptureError, match=r"deadlock: rank [01] waits.*test_waiting\.py:\d+"):
+        notes(ranks, how="threads")
+
+
+def test_a_deadlock_is_part_of_a_saved_program(tmp_path: Path) -> None:
+    program = rw.capture_ranks(lambda mesh: (both_receive, (torch.zeros(4),)), {"ranks": 2})
+    rw.save(program, tmp_path / "ranks.json")
+    found = rw.load(tmp_path / "ranks.json")
+    assert isinstance(found, RankProgram)
+    assert found.deadlock == program.deadlock != ""
 
 
 def both_send(x: torch.Tensor) -> torch.Tensor:

@@ -200,14 +200,17 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
             f"no rank of {mesh.size} calls a collective: nothing is exchanged, which is right only if the ranks do "
             "independent or equal work"
         )
-    notes += [*_different_names(ranks), *waiting.check([rank.calls for rank in ranks])]
-    return RankProgram(
+    calls = [rank.calls for rank in ranks]
+    deadlock = waiting.deadlock(calls)
+    notes += [*_different_names(ranks), *(() if deadlock else waiting.notes(calls))]
+    program = RankProgram(
         completed([rank.graph for rank in ranks], mesh),
         mesh,
         _common([rank.inputs for rank in ranks]),
         _common([rank.outputs for rank in ranks]),
         tuple(notes),
     )
+    return program.with_deadlock(deadlock) if deadlock else program
 
 
 def completed(graphs: Sequence[Graph], mesh: Mesh) -> tuple[Graph, ...]:

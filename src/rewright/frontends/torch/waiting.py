@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rewright.frontends.torch.messages import calling_line
-from rewright.ir.errors import CaptureError
 
 _Channel = tuple[object, ...]
 
@@ -54,17 +53,22 @@ class _Log(threading.local):
 log = _Log()
 
 
-def check(ranks: Sequence[Sequence[Call]]) -> tuple[str, ...]:
-    """Notes on messages that arrive only where they are kept; raises CaptureError where ranks wait for ever."""
-    if not any(call.kind in ("send", "recv") for calls in ranks for call in calls):
-        return ()
-    why = _Play(ranks, kept=True).stuck()
-    if why:
-        raise CaptureError(f"deadlock: {why}; send before receiving on one of them, or begin both before waiting")
-    why = _Play(ranks, kept=False).stuck()
+def deadlock(ranks: Sequence[Sequence[Call]]) -> str:
+    """Which ranks wait for each other's messages for ever, or an empty string."""
+    why = _Play(ranks, kept=True).stuck() if _has_messages(ranks) else ""
+    return why and f"deadlock: {why}; send before receiving on one of them, or begin both before waiting"
+
+
+def notes(ranks: Sequence[Sequence[Call]]) -> tuple[str, ...]:
+    """Which ranks wait for each other where messages are not kept until they are received."""
+    why = _Play(ranks, kept=False).stuck() if _has_messages(ranks) else ""
     if not why:
         return ()
     return (f"{why}: that ends only where messages are kept until they are received; begin both before waiting",)
+
+
+def _has_messages(ranks: Sequence[Sequence[Call]]) -> bool:
+    return any(call.kind in ("send", "recv") for calls in ranks for call in calls)
 
 
 class _Play:
