@@ -210,3 +210,21 @@ def test_a_quotient_by_what_all_rows_share_may_be_in_a_sum_that_others_follow(ta
 
     assert found.status == "proved", found.reason
     torch.testing.assert_close(found(normal(2, 9, 8)), program(normal(2, 9, 8)), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_a_scale_that_is_a_tensor_makes_no_kernel_wider_than_the_others(target: Target, dtype: torch.dtype) -> None:
+    """A number in float64 times a tensor in float32 is float32; scores are rounded alike wherever they are computed."""
+
+    def program(q: torch.Tensor, k: torch.Tensor, t: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        p = torch.softmax(q @ k.transpose(-1, -2), -1)
+        return (p * t) @ k, (p * t).sum(-2), p.sum(-2)
+
+    args = normal(1, 2, 40, 16) * 3, normal(1, 2, 40, 16, seed=1) * 3, torch.tensor(0.37, dtype=dtype)
+
+    found = rw.optimize(program, args, target=target)
+
+    assert found.status == "proved", found.reason
+    for mine, expected in zip(found(*args), program(*(a.double() for a in args)), strict=True):
+        torch.testing.assert_close(mine.double(), expected, rtol=1e-4, atol=1e-4)

@@ -85,6 +85,32 @@ for kernel in split.kernels:
     units = any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma"))
     assert units == (kernel.features is not None), kernel.name
 """
+MASKED = """
+import torch, rewright as rw
+from tests.optimize.test_finite import added, agrees, arguments, biased, program, random_mask, selected, without_maximum
+for seed in range(3):
+    run = program([selected, added, without_maximum][seed], random_mask(seed))
+    found = rw.optimize(run, arguments(150), target="cuda")
+    assert found.status == "proved", found.reason
+    agrees(found(*arguments(150)), run(*arguments(150)))
+bias = torch.zeros(150)
+bias[:70] = -float("inf")
+found = rw.optimize(biased, (*arguments(150), bias), target="cuda")
+assert found.status == "proved", found.reason
+agrees(found(*arguments(150), bias), biased(*arguments(150), bias))
+"""
+MASKED_CODE = """
+import sys, torch, rewright as rw
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.triton_launch import compiled, module_text
+from tests.optimize.test_finite import program, random_mask, selected
+args = tuple(torch.empty(1, 2, 512, 64, dtype=torch.float16, device="meta") for _ in range(3))
+plan = Planner(prepared(rw.capture(program(selected, lambda i, j: (j < i) & (j // 64 == i // 64)), args))).plan()
+assert "sound" in module_text(plan)
+for kernel in plan.kernels:
+    compiled(plan, kernel, int(sys.argv[1]))
+"""
 WITH_NAN = """
 import torch, rewright as rw
 from tests.optimize.test_resetting import places, rows
@@ -172,6 +198,15 @@ def test_pieces_and_powers_of_two_compile(capability: str) -> None:
 
 def test_moments_in_the_interpreter() -> None:
     run(MEANS, interpret=True)
+
+
+def test_columns_of_rows_without_elements_in_the_interpreter() -> None:
+    run(MASKED, interpret=True)
+
+
+@pytest.mark.parametrize("capability", ["80", "90", "100"])
+def test_a_look_at_rows_before_tiles_are_skipped_compiles(capability: str) -> None:
+    run(MASKED_CODE, capability, interpret=False)
 
 
 def test_places_with_nan_in_the_interpreter() -> None:

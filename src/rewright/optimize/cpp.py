@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright.ir.graph import Graph
-from rewright.ir.types import DType
-from rewright.optimize.constants import closed_value
+from rewright.optimize.cpp_rows import Rows
 from rewright.optimize.cpp_runtime import HEADER
 from rewright.optimize.cpp_scalars import (
     COSTLY,
@@ -17,7 +16,7 @@ from rewright.optimize.cpp_scalars import (
     offset,
     tile_condition,
 )
-from rewright.optimize.cpp_states import States, is_state
+from rewright.optimize.cpp_states import is_state
 from rewright.optimize.expressions import Expression, Table, names, walk
 from rewright.optimize.kernel import Kernel, Product, Running, Sweep
 from rewright.optimize.phases import Work, kept, new_estimates, phases, variants
@@ -63,21 +62,18 @@ def translation_unit(sources: Sequence[Source]) -> str:
     return HEADER + "\n" + "\n".join(s.text for s in sources)
 
 
-class _Printer(States):
+class _Printer(Rows):
     def __init__(self, graph: Graph, table: Table, kernel: Kernel, tiling: Tiling) -> None:
-        super().__init__(graph, table)
-        self.kernel = kernel
+        super().__init__(graph, table, kernel)
         self.buffers: list[str] = []
         self.bytes = 0
         stored = [s.tensor for s in kernel.stores]
         read = {e.tensor for s in kernel.stores for e in walk(s.value) if e.op == "load" and e.tensor >= 0}
         self.tensors = tuple(dict.fromkeys([*sorted(read), *stored]))
         self.written = frozenset(stored)
-        wide = any(graph.nodes[t].type.dtype is DType.F64 for t in self.tensors)
-        self.real = "double" if wide else "float"
-        self.width = 8 if wide else 4
+        self.real = "double" if kernel.is_wide else "float"
+        self.width = 8 if kernel.is_wide else 4
         self.rows = kernel.rows.size if kernel.rows else 1
-        self.row_name = kernel.rows.name if kernel.rows else "row0"
         self.block = min(tiling.rows, self.rows)
         self.max_lanes = tiling.lanes
         self.features = _padded(kernel.features.size) if kernel.features else 0
@@ -87,7 +83,6 @@ class _Printer(States):
             self.ranges[kernel.features.name] = (0, kernel.features.size - 1)
         self.packs: dict[int, str] = {}
         self.blocks_shared = self.rows > self.block
-        self.done: list[Running] = []
 
     # --- the function
 
@@ -180,13 +175,13 @@ class _Printer(States):
             if found.skip or found.special or found.plain:
                 tile.line(f"const int known{number} = {tile_condition(condition, bounds)};")
         if found.skip:
-            tests = " || ".join(f"known{n} == {int(v)}" for n, v in found.skip)
+            tests = " || ".join(self.simpler(tile, sweep, (one,), found.taken[one,]) for one in found.skip)
             tile.line(f"if ({tests}) continue;  // the mask absorbs the whole tile")
         cases: list[tuple[str, Work]] = []
         for (n, v), special in found.special:
-            cases.append((f"known{n} == {int(v)}", special))
+            cases.append((self.simpler(tile, sweep, ((n, v),), found.taken[(n, v),]), special))
         if found.plain:
-            cases.append((" && ".join(f"known{n} == {int(v)}" for n, v in found.plain[0]), found.plain[1]))
+            cases.append((self.simpler(tile, sweep, found.plain[0], found.taken[found.plain[0]]), found.plain[1]))
         opened = False
         for test, case in cases:
             tile.line(f"{'} else ' if opened else ''}if ({test}) {{")
@@ -410,40 +405,6 @@ class _Printer(States):
             f"tile_product<{self.real}>(rows, {lanes}, {depth.size}, {left[product.value.number]}, {depth.size}, "
             f"{right}, {lanes}, {name}, {lanes}, false);"
         )
-        return name
-
-    def enter_row(self, row: Scope) -> None:
-        """The row index, and reductions that are finished."""
-        row.line(f"const long {self.row_name} = first + r;")
-        for running in self.done:
-            if running.factors is None:
-                self.bind_state(row, running, f"{self.state[running.value.number]}[r]")
-
-    def bind_state(self, scope: Scope, running: Running, text: str) -> None:
-        """Give the value of a finished reduction a name."""
-        nothing = f"std::numeric_limits<{self.real}>::quiet_NaN()"
-        for weight in running.update.weights:
-            text = f"({self.state[weight.number]}[r] == 0 ? {nothing} : {text})"
-        for e in running.update.undefined:
-            text = f"({self.is_empty(self.state[e.number] + '[r]', e)} ? {nothing} : {text})"
-        finish = running.update.finish
-        if finish is not None:
-            inverse = self.wide_inverse(finish)
-            text = f"({text} * {self.text(finish)})" if inverse is None else f"({self.real})({text} * {inverse})"
-        name = self.scopes.fresh("v")
-        scope.line(f"const {ctype(running.value.dtype, self.real)} {name} = {text};")
-        scope.names[running.value.number] = name
-
-    def wide_inverse(self, finish: Expression) -> str | None:
-        """One over a sum of the row in double, as its state is; None for another value."""
-        if finish.op != "divide" or closed_value(finish.arguments[0]) != 1:
-            return None
-        total = next((r for r in self.done if r.value is finish.arguments[1]), None)
-        if total is None or self.state_type(total) != "double" or total.update.finish is not None:
-            return None
-        row = next(s for s in reversed(self.scopes.stack) if total.value.number in s.names)
-        name = self.scopes.fresh("inverse")
-        row.line(f"const double {name} = 1.0 / {self.state[total.value.number]}[r];")
         return name
 
     def run_phases(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewright.ir.types import DType
 from rewright.optimize.derive import Update
 from rewright.optimize.estimates import Estimate
-from rewright.optimize.expressions import Expression
+from rewright.optimize.expressions import Expression, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +134,10 @@ class Kernel:
     def stores(self) -> tuple[Store, ...]:
         """Everything that the kernel writes."""
         return (*(s for sweep in self.sweeps for s in sweep.stores), *self.finals)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it computes in float64. A scale that is one and is read as a float32 makes no kernel so."""
+        roots = [s.value for s in self.stores]
+        used = (a for e in walk(*roots) if not e.op.startswith("convert_") for a in e.arguments)
+        return any(e.dtype is DType.F64 for e in (*roots, *used))

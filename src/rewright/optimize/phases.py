@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
-from rewright.optimize.values import absorbed, index_conditions, under
+from rewright.optimize.values import Known, absorbed, index_conditions, under
+
+Test = tuple[tuple[int, bool], ...]
+"""Conditions, by number, and the values that they have everywhere in a tile."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,11 @@ class Variants:
     """A tile adds nothing where the condition with this number has this value everywhere."""
     special: tuple[tuple[tuple[int, bool], Work], ...]
     """Where one condition has a value everywhere."""
-    plain: tuple[tuple[tuple[int, bool], ...], Work] | None
+    plain: tuple[Test, Work] | None
     """Where all conditions have the values that mask nothing."""
     mixed: Work
+    taken: Mapping[Test, tuple[Expression, ...]]
+    """What each of these takes to be finite where its conditions have these values."""
 
 
 def work(table: Table, sweep: Sweep) -> Work:
@@ -68,25 +73,32 @@ def variants(table: Table, sweep: Sweep) -> Variants:
     skip: list[tuple[int, bool]] = []
     special: list[tuple[tuple[int, bool], Work]] = []
     unmasked: list[tuple[int, bool]] = []
+    taken: dict[Test, tuple[Expression, ...]] = {}
+    # An estimate counts the elements seen, so that its tiles are gone through one after the other; and what
+    # is reset adds what it is reset to for every element that was seen.
+    counted = bool(sweep.stores) or sweep.counts
     for number, condition in enumerate(conditions):
         for value in (True, False):
+            finite: list[Expression] = []
             known = {condition: value}
-            # An estimate counts the elements seen, so that its tiles are gone through one after the other; and what
-            # is reset adds what it is reset to for every element that was seen.
-            counted = bool(sweep.stores) or sweep.counts
-            if not counted and all(absorbed(table, _kind(r), body, known) for r, body in whole.bodies):
+            if not counted and all(absorbed(table, _kind(r), body, known, finite) for r, body in whole.bodies):
                 skip.append((number, value))
                 unmasked.append((number, not value))
+                taken[((number, value),)] = tuple(finite)
                 break
         else:
             for value in (True, False):
-                special.append(((number, value), _under(table, whole, {condition: value})))
+                finite = []
+                special.append(((number, value), _under(table, whole, {condition: value}, finite)))
+                taken[((number, value),)] = tuple(finite)
     if special and (skip or len(conditions) > 1):
         special = []  # one condition at a time, so that code does not multiply
     plain = None
     if unmasked and len(unmasked) == len(conditions):
-        plain = (tuple(unmasked), _under(table, whole, {conditions[n]: v for n, v in unmasked}))
-    return Variants(conditions, tuple(skip), tuple(special), plain, whole)
+        finite = []
+        plain = (tuple(unmasked), _under(table, whole, {conditions[n]: v for n, v in unmasked}, finite))
+        taken[plain[0]] = tuple(finite)
+    return Variants(conditions, tuple(skip), tuple(special), plain, whole, taken)
 
 
 def _kind(running: Running) -> str:
@@ -94,19 +106,19 @@ def _kind(running: Running) -> str:
     return running.value.bound.kind
 
 
-def _under(table: Table, whole: Work, known: Mapping[Expression, bool]) -> Work:
+def _under(table: Table, whole: Work, known: Known, taken: list[Expression]) -> Work:
     return Work(
-        tuple((_factors_under(table, r, known), under(table, e, known)) for r, e in whole.bodies),
-        tuple((s, under(table, e, known)) for s, e in whole.stores),
+        tuple((_factors_under(table, r, known, taken), under(table, e, known, taken)) for r, e in whole.bodies),
+        tuple((s, under(table, e, known, taken)) for s, e in whole.stores),
     )
 
 
-def _factors_under(table: Table, running: Running, known: Mapping[Expression, bool]) -> Running:
+def _factors_under(table: Table, running: Running, known: Known, taken: list[Expression]) -> Running:
     """The reduction with the operands that its product of tiles has where conditions are known."""
     if running.factors is None:
         return running
     weight, item = running.factors
-    return replace(running, factors=(under(table, weight, known), under(table, item, known)))
+    return replace(running, factors=(under(table, weight, known, taken), under(table, item, known, taken)))
 
 
 def phases(sweep: Sweep, kernel: Kernel) -> list[list[Running]]:

@@ -22,12 +22,10 @@ from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.merging import loaded, merged
-from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.reading import DEEP, NotScalar, Places, Reader, TooDeep
 from rewright.optimize.roles import Cut, Job, arrange, reductions
+from rewright.optimize.storing import CHEAP, Storing, elements, many_values
 from rewright.terms.scalar import Scalar
-
-CHEAP = (*LAYOUT, ops.Elementwise, ops.Concatenate, ops.Pad, ops.Reverse)
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,6 @@ SPECIAL = (
     *(ops.ErfcScaled, ops.ErfInverse, ops.LogGamma, ops.Zeta),
 )
 """Functions that not all languages of kernels have."""
-LONG, LONGEST = 32, 96
-"""Functions of an element that are not computed twice, and not even once within others; reductions end them."""
 THIN = 8
 """A tensor is thin where it has so many times fewer elements than what it is computed from."""
 
@@ -74,7 +70,7 @@ class Plan:
         return [s.kernel for s in self.steps if isinstance(s, KernelStep)]
 
 
-class Planner:
+class Planner(Storing):
     """The search for a plan of one graph whose sizes are numbers."""
 
     def __init__(self, graph: Graph, apart: Collection[int] = (), before: Planner | None = None) -> None:
@@ -85,6 +81,8 @@ class Planner:
         self.cuts: set[int] = set() if before is None else set(before.cuts) - set(apart)
         self.needed: set[int] = set()
         """Operands of libraries: they are stored, and nothing computes them again."""
+        self.whole: set[int] = set()
+        """Nor are these, whose slices are read side by side."""
         self.hard: dict[int, set[int]] = {} if before is None else {p: set(cuts) for p, cuts in before.hard.items()}
         """For the job of a tensor, the stored tensors that it has to read rather than compute again."""
         self.table = Table() if before is None else before.table
@@ -103,6 +101,8 @@ class Planner:
         """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
         self._opaque()
         self._shared()
+        self._rolled()
+        self._looked_up()
         self._long()
         table, origin = self.table, self.origin
         while True:
@@ -119,54 +119,6 @@ class Planner:
             return Plan(self.graph, table, memory, self._ordered(kernels), self.decisions)
 
     # --- what is stored
-
-    def _memory(self) -> frozenset[int]:
-        graph = self.graph
-        found = set(graph.inputs.values()) | self.cuts
-        self.needed = set()
-        found |= set(graph.outputs.values())
-        for position in self.library:
-            found.add(position)
-            self.needed |= {self.base(p) for p in graph.nodes[position].operands}
-        found |= self.needed
-        found |= {p for p in self.live if _many_values(graph.nodes[p].op)}
-        return frozenset(found)
-
-    def base(self, position: int) -> int:
-        """The tensor that a chain of layout operators is a view of."""
-        stored = self.cuts | set(self.graph.outputs.values())
-        while isinstance(self.graph.nodes[position].op, LAYOUT) and position not in stored:
-            position = self.graph.nodes[position].operands[0]
-        return position
-
-    def _is_computed(self, position: int) -> bool:
-        op = self.graph.nodes[position].op
-        return position not in self.library and not isinstance(op, ops.Input) and not _many_values(op)
-
-    def _fixed(self) -> frozenset[int]:
-        found: set[int] = set()
-        for position in self.live:
-            node = self.graph.nodes[position]
-            given = isinstance(node.op, ops.Input | ops.CustomCall) or _many_values(node.op)
-            if not given and all(p in found for p in node.operands):
-                found.add(position)
-        return frozenset(found)
-
-    def _is_projection(self, position: int) -> bool:
-        """Whether a node is the product of something computed and an input, as a linear layer is."""
-        if not isinstance(self.graph.nodes[position].op, ops.DotGeneral):
-            return False
-        given: list[bool] = []
-        for p in self.graph.nodes[position].operands:
-            while isinstance(self.graph.nodes[p].op, (*LAYOUT, ops.Convert)):
-                p = self.graph.nodes[p].operands[0]
-            given.append(isinstance(self.graph.nodes[p].op, ops.Input))
-        return sorted(given) == [False, True]
-
-    def _is_linear(self, position: int) -> bool:
-        """Whether a node is a projection whose two sides have no axis in common, as a linear layer is."""
-        op = self.graph.nodes[position].op
-        return position in self.projections and isinstance(op, ops.DotGeneral) and not op.lhs_batch
 
     def _opaque(self) -> None:
         """Operators without a scalar denotation are a library's."""
@@ -188,101 +140,6 @@ class Planner:
                 self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
             elif isinstance(node.op, ops.DotGeneral) and len(node.op.lhs_contracting) != 1:
                 self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
-
-    def _shared(self) -> None:
-        """A tensor that several readers would compute again from larger ones is stored."""
-        for position in self.live:
-            node = self.graph.nodes[position]
-            if not isinstance(node.op, ops.Elementwise) or len(self.users[position]) < 2:
-                continue
-            size = _elements(self.graph, position)
-            leaves = self._leaves(position)
-            if size > 1 and leaves and sum(_elements(self.graph, p) for p in leaves) > size and len(leaves) > 1:
-                readers = {r for u in self.users[position] for r in self._consumers(u)}
-                # What another reader is computed from may be in the same pass: the numerator of a softmax and its sum.
-                # A linear layer is a pass of its own, also where the other reader comes after it, as a residual does.
-                apart = [r for r in readers if self._is_linear(r) or r not in self.graph.ancestors(readers - {r})]
-                if len(apart) > 1:
-                    self.cuts.add(position)
-
-    def _long(self) -> None:
-        """What takes many functions for an element is stored, where several readers would have them again.
-
-        So the state of a recurrence, or of a scan that is written out, is not computed from the start for each step.
-        """
-        effort: dict[int, int] = {}  # as a tree, which is cheap to count and never less
-        for position in self.live:
-            node = self.graph.nodes[position]
-            effort[position] = 1
-            if position in self.cuts or position in self.library or position in self.fixed:
-                continue
-            if isinstance(node.op, CHEAP):
-                own = isinstance(node.op, ops.Elementwise)
-                effort[position] = min(own + sum(effort[p] for p in node.operands), LONGEST + 1)
-            most = LONGEST if len(self.users[position]) < 2 else LONG
-            if effort[position] > most and not isinstance(node.op, LAYOUT) and self._functions(position, most) > most:
-                self.cuts.add(position)
-                self.decisions.append(f"{node.op.name} at {node.span} is stored: it takes many functions")
-                effort[position] = 1
-
-    def _functions(self, root: int, most: int) -> int:
-        """How many functions an element takes, or one more than so many; what is read at two places counts twice."""
-        seen: set[tuple[int, tuple[int, ...]]] = set()
-        stack: list[tuple[int, tuple[int, ...]]] = [(root, ())]
-        count = 0
-        while stack and count <= most:
-            position, way = stack.pop()
-            node = self.graph.nodes[position]
-            stops = position in self.cuts or position in self.library or position in self.fixed
-            if (position, way) in seen or (stops and position != root) or not isinstance(node.op, CHEAP):
-                continue
-            seen.add((position, way))
-            if isinstance(node.op, ops.Elementwise):
-                count += 1
-            else:
-                way = (*way, position)
-            stack.extend((p, way) for p in node.operands)
-        return count
-
-    def _consumers(self, position: int) -> set[int]:
-        """The matrix products and outputs that read a tensor element by element.
-
-        What only reads reductions of it is none: they are statistics of a row, which the pass has that goes through
-        the tensor anyway, as that of ``softmax(s) @ v`` has the maximum of s.
-        """
-        found: set[int] = set()
-        seen: set[int] = set()
-        stack = [position]
-        outputs = set(self.graph.outputs.values())
-        while stack:
-            p = stack.pop()
-            if p in seen:
-                continue
-            seen.add(p)
-            op = self.graph.nodes[p].op
-            if p in outputs or p in self.cuts or isinstance(op, ops.DotGeneral):
-                found.add(p)
-            elif not isinstance(op, ops.Reduce):
-                stack.extend(self.users[p])
-        return found
-
-    def _leaves(self, position: int) -> set[int]:
-        found: set[int] = set()
-        seen: set[int] = set()
-        stack = list(self.graph.nodes[position].operands)
-        while stack:
-            p = stack.pop()
-            if p in seen:
-                continue
-            seen.add(p)
-            op = self.graph.nodes[p].op
-            if isinstance(op, ops.Input) or p in self.cuts or p in self.library or _many_values(op):
-                found.add(p)
-            elif isinstance(op, ops.DotGeneral):
-                found |= {self.base(o) for o in self.graph.nodes[p].operands}
-            else:
-                stack.extend(self.graph.nodes[p].operands)
-        return found
 
     # --- kernels
 
@@ -377,7 +234,12 @@ class Planner:
             seen.add((p, first))
             if p in memory:
                 op = self.graph.nodes[p].op
-                if p in hard or not self._is_computed(p) or (p in self.needed and p not in self.fixed):
+                if (
+                    p in hard
+                    or p in self.whole
+                    or not self._is_computed(p)
+                    or (p in self.needed and p not in self.fixed)
+                ):
                     continue
                 if isinstance(op, ops.Reduce) or p in self.fixed:
                     found.add(p)
@@ -437,8 +299,8 @@ class Planner:
             if not isinstance(node.op, ops.Reduce):
                 continue
             operand = self.base(node.operands[0])
-            leaves = sum(_elements(self.graph, p) for p in self._leaves(operand))
-            if operand not in reader.memory and THIN * _elements(self.graph, operand) <= leaves:
+            leaves = sum(elements(self.graph, p) for p in self._leaves(operand))
+            if operand not in reader.memory and THIN * elements(self.graph, operand) <= leaves:
                 return operand
         return None
 
@@ -483,7 +345,7 @@ class Planner:
         ready = {
             p
             for p in self._memory()
-            if isinstance(self.graph.nodes[p].op, ops.Input) or _many_values(self.graph.nodes[p].op)
+            if isinstance(self.graph.nodes[p].op, ops.Input) or many_values(self.graph.nodes[p].op)
         }
         done: list[Step] = []
         while steps:
@@ -559,12 +421,3 @@ def loads(kernel: Kernel) -> set[int]:
 def roots(kernel: Kernel) -> list[Expression]:
     """The expressions that a kernel stores."""
     return [s.value for s in kernel.stores]
-
-
-def _many_values(op: object) -> bool:
-    return isinstance(op, ops.Constant) and len(op.values) != 1
-
-
-def _elements(graph: Graph, position: int) -> int:
-    size = graph.nodes[position].type.size()
-    return size if isinstance(size, int) else 0

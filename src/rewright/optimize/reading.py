@@ -11,7 +11,7 @@ from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
 from rewright.optimize.expressions import Bound, Expression, Table, walk
 from rewright.optimize.parting import JOINED, parted_at
-from rewright.optimize.ranges import Span, decided, settled
+from rewright.optimize.ranges import Span, decided, settled, span
 from rewright.terms.index import Element, Index, Quotient, Variable, collect, quotient, remainder
 from rewright.terms.scalar import (
     AllOf,
@@ -154,7 +154,8 @@ class _Conversion:
             if value.function == "otherwise":
                 raise NotScalar("a value that may be absent")
             arguments = [self.scalar(a) for a in value.arguments]
-            return table.apply(value.function, *arguments)
+            found = self.digit(value.function, arguments)
+            return table.apply(value.function, *arguments) if found is None else found
         if isinstance(value, Number):
             return table.index(self.index(value.index))
         if isinstance(value, Choose):
@@ -169,6 +170,18 @@ class _Conversion:
         if isinstance(value, Fixeds):
             raise NotScalar("a table of constants")
         raise NotScalar("a value that may be absent")
+
+    def digit(self, function: str, arguments: list[Expression]) -> Expression | None:
+        """A quotient or remainder of an index by a number, as masks of blocks have; None for anything else."""
+        if function not in ("divide_integer", "remainder") or not arguments[0].dtype.is_integer:
+            return None
+        (value, by), known = arguments, None
+        if value.index is not None and by.op == "constant" and by.value > 0:
+            known = span(value.index, self.reader.ranges)
+        if value.index is None or known is None or known[0] < 0:
+            return None
+        found = (quotient if function == "divide_integer" else remainder)(value.index, int(by.value))
+        return self.table.index(self.reader.settled(found), value.dtype)
 
     def fold(self, value: Fold) -> Expression:
         if value.kind == "last" or not isinstance(value.size, int):

@@ -25,7 +25,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.optimize.costs import Machine, pieces_for
 from rewright.optimize.derive import Update
 from rewright.optimize.estimates import Estimate
-from rewright.optimize.expressions import Bound, Expression, Table, walk
+from rewright.optimize.expressions import Bound, Expression, Table
 from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Kernel, Loop, Running, Store, Sweep
 from rewright.optimize.planning import KernelStep, Plan, Step
@@ -196,10 +196,7 @@ class _Splitter:
         """What a state is computed in."""
         if not running.value.dtype.is_float:
             return DType.BOOL if running.value.dtype is DType.BOOL else DType.I64
-        read = {e.tensor for s in self.kernel.stores for e in walk(s.value) if e.op == "load" and e.tensor >= 0}
-        tensors = (*read, *(s.tensor for s in self.kernel.stores))
-        wide = any(self.graph.nodes[t].type.dtype is DType.F64 for t in tensors)
-        return DType.F64 if wide else DType.F32
+        return DType.F64 if self.kernel.is_wide else DType.F32
 
     # --- pieces
 

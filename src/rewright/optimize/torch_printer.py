@@ -87,8 +87,7 @@ class _Printer:
         self.tensors = tuple(dict.fromkeys([*sorted(read), *stored]))
         self.dims = [loop.name for loop in kernel.grid] + ([kernel.rows.name] if kernel.rows else [])
         self.rank = len(self.dims) + 3
-        wide = any(self.graph.nodes[t].type.dtype is DType.F64 for t in self.tensors)
-        self.real = "torch.float64" if wide else "torch.float32"
+        self.real = "torch.float64" if kernel.is_wide else "torch.float32"
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.count = 0

@@ -9,46 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
-from rewright.optimize.constants import closed_value, power_of_two
-from rewright.optimize.cpp_scalars import offset
+from rewright.optimize.constants import power_of_two
 from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Kernel, Product, Running, Store, Sweep
-from rewright.optimize.phases import Variants, body_of, new_estimates, phases, variants
+from rewright.optimize.phases import body_of, new_estimates, phases, variants
 from rewright.optimize.planning import Plan
-from rewright.optimize.ranges import span
-from rewright.optimize.triton_scalars import TYPES, atoms, everywhere, function, is_empty, literal, padded
+from rewright.optimize.triton_limits import Limits
+from rewright.optimize.triton_scalars import TYPES, function, is_empty, literal, padded
+from rewright.optimize.triton_values import Context
 from rewright.optimize.values import identity
-from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 DEPTH = 256
 """Products over more elements than this go in steps."""
-
-
-@dataclass
-class Context:
-    """Where code is printed: indices as tiles, values that have names, and the guard of loads."""
-
-    lines: list[str]
-    indent: int
-    places: dict[str, str]
-    """Loop indices as broadcastable tiles."""
-    guards: dict[str, str]
-    """For a loop that may run over its end, the condition that it does not."""
-    names: dict[int, str] = field(default_factory=dict[int, str])
-
-    def line(self, text: str) -> None:
-        """Add a line."""
-        self.lines.append("    " * self.indent + text)
-
-    def inner(self, more: int = 0) -> Context:
-        """A copy whose values are forgotten at its end."""
-        return Context(self.lines, self.indent + more, dict(self.places), dict(self.guards), dict(self.names))
 
 
 @dataclass(frozen=True)
@@ -61,19 +39,14 @@ class Tiles:
     stages: int = 2
 
 
-class Printer:
+class Printer(Limits):
     def __init__(self, plan: Plan, kernel: Kernel) -> None:
-        self.plan, self.graph, self.table, self.kernel = plan, plan.graph, plan.table, kernel
+        super().__init__(plan, kernel)
         stored = [s.tensor for s in kernel.stores]
         read = {e.tensor for s in kernel.stores for e in walk(s.value) if e.op == "load" and e.tensor >= 0}
         self.tensors = tuple(dict.fromkeys([*sorted(read), *stored]))
-        self.rows = kernel.rows.size if kernel.rows else 1
-        self.row_name = kernel.rows.name if kernel.rows else "row0"
         self.state: dict[int, str] = {}
         self.done: list[Running] = []
-        self.count = 0
-        self.ranges = {loop.name: (0, loop.size - 1) for loop in kernel.grid}
-        self.ranges[self.row_name] = (0, self.rows - 1)
 
     def text(self) -> str:
         """The jitted function."""
@@ -108,11 +81,6 @@ class Printer:
         self.finals(c)
         return "\n".join(lines) + "\n"
 
-    def fresh(self, stem: str) -> str:
-        """A new name."""
-        self.count += 1
-        return f"{stem}{self.count}"
-
     # --- sweeps
 
     def sweep(self, c: Context, sweep: Sweep) -> None:
@@ -146,49 +114,6 @@ class Printer:
         self.tile(body, sweep, lefts)
         self.settle(c, sweep)
         self.done += sweep.running
-
-    def limits(self, c: Context, sweep: Sweep, found: Variants) -> tuple[str, str, list[str]]:
-        """First and last tile, and conditions that skip others."""
-        bounds = {loop.name: (loop.name, loop.name) for loop in self.kernel.grid}
-        bounds[self.row_name] = ("first", f"tl.minimum(first + BM - 1, {self.rows - 1})")
-        bounds[sweep.lane.name] = ("begin", "(begin + BN - 1)")
-        low, high, tests = "0", str(sweep.lane.size), list[str]()
-        for number, value in found.skip:
-            for atom, flag in atoms(found.conditions[number], value):
-                limit = self.limit(atom, flag, sweep, bounds)
-                if limit is None:
-                    tests += everywhere(atom, flag, bounds)
-                elif limit[0] == "high":
-                    name = self.fresh("last")
-                    c.line(f"{name} = tl.minimum({high}, tl.maximum({limit[1]}, 0))")
-                    high = name
-                else:
-                    name = self.fresh("start")
-                    c.line(f"{name} = tl.maximum({low}, ({limit[1]}) // BN * BN)")
-                    low = name
-        return low, high, tests
-
-    def limit(
-        self, atom: Expression, value: bool, sweep: Sweep, bounds: Mapping[str, tuple[str, str]]
-    ) -> tuple[str, str] | None:
-        """A condition that holds for all tiles from one on, or up to one, as the end of the loop."""
-        if atom.op != "at_least_zero":
-            return None
-        index = atom.arguments[0].index
-        assert index is not None
-        if not value:  # index < 0 everywhere: -index - 1 >= 0
-            index = index * -1 - 1
-        own = [f for a, f in index.terms if isinstance(a, Variable) and a.name == sweep.lane.name]
-        rest = Index(index.constant, tuple(t for t in index.terms if t[0] != Variable(sweep.lane.name)))
-        if len(own) != 1 or own[0] not in (1, -1) or (rest.terms == () and not isinstance(rest.constant, int)):
-            return None
-        parts = [str(rest.constant)]
-        for a, factor in rest.terms:
-            if not isinstance(a, Variable) or a.name not in bounds or not isinstance(factor, int):
-                return None
-            parts.append(f"{factor} * {bounds[a.name][0 if factor > 0 else 1]}")
-        least = " + ".join(parts)  # the least value of what is added to the lane
-        return ("high", f"-({least})") if own[0] == 1 else ("low", f"tl.maximum({least} + 1, 0)")
 
     def start(self, c: Context, running: Running) -> None:
         """The state before the first tile."""
@@ -516,76 +441,6 @@ class Printer:
         else:
             stored = f"({value}).to({kind_name}) + tl.zeros_like({zero}).to({kind_name})"
         c.line(f"tl.store(t{store.tensor} + {place} + ({zero}), {stored}, mask={guards})")
-
-    def shape(self, tensor: int) -> tuple[int, ...]:
-        """The sizes of a tensor."""
-        return tuple(s for s in self.graph.nodes[tensor].type.shape if isinstance(s, int))
-
-    # --- expressions
-
-    def value(self, c: Context, e: Expression) -> str:
-        """An expression as a tile."""
-        if e.op == "constant":
-            return literal(e.value, e.dtype)
-        if (number := closed_value(e)) is not None:
-            return literal(number, e.dtype)
-        if e.number in c.names:
-            return c.names[e.number]
-        if e.op == "index" and e.index is not None:
-            text = self.index(c, e.index)
-        elif e.op == "load":
-            text = self.load(c, e)
-        elif (exponent := power_of_two(e)) is not None:
-            text = f"tl.exp2({self.value(c, exponent)})"
-        elif e.op == "divide" and e.dtype.is_float and (number := closed_value(e.arguments[1])):
-            text = f"({self.value(c, e.arguments[0])} * {1 / number!r})"
-        elif e.op == "divide" and e.dtype.is_float and e.arguments[1].free < e.free:
-            one = self.table.constant(1.0, e.dtype)  # a division for every row, and not for every element
-            inverse = self.value(c, self.table.plain("divide", (one, e.arguments[1])))
-            text = f"({self.value(c, e.arguments[0])} * {inverse})"
-        else:
-            text = function(e, [self.value(c, a) for a in e.arguments])
-        name = self.fresh("v")
-        c.line(f"{name} = {text}")
-        c.names[e.number] = name
-        return name
-
-    def index(self, c: Context, index: Index) -> str:
-        """An index as a tile."""
-        parts: list[str] = []
-        for atom, factor in index.terms:
-            if isinstance(atom, Variable):
-                text = self.value(c, self.table.named(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
-            elif isinstance(atom, (Quotient, Remainder)):
-                sign = "//" if isinstance(atom, Quotient) else "%"
-                inner = atom.numerator
-                known = span(inner, self.ranges)
-                if known is None or known[0] < 0:
-                    raise RewrightError(
-                        f"no Triton for the digit {atom} of an index that may be negative; use target='cpu'"
-                    )
-                text = f"(({self.index(c, inner)}) {sign} {atom.divisor})"
-            else:
-                raise RewrightError("no Triton for an index that is computed so; use target='cpu'")
-            parts.append(text if factor == 1 else f"{factor} * {text}")
-        if index.constant != 0 or not parts:
-            parts.append(str(index.constant))
-        return f"({' + '.join(parts)})"
-
-    def load(self, c: Context, e: Expression) -> str:
-        """Elements of a tensor; what is out of range is not read."""
-        shape = self.shape(e.tensor)
-        place = self.index(c, offset(self.table, e.arguments, shape))
-        guards = [g for n, g in c.guards.items() if n in e.free]
-        for argument, size in zip(e.arguments, shape, strict=True):
-            if argument.op == "constant":
-                continue
-            found = span(argument.index, self.ranges) if argument.index is not None else None
-            if found is None or found[0] < 0 or found[1] >= size:
-                text = self.value(c, argument)
-                guards.append(f"({text} >= 0) & ({text} < {size})")
-        text = f"tl.load(t{e.tensor} + {place}" + (f", mask={' & '.join(guards)}, other=0)" if guards else ")")
-        return f"{text}.to(tl.float32)" if e.dtype in (DType.F16, DType.BF16) else text
 
 
 def _settles(sweep: Sweep) -> bool:

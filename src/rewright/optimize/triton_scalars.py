@@ -10,7 +10,7 @@ from rewright.ir.types import DType
 from rewright.optimize.expressions import Expression, Number
 from rewright.optimize.simplify import as_index
 from rewright.optimize.values import identity
-from rewright.terms.index import Variable
+from rewright.terms.index import Index, Quotient, Variable
 
 TYPES = {
     DType.F64: "tl.float64",
@@ -124,21 +124,39 @@ def everywhere(e: Expression, value: bool, bounds: Bounds) -> list[str]:
         found = _ends(e, bounds)
         if found is not None:
             return [f"{found[0]} >= 0" if value else f"{found[1]} < 0"]
+    if e.op == "is_zero" and not value:
+        found = _ends(e, bounds)
+        return [] if found is None else [f"{found[0]} > 0", f"{found[1]} < 0"]
     return []
 
 
 def _ends(e: Expression, bounds: Bounds) -> tuple[str, str] | None:
     index = as_index(e.arguments[0])
-    if index is None:
-        return None
+    return None if index is None else _index_ends(index, bounds)
+
+
+def _index_ends(index: Index, bounds: Bounds) -> tuple[str, str] | None:
+    """The least and the largest value of an index in a tile; quotients by blocks only of what is never below nought."""
     low, high = [str(index.constant)], [str(index.constant)]
     for atom, factor in index.terms:
-        if not isinstance(atom, Variable) or not isinstance(factor, int) or atom.name not in bounds:
+        found = None
+        if isinstance(atom, Variable):
+            found = bounds.get(atom.name)
+        elif isinstance(atom, Quotient) and all(f > 0 for f in (1, *_numbers(atom.numerator))):
+            inner = _index_ends(atom.numerator, bounds)
+            found = None if inner is None else (f"{inner[0]} // {atom.divisor}", f"{inner[1]} // {atom.divisor}")
+        if found is None or not isinstance(factor, int):
             return None
-        first, last = bounds[atom.name] if factor > 0 else bounds[atom.name][::-1]
-        low.append(f"{factor} * {first}")
-        high.append(f"{factor} * {last}")
+        first, last = found if factor > 0 else found[::-1]
+        low.append(f"{factor} * ({first})")
+        high.append(f"{factor} * ({last})")
     return f"({' + '.join(low)})", f"({' + '.join(high)})"
+
+
+def _numbers(index: Index) -> list[int]:
+    """The factors of an index, and one more than its constant; none above nought where they are no numbers."""
+    every = [*(f for _, f in index.terms), index.constant + 1]
+    return [f if isinstance(f, int) else 0 for f in every]
 
 
 def is_empty(state: str, extremum: Expression) -> str:

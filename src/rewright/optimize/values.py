@@ -3,8 +3,8 @@
 A condition on indices that has one value in a whole tile turns the body of a reduction into a simpler one. Where that
 is the identity of the
 reduction, the tile adds nothing and may be skipped. The arithmetic of infinities is that of the reals with infinities
-added, of which every value that is read is taken to be finite: ``x + -inf`` is -inf, ``exp(-inf)`` is 0, ``0 * x`` is
-0.
+added: ``exp(-inf)`` is 0, and for a finite x ``x + -inf`` is -inf and ``0 * x`` is 0. What is taken to be finite there
+is told to who asks (``finite.needs``): a softmax of a row that a mask leaves nothing of is no number.
 """
 
 from __future__ import annotations
@@ -44,8 +44,13 @@ def _of_indices(e: Expression) -> bool:
     )
 
 
-def under(table: Table, value: Expression, known: Mapping[Expression, bool]) -> Expression:
-    """The expression where conditions have known values, simplified; values that are read are taken to be finite."""
+Known = Mapping[Expression, bool]
+"""Conditions whose values are known."""
+
+
+def under(table: Table, value: Expression, known: Known, taken: list[Expression] | None = None) -> Expression:
+    """The expression where conditions have known values, simplified; ``taken`` gets what is taken to be finite."""
+    taken = [] if taken is None else taken
     done: dict[int, Expression] = {}
 
     def visit(e: Expression) -> Expression:
@@ -55,7 +60,7 @@ def under(table: Table, value: Expression, known: Mapping[Expression, bool]) -> 
             elif e.op == "reduce":
                 done[e.number] = e
             else:
-                done[e.number] = _simpler(table, table.rebuilt(e, visit, lambda i: i))
+                done[e.number] = _simpler(table, table.rebuilt(e, visit, lambda i: i), taken)
         return done[e.number]
 
     return visit(value)
@@ -66,9 +71,9 @@ def identity(kind: str) -> float | bool:
     return {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf, "product": 1.0, "or": False, "and": True}[kind]
 
 
-def absorbed(table: Table, kind: str, body: Expression, known: Mapping[Expression, bool]) -> bool:
-    """Whether a body adds nothing to a reduction where conditions have these values."""
-    found = under(table, body, known)
+def absorbed(table: Table, kind: str, body: Expression, known: Known, taken: list[Expression] | None = None) -> bool:
+    """Whether a body adds nothing to a reduction where conditions have these values, and ``taken`` is finite."""
+    found = under(table, body, known, taken)
     return found.op == "constant" and found.value == identity(kind)
 
 
@@ -127,14 +132,27 @@ def _is_infinite(e: Expression) -> bool:
     return kept and any(map(_is_infinite, e.arguments))
 
 
-def _simpler(table: Table, e: Expression) -> Expression:
+def _simpler(table: Table, e: Expression, taken: list[Expression]) -> Expression:
     if not e.dtype.is_float or not e.arguments:
         return e
+    result = _limit(e)
+    if isinstance(result, Expression):
+        return result
+    if result is None:
+        return e
+    taken += [e] if e.op == "divide" else [a for a in e.arguments if a.op != "constant"]
+    return table.constant(result, e.dtype)
+
+
+def _limit(e: Expression) -> float | Expression | None:
+    """The number that a function of finite values and constants is, or the one of its arguments; else None."""
     constants = [a.value if a.op == "constant" else None for a in e.arguments]
     infinite = [v for v in constants if v is not None and isinstance(v, float) and math.isinf(v)]
     result: float | None = None
     if e.op in ("multiply", "divide") and infinite and (known := closed_value(e)) is not None:
         result = known
+    elif e.op in ("add", "subtract", "multiply", "divide") and None not in constants:
+        result = closed_value(e) if infinite else None  # infinity less infinity, and none of it, are left as they are
     elif e.op in ("add", "subtract") and len(infinite) == 1:
         flip = (
             e.op == "subtract"
@@ -152,7 +170,7 @@ def _simpler(table: Table, e: Expression) -> Expression:
     elif (e.op in ("multiply", "divide") and infinite and constants[0] is not None) or (
         e.op in ("multiply", "divide") and constants[0] is not None and constants[1] is None
     ):
-        return e
+        return None
     elif e.op in ("maximum", "minimum") and infinite:
         neutral = -math.inf if e.op == "maximum" else math.inf
         if infinite[0] == neutral:
@@ -162,4 +180,4 @@ def _simpler(table: Table, e: Expression) -> Expression:
         result = math.copysign(1.0, infinite[0])
     elif e.op == "logistic" and infinite:
         result = 1.0 if infinite[0] > 0 else 0.0
-    return e if result is None else table.constant(result, e.dtype)
+    return result
