@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from rewright.optimize.constants import closed_value
 from rewright.optimize.expressions import Expression, Table
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.planning import Plan
+from rewright.optimize.roles import outside
 from rewright.optimize.values import identity, index_conditions, under
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
@@ -54,7 +55,7 @@ def needs(graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Itera
         if (e.number, pole) in seen:
             continue
         seen.add((e.number, pole))
-        inside = list(_outside(e))
+        inside = list(outside(e))
         computed = any(x.op == "reduce" or (x.op == "load" and x.tensor not in inputs) for x in inside)
         if not computed or not e.dtype.is_float or e.number in own:
             continue
@@ -67,18 +68,6 @@ def needs(graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Itera
             divides = e.op == "divide" and e.dtype.is_float
             stack += [(a, pole or e.op in POLES or (divides and n == 1)) for n, a in enumerate(e.arguments)]
     return [found[number] for number in sorted(found)]
-
-
-def _outside(value: Expression) -> Iterator[Expression]:
-    """The parts of a value that are inside of no reduction in it."""
-    seen: set[int] = set()
-    stack = [value]
-    while stack:
-        e = stack.pop()
-        if e.number not in seen:
-            seen.add(e.number)
-            yield e
-            stack += () if e.op == "reduce" else e.arguments
 
 
 class Certain:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright.optimize.derive import Update, derive, helpers, product_of, products, with_helpers
@@ -58,18 +58,19 @@ def shown(values: Iterable[Expression], sweeps: Iterable[Sweep]) -> frozenset[in
 
 def _outermost(value: Expression) -> set[int]:
     """The reductions in a value that are inside of no other one, by number."""
-    found: set[int] = set()
+    return {e.number for e in outside(value) if e.bound is not None}
+
+
+def outside(value: Expression) -> Iterator[Expression]:
+    """The parts of a value that are inside of no reduction in it."""
     seen: set[int] = set()
     stack = [value]
     while stack:
         e = stack.pop()
         if e.number not in seen:
             seen.add(e.number)
-            if e.bound is not None:
-                found.add(e.number)
-            else:
-                stack.extend(e.arguments)
-    return found
+            yield e
+            stack += () if e.bound is not None else e.arguments
 
 
 def compared(values: Iterable[Expression]) -> frozenset[int]:
