@@ -151,3 +151,47 @@ def test_one_rank_of_a_ring_that_receives_first_unties_it() -> None:
         return y
 
     assert notes(untied, 4) == ()
+
+
+def in_a_group(make: Function) -> Function:
+    """A sum over ranks 0 and 1 of three, in a group that is made as given."""
+
+    def ranks(x: torch.Tensor) -> torch.Tensor:
+        group = make(dist.get_rank())
+        if dist.get_rank() < 2:
+            dist.all_reduce(x, group=group)
+        return x
+
+    return ranks
+
+
+def by_all(rank: int) -> Any:
+    return dist.new_group([0, 1])
+
+
+def by_members(rank: int) -> Any:
+    return dist.new_group([0, 1]) if rank < 2 else None
+
+
+def by_members_alone(rank: int) -> Any:
+    return dist.new_group([0, 1], use_local_synchronization=True) if rank < 2 else None
+
+
+def in_other_orders(rank: int) -> Any:
+    every = [[0, 1], [2]]
+    made = {tuple(ranks): dist.new_group(ranks) for ranks in (every if rank < 2 else every[::-1])}
+    return made[0, 1]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (by_all, ""),
+        (by_members_alone, ""),
+        (by_members, "group of ranks 0, 1 at .* while rank 2 makes no further group;"),
+        (in_other_orders, "group of ranks 0, 1 at .* while rank 2 makes the group of ranks 2 at "),
+    ],
+)
+def test_groups_are_made_by_every_rank(make: Function, told: str) -> None:
+    found = rw.capture_ranks(lambda mesh: (in_a_group(make), (torch.zeros(4),)), {"ranks": 3}).deadlock
+    assert re.search(told, found) if told else not found

@@ -24,7 +24,7 @@ from rewright.frontends.torch.run.running import run
 from rewright.frontends.torch.run.together import Ranks, check_ranks, run_together
 from rewright.frontends.torch.specs import RankPlacement, SpecReader, assemble
 from rewright.frontends.torch.trace import Trace, trace
-from rewright.frontends.torch.waiting import Call
+from rewright.frontends.torch.waiting import Waits
 from rewright.frontends.torch.world import as_rank, groups, without_network
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
@@ -51,7 +51,7 @@ class _Lowered:
     outputs: dict[str, RankPlacement]
     notes: tuple[str, ...]
     collectives: int
-    calls: tuple[Call, ...] = ()
+    waits: Waits
 
 
 def capture_ranks(
@@ -105,7 +105,7 @@ def _fitted(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None
     """What all ranks have, from some of them; None where these differ in more than affine numbers."""
 
     def unordered(rank: int) -> _Lowered:
-        return replace(one(rank), calls=())  # what other ranks wait for is not known
+        return replace(one(rank), waits=Waits())  # what other ranks wait for is not known
 
     known = {place: unordered(mesh.rank(place)) for place in fitting.first_ranks(mesh)}
     try:
@@ -190,7 +190,7 @@ def _read(reader: SpecReader, specs: Mapping[str, Any]) -> dict[str, RankPlaceme
 def _lowered(traced: TracedRank) -> _Lowered:
     graph = with_metadata(lower(traced.trace.program), traced.trace)
     outputs = {name: placement for name, placement in traced.outputs.items() if name in graph.outputs}
-    return _Lowered(graph, traced.inputs, outputs, traced.trace.notes, traced.collectives, traced.trace.calls)
+    return _Lowered(graph, traced.inputs, outputs, traced.trace.notes, traced.collectives, traced.trace.waits)
 
 
 def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
@@ -200,9 +200,9 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
             f"no rank of {mesh.size} calls a collective: nothing is exchanged, which is right only if the ranks do "
             "independent or equal work"
         )
-    calls = [rank.calls for rank in ranks]
-    deadlock = waiting.deadlock(calls)
-    notes += [*_different_names(ranks), *(() if deadlock else waiting.notes(calls))]
+    waits = [rank.waits for rank in ranks]
+    deadlock = waiting.deadlock(waits)
+    notes += [*_different_names(ranks), *(() if deadlock else waiting.notes(waits))]
     program = RankProgram(
         completed([rank.graph for rank in ranks], mesh),
         mesh,

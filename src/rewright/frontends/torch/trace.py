@@ -47,7 +47,7 @@ from rewright.frontends.torch.owners import Owners, first_names
 from rewright.frontends.torch.spans import SourceRecorder
 from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, version
 from rewright.frontends.torch.traced import TracedProgram
-from rewright.frontends.torch.waiting import Call, log
+from rewright.frontends.torch.waiting import Waits, log
 from rewright.frontends.torch.wrappers import refusing_wrappers
 from rewright.ir.errors import CaptureError, RewrightError
 
@@ -69,8 +69,8 @@ class Trace:
     """By name of a buffer a digest of its values, which is empty where it has none."""
     marks: dict[str, Mark] = field(default_factory=dict[str, Mark])
     """What plain parameters say of how they are split."""
-    calls: tuple[Call, ...] = ()
-    """What was begun and waited for among ranks, in order."""
+    waits: Waits = field(default_factory=Waits)
+    """What was begun and waited for among ranks."""
 
 
 @dataclass
@@ -199,7 +199,7 @@ class Tracing:
             symbols.check()
         held = {name: _digest(value) for name, value in self.buffers.items()}
         known = (*assumptions(mode), *assumed)
-        return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, tuple(log.calls))
+        return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.taken())
 
     def _with_gradients(self) -> AbstractContextManager[Any]:
         return torch.set_grad_enabled(self.backward or self._trains())

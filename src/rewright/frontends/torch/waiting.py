@@ -12,6 +12,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Literal
 
 from rewright.frontends.torch.messages import calling_line
@@ -32,17 +33,41 @@ class Call:
     where: str = ""
 
 
+@dataclass(frozen=True)
+class Group:
+    """A process group that a rank makes, together with all ranks."""
+
+    ranks: tuple[int, ...]
+    where: str
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What one rank does among others, in order."""
+
+    calls: tuple[Call, ...] = ()
+    groups: tuple[Group, ...] = ()
+
+
 class _Log(threading.local):
     """What the rank that this thread traces or runs has called."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.groups: list[Group] = []
+
+    def taken(self) -> Waits:
+        """All of it so far."""
+        return Waits(tuple(self.calls), tuple(self.groups))
+
+    def makes(self, ranks: Iterable[int]) -> None:
+        """Note that a group is made."""
+        self.groups.append(Group(tuple(ranks), _line()))
 
     def begin(self, kind: Literal["send", "recv", "collective"], ranks: Iterable[int], tag: int = 0) -> int:
         """Note what begins, and return its ticket."""
         ticket = len(self.calls)
-        where = calling_line(inspect.currentframe()) or "an unknown line"
-        self.calls.append(Call(kind, ticket, tuple(ranks), tag, where))
+        self.calls.append(Call(kind, ticket, tuple(ranks), tag, _line()))
         return ticket
 
     def wait(self, ticket: int) -> None:
@@ -53,18 +78,42 @@ class _Log(threading.local):
 log = _Log()
 
 
-def deadlock(ranks: Sequence[Sequence[Call]]) -> str:
-    """Which ranks wait for each other's messages for ever, or an empty string."""
-    why = _Play(ranks, kept=True).stuck() if _has_messages(ranks) else ""
+def deadlock(ranks: Sequence[Waits]) -> str:
+    """Which ranks wait for ever, for each other's messages or in making a group, or an empty string."""
+    why = _other_groups([found.groups for found in ranks])
+    if why:
+        return f"deadlock: {why}; have every rank make every group, in one order"
+    calls = [found.calls for found in ranks]
+    why = _Play(calls, kept=True).stuck() if _has_messages(calls) else ""
     return why and f"deadlock: {why}; send before receiving on one of them, or begin both before waiting"
 
 
-def notes(ranks: Sequence[Sequence[Call]]) -> tuple[str, ...]:
+def notes(ranks: Sequence[Waits]) -> tuple[str, ...]:
     """Which ranks wait for each other where messages are not kept until they are received."""
-    why = _Play(ranks, kept=False).stuck() if _has_messages(ranks) else ""
+    calls = [found.calls for found in ranks]
+    why = _Play(calls, kept=False).stuck() if _has_messages(calls) else ""
     if not why:
         return ()
     return (f"{why}: that ends only where messages are kept until they are received; begin both before waiting",)
+
+
+def _line() -> str:
+    return calling_line(inspect.currentframe()) or "an unknown line"
+
+
+def _other_groups(ranks: Sequence[Sequence[Group]]) -> str:
+    """Where one rank makes another group than the first rank does, or none."""
+    for rank, made in enumerate(ranks):
+        for mine, other in zip_longest(ranks[0], made):
+            if mine is None or other is None or mine.ranks != other.ranks:
+                return f"{_making(0, mine)}, while {_making(rank, other)}"
+    return ""
+
+
+def _making(rank: int, group: Group | None) -> str:
+    if group is None:
+        return f"rank {rank} makes no further group"
+    return f"rank {rank} makes the group of ranks {', '.join(map(str, group.ranks))} at {group.where}"
 
 
 def _has_messages(ranks: Sequence[Sequence[Call]]) -> bool:

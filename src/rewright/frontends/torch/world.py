@@ -23,6 +23,7 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # pyright
 
 from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.process_group import BACKEND, register_backend
+from rewright.frontends.torch.waiting import log
 from rewright.ir.errors import CaptureError
 from rewright.ir.placement import Mesh
 
@@ -56,6 +57,7 @@ def joined(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
             "a process group is initialized in this process; call destroy_process_group() before capturing"
         )
     clear_rank_caches()
+    log.groups.clear()
     store: Any = _distributed.HashStore()
     hook = sys.excepthook
     dist.init_process_group(BACKEND, rank=rank, world_size=mesh.size, store=store)
@@ -111,6 +113,9 @@ def _own_new_group() -> Callable[..., Any]:
 
     @functools.wraps(original)
     def new_group(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs.get("use_local_synchronization", args[4] if len(args) > 4 else False):
+            ranks = kwargs.get("ranks", args[0] if args else None)
+            log.makes(range(dist.get_world_size()) if ranks is None else sorted(ranks))
         for name in ("backend", "pg_options", "use_local_synchronization"):
             kwargs.pop(name, None)
         return original(*args[:2], **kwargs)

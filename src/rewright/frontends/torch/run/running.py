@@ -73,8 +73,7 @@ class Running(Tracing):
         program = TracedProgram(module, inputs, tuple(self.results.named), self.recorder.span, groups(), rank, ran=True)
         known = {name: spec for name, spec in self.specs.items() if name in inputs}
         marks = {name: mark for name, mark in self.marks.items() if name in inputs}
-        calls = tuple(log.calls)
-        return Trace(program, known, specs, self._notes(), (*assumed, *masks), marks=marks, calls=calls)
+        return Trace(program, known, specs, self._notes(), (*assumed, *masks), marks=marks, waits=log.taken())
 
     def _record(self, recorder: Recorder) -> None:
         """Run the program under the recorder and collect its results."""
