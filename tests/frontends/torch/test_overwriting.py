@@ -28,6 +28,23 @@ def test_views_of_one_memory(places: list[tuple[int, int, int, int, int]]) -> No
     assert Unfinished.of("all_reduce", [one]).shares([other]) == bool(shared)
 
 
+@given(views(), st.integers(0, 63), st.integers(1, 30))
+def test_a_view_of_a_stretch_of_memory(places: list[tuple[int, int, int, int, int]], start: int, length: int) -> None:
+    memory = torch.arange(64)
+    first, rows, n, step, inner = places[0]
+    view, stretch = memory.as_strided((rows, n), (step, inner), first), memory[start : start + length]
+    shared = set(view.flatten().tolist()) & set(stretch.tolist())
+    assert Unfinished.of("all_reduce", [stretch]).shares([view]) == bool(shared)
+
+
+def test_large_tensors_side_by_side_share_nothing() -> None:
+    whole = torch.empty(1 << 13, 1 << 10, device="meta")
+    gathered = Unfinished.of("all_reduce", [whole[:, :512]])
+    assert gathered.shares([whole[5]])
+    assert not Unfinished.of("all_reduce", [whole[:4]]).shares([whole[4:, 100:200]])
+    assert Unfinished.of("all_reduce", [whole[:5]]).shares([whole[4:, 100:200]])
+
+
 def test_other_memory_is_never_shared() -> None:
     assert not Unfinished.of("all_reduce", [torch.zeros(4)]).shares([torch.zeros(4)])
 

@@ -21,7 +21,7 @@ from rewright.ir.errors import CaptureError
 SEND = "send"
 """The name of a collective that gives its rank no result: nothing could say later that it was disturbed."""
 _MOST_ELEMENTS = 1 << 20
-"""Of larger tensors the first and the last place are compared, and not every one."""
+"""Of larger tensors that both have gaps the first and the last place are compared, and not every one."""
 
 
 @dataclass(eq=False)
@@ -103,13 +103,37 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     if not (one.numel() and other.numel()):
         return False
-    size = one.element_size()
     (low, high), (start, end) = _ends(one), _ends(other)
     if high <= start or end <= low:
         return False
-    if size != other.element_size() or max(one.numel(), other.numel()) > _MOST_ELEMENTS:
+    if one.element_size() != other.element_size():
+        return True
+    for whole, part in ((one, other), (other, one)):
+        if whole.is_contiguous():
+            first = int(whole.storage_offset())
+            return _reaches(int(part.storage_offset()), _axes(part), first, first + whole.numel())
+    if max(one.numel(), other.numel()) > _MOST_ELEMENTS:
         return True
     return bool(np.isin(_places(one), _places(other)).any())
+
+
+def _axes(tensor: torch.Tensor) -> list[tuple[int, int]]:
+    """Step and length of the axes along which elements lie apart, the longest step first."""
+    pairs = [(int(step), int(n)) for n, step in zip(tensor.shape, tensor.stride(), strict=True)]
+    return sorted((pair for pair in pairs if pair[0] and pair[1] > 1), reverse=True)
+
+
+def _reaches(first: int, axes: Sequence[tuple[int, int]], low: int, high: int) -> bool:
+    """Whether an element lies in an interval; ``first`` is the place of the first one."""
+    last = first + sum((n - 1) * step for step, n in axes)
+    if last < low or first >= high:
+        return False
+    if first >= low or last < high:
+        return True
+    (step, n), inner = axes[0], axes[1:]
+    width = sum((k - 1) * by for by, k in inner)
+    least, most = max(0, -((first + width - low) // step)), min(n - 1, (high - 1 - first) // step)
+    return any(_reaches(first + i * step, inner, low, high) for i in range(least, most + 1))
 
 
 def _has_numbers(tensor: torch.Tensor) -> bool:
