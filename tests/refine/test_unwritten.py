@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.ir.errors import CaptureError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
+from rewright.refine.twin.twin import make_twin
 from rewright.refine.verdict import Evidence, Verdict
 
 dist: Any = torch.distributed
@@ -187,7 +191,17 @@ def source_reused(x: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"y": every}
 
 
-@pytest.mark.parametrize(("whole", "ranks"), [(summed, emptied), (doubled, source_reused)])
+def written_as_an_output(x: torch.Tensor) -> dict[str, torch.Tensor]:
+    y = x.exp().sum(0)
+    handle = dist.all_reduce(y, async_op=True)
+    torch.mul(x[0], 2, out=y)
+    handle.wait()
+    return {"y": y}
+
+
+@pytest.mark.parametrize(
+    ("whole", "ranks"), [(summed, emptied), (doubled, source_reused), (summed, written_as_an_output)]
+)
 def test_what_is_written_to_in_the_meantime_is_refuted(whole: Function, ranks: Function) -> None:
     found = verdict(whole, ranks)
     assert found.status == "refuted"
@@ -233,3 +247,15 @@ def test_memory_whose_content_no_output_depends_on_hides_nothing(order: int) -> 
     found = verdict(doubled, collected)
     assert found.status == ("proved" if order == 1 else "refuted")
     assert all(finding.kind != "unwritten_memory" for finding in found.findings)
+
+
+def test_an_input_with_the_name_of_such_memory_is_never_filled_at_random() -> None:
+    sequential = rw.capture(lambda x: {"y": x.exp()}, (torch.zeros(4),))
+    program = rw.capture_ranks(lambda mesh: (lambda x: {"y": x.exp()}, (torch.zeros(4),)), {"ranks": 2})
+
+    def renamed(graph: Graph) -> Graph:
+        return replace(graph, inputs={"unspecified:0": graph.inputs["x"]})
+
+    twin = make_twin(renamed(sequential), replace(program, graphs=tuple(map(renamed, program.graphs))))
+    assert isinstance(twin, Unsupported)
+    assert "rename it" in twin.why

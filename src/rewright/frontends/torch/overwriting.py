@@ -74,9 +74,11 @@ class NotingOverwriting(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if running.every and not running.is_own and func._schema.is_mutable:
-            for argument, value in zip(func._schema.arguments, args, strict=False):
+            names = (argument.name for argument in func._schema.arguments)
+            given: dict[str, Any] = dict(zip(names, args, strict=False)) | (kwargs or {})
+            for argument in func._schema.arguments:
                 if argument.alias_info is not None and argument.alias_info.is_write:
-                    written(str(func._schema.name).partition("::")[2], value)
+                    written(str(func._schema.name).partition("::")[2], given.get(argument.name))
         return func(*args, **(kwargs or {}))
 
 

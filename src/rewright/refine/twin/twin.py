@@ -295,7 +295,10 @@ def make_twin(
     Returns Unsupported with the reason where inputs have no placement, an operator cannot be executed, or the
     sizes cannot be shrunk consistently. Raises CollectiveMismatch where collectives do not meet.
     """
-    solved, program = solved or {}, as_inputs(program)
+    solved = solved or {}
+    if any(map(is_unspecified, chain(sequential.inputs, *(graph.inputs for graph in program.graphs)))):
+        return Unsupported("an input has the name that is kept for memory that nothing was written to; rename it")
+    program = as_inputs(program)
     why = _obstacle(sequential, program, solved)
     if why is not None:
         return Unsupported(why)
