@@ -195,3 +195,24 @@ def in_other_orders(rank: int) -> Any:
 def test_groups_are_made_by_every_rank(make: Function, told: str) -> None:
     found = rw.capture_ranks(lambda mesh: (in_a_group(make), (torch.zeros(4),)), {"ranks": 3}).deadlock
     assert re.search(told, found) if told else not found
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_messages_of_two_groups_never_meet(crossed: bool) -> None:
+    def ranks(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        groups = [dist.new_group([0, 1]) for _ in range(2)]
+        first, second = x.exp(), x.sin()
+        if dist.get_rank() == 0:
+            handles = [dist.isend(y, 1, group=g) for y, g in zip((first, second), groups, strict=True)]
+        else:
+            first, second = torch.empty_like(x), torch.empty_like(x)
+            order = groups[::-1] if crossed else groups
+            pairs = list(zip((first, second), order, strict=True))[::-1]
+            handles = [dist.irecv(y, 0, group=g) for y, g in pairs]
+        for handle in handles:
+            handle.wait()
+        return {"first": first, "second": second}
+
+    sequential = rw.capture(lambda x: {"first": x.exp(), "second": x.sin()}, (torch.zeros(4),))
+    program = rw.capture_ranks(lambda mesh: (ranks, (torch.zeros(4),)), {"ranks": 2})
+    assert rw.refine(sequential, program).status == ("refuted" if crossed else "proved")

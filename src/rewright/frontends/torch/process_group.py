@@ -38,6 +38,8 @@ _CALLED = {
     "reduce_scatter_single": "reduce_scatter_tensor",
 }
 """What the functions of ``torch.distributed`` are called that end in a method of another name."""
+_TAGS = 1 << 32
+"""Tags of one group are smaller."""
 _REDUCTIONS = {
     "SUM": "sum",
     "AVG": "avg",
@@ -335,6 +337,7 @@ class TracedGroup(_ProcessGroup):
 
     def send(self, tensors: Tensors, destination: int, tag: int = 0) -> Handle:
         """Send to a rank of the group; the operator holds the global rank."""
+        tag = self._tag(destination, tag)
         for tensor in tensors:
             communication().send(tensor.detach(), self._global_rank(destination), tag)
         handle = Handle(tensors)
@@ -347,6 +350,7 @@ class TracedGroup(_ProcessGroup):
         pending: list[tuple[torch.Tensor, Pending]] = []
         landing: list[tuple[torch.Tensor, torch.Tensor]] = []
         written("recv", tensors)
+        tag = self._tag(source, tag)
         ticket = log.begin("recv", [self._global_rank(source)], tag)
         for tensor in tensors:
             value = communication().recv(tensor.detach(), self._global_rank(source), tag)
@@ -368,6 +372,16 @@ class TracedGroup(_ProcessGroup):
         handle = Handle([])
         handle.awaited_by(log.begin("collective", self.members()))
         return handle
+
+    def _tag(self, rank: int, tag: int) -> int:
+        """The tag of a message, apart from that of other groups: messages of two groups never meet.
+
+        Both ends are in the same groups with each other, which every member made in one order.
+        """
+        peer = self._global_rank(rank)
+        world: Any = c10d._world  # pyright: ignore[reportPrivateUsage]
+        common = [group for group in world.pg_map if peer in dist.get_process_group_ranks(group)]
+        return tag + _TAGS * common.index(self)
 
     def _global_rank(self, rank: int) -> int:
         return dist.get_global_rank(self, rank)
