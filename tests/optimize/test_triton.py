@@ -27,7 +27,7 @@ import sys, torch, triton, rewright as rw
 from rewright.optimize.planning import Planner
 from rewright.optimize.preparing import prepared
 from rewright.optimize.triton_launch import compiled
-from rewright.optimize.triton_printer import Tiles
+from rewright.optimize.triton_tuning import Tiles
 from tests.optimize.programs import PROGRAMS
 program, _ = PROGRAMS["causal"]()
 args = tuple(torch.empty(1, 2, 256, 64, dtype=torch.float16, device="meta") for _ in range(3))
@@ -70,7 +70,7 @@ from rewright.optimize.preparing import prepared
 from rewright.optimize.rewriting import rewritten
 from rewright.optimize.splitting import split_plan
 from rewright.optimize.triton_launch import compiled, module_text
-from rewright.optimize.triton_printer import Tiles
+from rewright.optimize.triton_tuning import Tiles
 from tests.optimize.programs import PROGRAMS
 program, _ = PROGRAMS["decode"]()
 q, k = (torch.empty(1, 4, n, 64, dtype=torch.float16, device="meta") for n in (1, 10000))

@@ -136,6 +136,11 @@ class Kernel:
         return (*(s for sweep in self.sweeps for s in sweep.stores), *self.finals)
 
     @property
+    def has_products(self) -> bool:
+        """Whether tiles are multiplied in it."""
+        return self.features is not None or any(s.products for s in self.sweeps)
+
+    @property
     def is_wide(self) -> bool:
         """Whether it computes in float64. A scale that is one and is read as a float32 makes no kernel so."""
         roots = [s.value for s in self.stores]

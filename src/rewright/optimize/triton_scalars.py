@@ -174,6 +174,15 @@ def atoms(e: Expression, value: bool) -> list[tuple[Expression, bool]]:
     return [(e, value)]
 
 
+def all_of(e: Expression, value: bool) -> list[tuple[Expression, bool]]:
+    """Conditions that are together enough for a condition to have a value."""
+    if e.op == "not":
+        return all_of(e.arguments[0], not value)
+    if (e.op == "and" and value) or (e.op == "or" and not value):
+        return [a for argument in e.arguments for a in all_of(argument, value)]
+    return [(e, value)]
+
+
 def padded(size: int) -> int:
     """The size of a tile that holds so many elements."""
     return max(16, 1 << (size - 1).bit_length())

@@ -7,42 +7,66 @@ import importlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.optimize.kernel import Kernel
-from rewright.optimize.triton_printer import Tiles
+from rewright.optimize.roles import outside
+
+DESCRIPTORS = 90
+"""The least compute capability, times ten, of a device that reads tiles through descriptors by itself."""
 
 
-def is_heavy(kernel: Kernel) -> bool:
-    """Whether a kernel has products of tiles."""
-    return kernel.features is not None or any(s.products for s in kernel.sweeps)
+@dataclass(frozen=True)
+class Tiles:
+    """Sizes of tiles of a kernel, powers of two, and how it goes through them."""
+
+    rows: int
+    lanes: int
+    warps: int = 4
+    stages: int = 2
+    descriptors: bool = False
+    """Whether tiles are read through tensor descriptors where they can be."""
+    ahead: bool = False
+    """Whether all that a tile reads is read so many stages ahead, and not its operands of products alone."""
+
+    def constants(self, upcast: bool) -> dict[str, int | bool | None]:
+        """What the compiler is told about them."""
+        ahead = self.stages if self.ahead else None
+        return {"BM": self.rows, "BN": self.lanes, "UPCAST": upcast, "DESCRIPTORS": self.descriptors, "AHEAD": ahead}
 
 
-def tilings(kernel: Kernel) -> list[Tiles]:
-    """Tiles to try, the one that is used without trying first."""
+def tilings(kernel: Kernel, capability: int = DESCRIPTORS) -> list[Tiles]:
+    """Tiles to try on a device, the one that is used without trying first."""
     lanes = max(s.lane.size for s in kernel.sweeps) if kernel.sweeps else 1
-    if not is_heavy(kernel):
+    if not kernel.has_products:
         wide = min(4096, max(16, 1 << (lanes - 1).bit_length()))
         return [Tiles(max(1, 1024 // wide), wide, 4), Tiles(1, wide, 8), Tiles(max(1, 2048 // wide), wide, 4)]
     if kernel.rows is None or kernel.rows.size <= 16:
         return [Tiles(16, 64, 4, 3), Tiles(16, 128, 4, 2), Tiles(16, 128, 8, 3), Tiles(16, 32, 2, 3)]
-    return [
-        Tiles(64, 64, 4, 2),
-        Tiles(128, 64, 8, 3),
-        Tiles(128, 128, 8, 2),
-        Tiles(128, 64, 4, 3),
-        Tiles(64, 128, 4, 2),
-        Tiles(64, 32, 4, 3),
-    ]
+    sizes = [Tiles(64, 64, 4, 2), Tiles(128, 64, 8, 3), Tiles(128, 128, 8, 2), Tiles(128, 64, 4, 3)]
+    small = [Tiles(64, 128, 4, 2), Tiles(64, 32, 4, 3), Tiles(64, 64, 4, 3)]
+    by_descriptors = [replace(tiles, descriptors=True) for tiles in sizes] if capability >= DESCRIPTORS else []
+    ahead = [replace(tiles, ahead=True) for tiles in (*sizes[:2], *by_descriptors[1:3])]
+    return [*sizes, *small, *by_descriptors, *(ahead if _reads_more(kernel) else [])]
+
+
+def _reads_more(kernel: Kernel) -> bool:
+    """Whether a tile reads something besides the operands of its products: statistics, biases, masks."""
+    for sweep in kernel.sweeps:
+        loads = {e.number for r in sweep.running for e in outside(r.body) if e.op == "load"}
+        items = {e.number for r in sweep.running if r.factors for e in outside(r.factors[1]) if e.op == "load"}
+        if loads - items:
+            return True
+    return False
 
 
 def interpreted_tiles(kernel: Kernel) -> Tiles:
     """Small tiles, so that a test has several."""
-    return Tiles(16, 16) if is_heavy(kernel) else Tiles(4, 16)
+    return Tiles(16, 16) if kernel.has_products else Tiles(4, 16)
 
 
 def tuned(kernel: Kernel, text: str, run: Callable[[Tiles], None], device: torch.device, folder: Path) -> Tiles:
@@ -50,7 +74,7 @@ def tuned(kernel: Kernel, text: str, run: Callable[[Tiles], None], device: torch
 
     Raises RewrightError where no tiles compile.
     """
-    choices = tilings(kernel)
+    choices = tilings(kernel, 10 * torch.cuda.get_device_capability(device)[0])
     name = torch.cuda.get_device_name(device)
     known = [text, name, importlib.import_module("triton").__version__, *map(str, choices)]
     key = hashlib.sha256("\0".join(known).encode()).hexdigest()[:32]

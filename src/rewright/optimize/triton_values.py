@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from rewright.ir.errors import RewrightError
@@ -12,8 +13,21 @@ from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Kernel
 from rewright.optimize.planning import Plan
 from rewright.optimize.ranges import span
+from rewright.optimize.simplify import as_index
 from rewright.optimize.triton_scalars import function, literal
-from rewright.terms.index import Index, Quotient, Remainder, Variable
+from rewright.terms.index import Index, Quotient, Remainder, Variable, variable
+
+_BYTES = {DType.F16: 2, DType.BF16: 2, DType.F32: 4}
+"""Sizes of what is read through descriptors."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where a loop index runs in a tile: along which axis, from where on, and over how many elements."""
+
+    axis: int
+    start: str
+    block: str
 
 
 @dataclass
@@ -27,6 +41,8 @@ class Context:
     guards: dict[str, str]
     """For a loop that may run over its end, the condition that it does not."""
     names: dict[int, str] = field(default_factory=dict[int, str])
+    ways: dict[str, Way] = field(default_factory=dict[str, Way])
+    """For a loop that is an axis of the tile, which."""
 
     def line(self, text: str) -> None:
         """Add a line."""
@@ -34,7 +50,9 @@ class Context:
 
     def inner(self, more: int = 0) -> Context:
         """A copy whose values are forgotten at its end."""
-        return Context(self.lines, self.indent + more, dict(self.places), dict(self.guards), dict(self.names))
+        return Context(
+            self.lines, self.indent + more, dict(self.places), dict(self.guards), dict(self.names), dict(self.ways)
+        )
 
 
 class Values:
@@ -47,6 +65,9 @@ class Values:
         self.ranges = {loop.name: (0, loop.size - 1) for loop in kernel.grid}
         self.ranges[self.row_name] = (0, self.rows - 1)
         self.count = 0
+        self.outside: list[str] | None = None
+        """Lines that go before the loop over tiles, while it is printed."""
+        self.descriptors: dict[tuple[int, str, tuple[str, ...]], str] = {}
 
     def fresh(self, stem: str) -> str:
         """A new name."""
@@ -119,4 +140,51 @@ class Values:
                 text = self.value(c, argument)
                 guards.append(f"({text} >= 0) & ({text} < {size})")
         text = f"tl.load(t{e.tensor} + {place}" + (f", mask={' & '.join(guards)}, other=0)" if guards else ")")
+        if (whole := self.described(c, e)) is not None:
+            name = self.fresh("tile")
+            c.lines += [f"{'    ' * c.indent}{line}" for line in ("if DESCRIPTORS:", f"    {name} = {whole}")]
+            c.lines += [f"{'    ' * c.indent}{line}" for line in ("else:", f"    {name} = {text}")]
+            text = name
         return f"{text}.to(tl.float32)" if e.dtype in (DType.F16, DType.BF16) else text
+
+    def described(self, c: Context, e: Expression) -> str | None:
+        """The same elements through a tensor descriptor: a tile of two axes of a tensor, the last of stride 1.
+
+        The copy engine of a device reads such a tile by itself, and zeros beyond the tensor. It needs addresses that
+        are multiples of 16 bytes (CUDA C++ Programming Guide, tensor memory accelerator).
+        """
+        shape, size = self.shape(e.tensor), _BYTES.get(e.dtype, 0)
+        if self.outside is None or len(shape) < 2 or not size:
+            return None
+        strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        ways: dict[int, Way] = {}
+        fixed = list(e.arguments)
+        for axis, (argument, extent) in enumerate(zip(e.arguments, shape, strict=True)):
+            names = argument.free & c.ways.keys()
+            if not names and not self._is_fixed(argument, extent):
+                return None
+            if names:
+                (name,) = names if len(names) == 1 else ("",)
+                if as_index(argument) != variable(name) or self.ranges[name] != (0, extent - 1):
+                    return None
+                ways[axis], fixed[axis] = c.ways[name], self.table.constant(0, DType.I64)
+        aligned = all(stride * size % 16 == 0 for stride in strides[:-1])
+        if not aligned or len(ways) != 2 or len(shape) - 1 not in ways or {w.axis for w in ways.values()} != {0, 1}:
+            return None
+        (axis, first), (_, last) = sorted(ways.items())
+        base = self.index(c, offset(self.table, tuple(fixed), shape))
+        key = (e.tensor, base, (first.block, last.block))
+        if key not in self.descriptors:
+            name = self.descriptors[key] = self.fresh("tiles")
+            self.outside += [
+                "    if DESCRIPTORS:",
+                f"        {name} = tl.make_tensor_descriptor(t{e.tensor} + {base}, shape=[{shape[axis]}, {shape[-1]}], "
+                f"strides=[{strides[axis]}, 1], block_shape=[{first.block}, {last.block}])",
+            ]
+        return f"{self.descriptors[key]}.load([{first.start}, {last.start}])" + (".T" if first.axis else "")
+
+    def _is_fixed(self, argument: Expression, extent: int) -> bool:
+        """Whether an index is one for the whole block of rows, inside of the tensor, and nothing is read for it."""
+        index = as_index(argument)
+        found = span(index, self.ranges) if index is not None and not argument.arguments else None
+        return found is not None and 0 <= found[0] <= found[1] < extent and self.row_name not in argument.free
