@@ -69,7 +69,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs]'
+	$(PIP) --editable '.[torch,zoo,jax,gpu,env,dev,docs]'
 	$(PIP) --no-deps $(LITGPT)
 	@touch $@
 

@@ -22,6 +22,12 @@ for name in sys.argv[1:]:
     for a, b in zip(mine if several else [mine], expected if several else [expected]):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=2e-5)
 """
+DESCRIBED = """
+from rewright.optimize import triton_launch
+from rewright.optimize.triton_tuning import Tiles
+described = Tiles(16, 32, descriptors=True, ahead=True)
+triton_launch.small_tiles = lambda kernel: described if kernel.has_products else Tiles(4, 16)
+"""
 CODE = """
 import sys, torch, triton, rewright as rw
 from rewright.optimize.planning import Planner
@@ -33,9 +39,26 @@ program, _ = PROGRAMS["causal"]()
 args = tuple(torch.empty(1, 2, 256, 64, dtype=torch.float16, device="meta") for _ in range(3))
 plan = Planner(prepared(rw.capture(program, args))).plan()
 for kernel in plan.kernels:
-    made = compiled(plan, kernel, int(sys.argv[1]), Tiles(64, 64, 4, 2))
-    assert made.metadata.shared <= 232448, made.metadata.shared
-    assert any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma")), kernel.name
+    for capability in (80, 90, 100):
+        made = compiled(plan, kernel, capability, Tiles(64, 64, 4, 2))
+        assert made.metadata.shared <= 232448, made.metadata.shared
+        assert any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma")), kernel.name
+"""
+COPIED = """
+import torch, rewright as rw
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.triton_launch import compiled
+from rewright.optimize.triton_tuning import Tiles
+from tests.optimize.programs import PROGRAMS
+program, _ = PROGRAMS["causal"]()
+args = tuple(torch.empty(1, 2, 256, 64, dtype=torch.float16, device="meta") for _ in range(3))
+plan = Planner(prepared(rw.capture(program, args))).plan()
+for kernel in plan.kernels:
+    for capability in (80, 90, 100):
+        made = compiled(plan, kernel, capability, Tiles(128, 64, 8, 3, descriptors=True, ahead=True))
+        assert made.metadata.shared <= 232448, made.metadata.shared
+        assert ("cp.async.bulk.tensor" in made.asm["ptx"]) == (capability >= 90), capability
 """
 PLACES = """
 import sys, torch, rewright as rw
@@ -45,7 +68,8 @@ from rewright.optimize.triton_launch import compiled
 x = torch.empty(64, 4096, dtype=torch.float16, device="meta")
 plan = Planner(prepared(rw.capture(lambda x: tuple(x.max(-1)), (x,)))).plan()
 assert [len(kernel.sweeps) for kernel in plan.kernels] == [1]
-compiled(plan, plan.kernels[0], int(sys.argv[1]))
+for capability in (80, 90, 100):
+    compiled(plan, plan.kernels[0], capability)
 """
 PIECES = """
 import sys, torch, rewright as rw
@@ -80,10 +104,11 @@ assert len(split.kernels) == 2
 text = module_text(split)
 assert "tl.exp2(" in text and "tl.exp(" not in text
 for kernel in split.kernels:
-    made = compiled(split, kernel, int(sys.argv[1]))
-    assert made.metadata.shared <= 232448, made.metadata.shared
-    units = any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma"))
-    assert units == (kernel.features is not None), kernel.name
+    for capability in (80, 90, 100):
+        made = compiled(split, kernel, capability)
+        assert made.metadata.shared <= 232448, made.metadata.shared
+        units = any(word in made.asm["ptx"] for word in ("wgmma.mma_async", "mma.sync", "tcgen05.mma"))
+        assert units == (kernel.features is not None), kernel.name
 """
 MASKED = """
 import torch, rewright as rw
@@ -109,7 +134,8 @@ args = tuple(torch.empty(1, 2, 512, 64, dtype=torch.float16, device="meta") for 
 plan = Planner(prepared(rw.capture(program(selected, lambda i, j: (j < i) & (j // 64 == i // 64)), args))).plan()
 assert "sound" in module_text(plan)
 for kernel in plan.kernels:
-    compiled(plan, kernel, int(sys.argv[1]))
+    for capability in (80, 90, 100):
+        compiled(plan, kernel, capability)
 """
 WITH_NAN = """
 import torch, rewright as rw
@@ -150,7 +176,8 @@ def program(x):
     return torch.where(torch.isfinite(y), y, 0.0)
 plan = Planner(prepared(rw.capture(program, (torch.empty(64, 4096, device="meta"),)))).plan()
 for kernel in plan.kernels:
-    compiled(plan, kernel, int(sys.argv[1]))
+    for capability in (80, 90, 100):
+        compiled(plan, kernel, capability)
 """
 
 
@@ -181,9 +208,17 @@ def test_values_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(VALUES, *names, interpret=True)
 
 
-@pytest.mark.parametrize("capability", ["80", "90", "100"])
-def test_places_compile(capability: str) -> None:
-    run(PLACES, capability, interpret=False)
+@pytest.mark.parametrize("names", [("causal", "grouped", "relative"), ("sinks", "threshold", "decode")])
+def test_values_of_tiles_through_descriptors_in_the_interpreter(names: tuple[str, ...]) -> None:
+    run(DESCRIBED + VALUES, *names, interpret=True)
+
+
+def test_tiles_through_descriptors_are_copied_by_the_device() -> None:
+    run(COPIED, interpret=False)
+
+
+def test_places_compile() -> None:
+    run(PLACES, interpret=False)
 
 
 @pytest.mark.parametrize("names", [("decode", "causal"), ("threshold", "deviation", "loss")])
@@ -191,37 +226,35 @@ def test_pieces_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(PIECES, *names, interpret=True)
 
 
-@pytest.mark.parametrize("capability", ["80", "90", "100"])
-def test_pieces_and_powers_of_two_compile(capability: str) -> None:
-    run(CHEAPER, capability, interpret=False)
+def test_pieces_and_powers_of_two_compile() -> None:
+    run(CHEAPER, interpret=False)
 
 
+@pytest.mark.slow
 def test_moments_in_the_interpreter() -> None:
     run(MEANS, interpret=True)
 
 
+@pytest.mark.slow
 def test_columns_of_rows_without_elements_in_the_interpreter() -> None:
     run(MASKED, interpret=True)
 
 
-@pytest.mark.parametrize("capability", ["80", "90", "100"])
-def test_a_look_at_rows_before_tiles_are_skipped_compiles(capability: str) -> None:
-    run(MASKED_CODE, capability, interpret=False)
+def test_a_look_at_rows_before_tiles_are_skipped_compiles() -> None:
+    run(MASKED_CODE, interpret=False)
 
 
 def test_places_with_nan_in_the_interpreter() -> None:
     run(WITH_NAN, interpret=True)
 
 
-@pytest.mark.parametrize("capability", ["80", "90", "100"])
-def test_kernels_compile_and_use_the_matrix_units(capability: str) -> None:
-    run(CODE, capability, interpret=False)
+def test_kernels_compile_and_use_the_matrix_units() -> None:
+    run(CODE, interpret=False)
 
 
 def test_functions_that_triton_has_not_are_right_at_their_edges() -> None:
     run(EDGES, interpret=True)
 
 
-@pytest.mark.parametrize("capability", ["80", "90", "100"])
-def test_functions_that_triton_has_not_compile(capability: str) -> None:
-    run(COMPILED_EDGES, capability, interpret=False)
+def test_functions_that_triton_has_not_compile() -> None:
+    run(COMPILED_EDGES, interpret=False)

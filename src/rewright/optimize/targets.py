@@ -33,6 +33,10 @@ def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
         return "cuda" if any(t.is_cuda for t in tensors) else "cpu"
     if target not in get_args(Target):
         raise RewrightError(f"target {target!r} is none of {', '.join(get_args(Target))}; use one of these")
+    if target == "cuda":
+        from rewright.optimize import triton_launch
+
+        triton_launch.interprets()  # before a program is captured
     return target
 
 
@@ -73,7 +77,7 @@ def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tu
     if target == "cuda":
         from rewright.optimize import triton_launch
 
-        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small)
+        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small, tune=False)
     library = building.build(cpp.translation_unit([*code.sources, *code.small]))
     first = {
         k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))

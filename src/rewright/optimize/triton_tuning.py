@@ -47,11 +47,14 @@ def tilings(kernel: Kernel, capability: int = DESCRIPTORS) -> list[Tiles]:
         return [Tiles(max(1, 1024 // wide), wide, 4), Tiles(1, wide, 8), Tiles(max(1, 2048 // wide), wide, 4)]
     if kernel.rows is None or kernel.rows.size <= 16:
         return [Tiles(16, 64, 4, 3), Tiles(16, 128, 4, 2), Tiles(16, 128, 8, 3), Tiles(16, 32, 2, 3)]
-    sizes = [Tiles(64, 64, 4, 2), Tiles(128, 64, 8, 3), Tiles(128, 128, 8, 2), Tiles(128, 64, 4, 3)]
-    small = [Tiles(64, 128, 4, 2), Tiles(64, 32, 4, 3), Tiles(64, 64, 4, 3)]
-    by_descriptors = [replace(tiles, descriptors=True) for tiles in sizes] if capability >= DESCRIPTORS else []
-    ahead = [replace(tiles, ahead=True) for tiles in (*sizes[:2], *by_descriptors[1:3])]
-    return [*sizes, *small, *by_descriptors, *(ahead if _reads_more(kernel) else [])]
+    sizes = [Tiles(64, 64, 4, 2), Tiles(128, 64, 8, 3), Tiles(128, 128, 8, 2), Tiles(64, 32, 4, 3)]
+    ahead = [replace(sizes[0], ahead=True)]
+    if capability < DESCRIPTORS:
+        sizes += [Tiles(128, 64, 4, 3), Tiles(64, 128, 4, 2)]
+    else:
+        sizes += [replace(t, descriptors=True) for t in (Tiles(64, 64, 4, 3), Tiles(64, 128, 4, 2), *sizes[1:3])]
+        ahead += [replace(sizes[1], descriptors=True, ahead=True)]
+    return [*sizes, *(ahead if _reads_more(kernel) else [])]
 
 
 def _reads_more(kernel: Kernel) -> bool:
@@ -64,8 +67,8 @@ def _reads_more(kernel: Kernel) -> bool:
     return False
 
 
-def interpreted_tiles(kernel: Kernel) -> Tiles:
-    """Small tiles, so that a test has several."""
+def small_tiles(kernel: Kernel) -> Tiles:
+    """Small tiles, so that small inputs have several."""
     return Tiles(16, 16) if kernel.has_products else Tiles(4, 16)
 
 
