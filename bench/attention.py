@@ -77,7 +77,7 @@ def inputs(
     name: str, length: int, heads: int, width: int, dtype: torch.dtype, device: str, scale: float, seed: int = 0
 ) -> Tensors:
     """The inputs of a module."""
-    generator = torch.Generator(device=device).manual_seed(seed)
+    generator = None if device == "meta" else torch.Generator(device=device).manual_seed(seed)
 
     def normal(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=generator, device=device)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import rewright as rw
-from bench import attention, optimize_errors, optimize_seconds
+from bench import attention, optimize_compiled, optimize_errors, optimize_seconds
 from rewright.optimize.api import Optimized
 
 HEADER = (
@@ -36,9 +36,14 @@ HEADER = (
 def main() -> None:
     """Measure what the options ask for, and print a table."""
     options = _options()
-    if options.errors or options.seconds:
-        (optimize_errors if options.errors else optimize_seconds).main(options)
-        return
+    for asked, table in (
+        (options.errors, optimize_errors),
+        (options.seconds, optimize_seconds),
+        (options.compiled, optimize_compiled),
+    ):
+        if asked:
+            table.main(options)
+            return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     length = options.length or (4096 if device == "cuda" else 1024)
     dtype = torch.float16 if device == "cuda" else torch.float32
@@ -68,6 +73,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--errors", action="store_true", help="print errors against float64 beside those of eager")
     parser.add_argument("--seconds", action="store_true", help="print the time of search and proof by phase")
+    parser.add_argument("--compiled", action="store_true", help="print what the compiler makes of kernels for a GPU")
+    parser.add_argument("--capability", type=int, default=90, help="of that GPU, times ten")
     parser.add_argument("--dtypes", nargs="+", default=list(optimize_errors.DTYPES), choices=optimize_errors.DTYPES)
     parser.add_argument(
         "--lengths", nargs="+", type=int, default=[16, 101, 300], help="for errors: ragged in all tiles"

@@ -63,10 +63,10 @@ class Language:
         return a if c else b
 
 
-def kernel_text(mask: Mask, rows: int, lanes: int) -> str:
+def kernel_text(mask: Mask, rows: int, lanes: int, other: float = -float("inf")) -> str:
     def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         i, j = torch.arange(rows)[:, None], torch.arange(lanes)[None, :]
-        return (q @ k.T).masked_fill(~mask(i, j), -float("inf")).softmax(-1) @ v
+        return (q @ k.T).masked_fill(~mask(i, j), other).softmax(-1) @ v
 
     args = tuple(torch.empty(n, 16, device="meta") for n in (rows, lanes, lanes))
     plan = Planner(prepared(rw.capture(run, args))).plan()
@@ -148,3 +148,21 @@ def test_tiles_that_no_mask_changes_have_none(mask: Mask, size: int, whole: int)
     found = [free for first in range(0, size, 64) for _, free in tiles(text, first, 64, 64)]
 
     assert sum(found) == whole
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_mask_only_changes_is_met_in_order(seed: int) -> None:
+    draw = random.Random(seed)
+    rows, lanes, b = *draw.choice([(64, 64), (50, 83), (96, 40), (33, 128)]), draw.randint(-60, 60)
+    mask: Mask = draw.choice([lambda i, j: j <= i + b, lambda i, j: j >= i + b, lambda i, j: i + j <= b + 60])
+    keep = np.broadcast_to(mask(np.arange(rows)[:, None], np.arange(lanes)[None, :]), (rows, lanes))
+    text = kernel_text(mask, rows, lanes, other=-1e4)
+
+    assert text.count("for begin in") == 4
+    for block, width in ((16, 16), (32, 16), (16, 32), (64, 64)):
+        for first in range(0, rows, block):
+            met = list(tiles(text, first, block, width))
+            assert [t for t, _ in met] == list(range(0, lanes, width))
+            for t in (t for t, whole in met if whole):
+                tile = keep[first : first + block, t : t + width]
+                assert t + width <= lanes and (tile.all() or not tile.any()), (first, t)

@@ -52,6 +52,8 @@ class Limits(Values):
         """The tiles before those that need no masks, these, and those behind; nothing where they are not told apart."""
         if not self.kernel.has_products:
             return []
+        if found.special:
+            return self.halves(c, sweep, found, mixed)
         starts, ends, sound, work = list[str](), [f"{sweep.lane.size} // BN * BN"], "", found.mixed
         if found.conditions:
             if found.plain is None or (values := self.checked(sweep, found.taken[found.plain[0]])) is None:
@@ -85,6 +87,35 @@ class Limits(Values):
             *before,
             Part(first, end, work, whole=True),
             Part(last, mixed.high, mixed.work, mixed.tests, when=ragged),
+        ]
+
+    def halves(self, c: Context, sweep: Sweep, found: Variants, mixed: Part) -> list[Part]:
+        """The tiles where the one condition is true, those where it is both, and those where it is false, in order."""
+        sides: dict[str, tuple[str, str, Work]] = {}
+        for (number, value), work in found.special:
+            wanted = all_of(found.conditions[number], value)
+            limit = self.limit(*wanted[0], sweep, self.bounds(sweep)) if len(wanted) == 1 else None
+            values = self.checked(sweep, found.taken[(number, value),])
+            if limit is None or values is None:
+                return []
+            sides[limit[0]] = limit[1], self.all_finite(c, sweep, values) if values else "", work
+        if len(sides) != 2:
+            return []
+        first, last, size = self.fresh("to"), self.fresh("from"), sweep.lane.size
+        (text, sound, work), whole = sides["low"], f"{size} // BN * BN"
+        c.line(f"{first} = tl.minimum(({text}) // BN * BN, {whole})")
+        if sound:
+            c.line(f"{first} = tl.where({sound}, {first}, 0)")
+        before = Part("0", first, work, whole=True)
+        text, sound, work = sides["high"]
+        c.line(f"{last} = tl.maximum({first}, (tl.maximum({text}, 0) + BN - 1) // BN * BN)")
+        if sound:
+            c.line(f"{last} = tl.where({sound}, {last}, {size})")
+        return [
+            before,
+            Part(first, f"tl.minimum({last}, {size})", mixed.work),
+            Part(last, whole, work, whole=True),
+            Part(f"tl.maximum({last}, {whole})", str(size), mixed.work, when=f"{size} % BN != 0"),
         ]
 
     def bounds(self, sweep: Sweep) -> dict[str, tuple[str, str]]:

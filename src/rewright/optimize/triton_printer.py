@@ -15,6 +15,7 @@ from rewright.optimize.expressions import walk
 from rewright.optimize.kernel import Kernel, Store, Sweep
 from rewright.optimize.phases import new_estimates, phases, variants
 from rewright.optimize.planning import Plan
+from rewright.optimize.roles import outside
 from rewright.optimize.triton_limits import Part
 from rewright.optimize.triton_products import DEPTH, Products
 from rewright.optimize.triton_scalars import TYPES, padded
@@ -125,8 +126,11 @@ class Printer(Products):
 
     def tile(self, c: Context, sweep: Sweep, part: Part, lefts: Mapping[int, str]) -> None:
         """Products, phases, sums over features."""
+        factors = [e for running, _ in part.work.bodies for e in running.factors or ()]
+        used = {e.number for value in (*part.work.values(), *factors) for e in outside(value)}
         for product in sweep.products:
-            c.names[product.value.number] = self.product(c, sweep, product, lefts)
+            if product.value.number in used:
+                c.names[product.value.number] = self.product(c, sweep, product, lefts)
         known: set[int] = set()
         bodies = {r.value.number: (r, body) for r, body in part.work.bodies}
         for phase in phases(sweep, self.kernel):

@@ -1,0 +1,80 @@
+"""What Triton's compiler makes of kernels for a GPU that need not be there: ``python -m bench.optimize --compiled``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import rewright as rw
+from bench import attention
+from bench.tables import print_table
+from rewright.optimize.planning import Planner
+from rewright.optimize.preparing import prepared
+from rewright.optimize.rewriting import rewritten
+from rewright.optimize.triton_launch import compiled
+from rewright.optimize.triton_tuning import Tiles, tilings
+
+MATRIX = ("wgmma.mma_async", "mma.sync", "tcgen05.mma")
+HEADER = (
+    "module",
+    "kernel",
+    "rows",
+    "lanes",
+    "warps",
+    "stages",
+    "reads by",
+    "registers",
+    "spilled",
+    "shared",
+    "products",
+)
+
+
+def main(options: argparse.Namespace) -> None:
+    """Print one row for each kernel and each of the tiles that are tried on a device."""
+    length, heads = options.length or 4096, options.heads or 32
+    print(f"sm_{options.capability}, S = {length}, {heads} heads of {options.width}, float16")
+    print("bytes that a thread spills, bytes that a block shares, and products on the matrix units\n")
+
+    def rows() -> Iterator[Sequence[object]]:
+        for name in options.modules:
+            given = attention.inputs(name, length, heads, options.width, torch.float16, "meta", 1.0)
+            plan = rewritten(Planner(prepared(rw.capture(attention.MODULES[name], given))).plan()).plan
+            for kernel in plan.kernels:
+                for tiles in tilings(kernel, options.capability):
+                    yield name, kernel.name, *_row(plan, kernel, options.capability, tiles)
+
+    print_table(HEADER, rows())
+
+
+def _row(plan: Any, kernel: Any, capability: int, tiles: Tiles) -> Sequence[object]:
+    ways = [word for word, is_so in (("descriptors", tiles.descriptors), ("all ahead", tiles.ahead)) if is_so]
+    sizes = tiles.rows, tiles.lanes, tiles.warps, tiles.stages, ", ".join(ways) or "pointers"
+    try:
+        made = compiled(plan, kernel, capability, tiles)
+    except Exception as error:  # the compiler's errors have no common class
+        return *sizes, type(error).__name__, "", "", ""
+    registers, stack = _usage(made.asm["cubin"])
+    products = sum(made.asm["ptx"].count(word) for word in MATRIX)
+    return *sizes, registers, stack, made.metadata.shared, products
+
+
+def _usage(cubin: bytes) -> tuple[int, int]:
+    """Registers of a thread, and the bytes of it that are in memory for want of registers."""
+    folder = Path(importlib.import_module("triton").__file__ or "").parent / "backends" / "nvidia" / "bin"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        done = subprocess.run(
+            [folder / "cuobjdump", "-res-usage", file.name], capture_output=True, text=True, check=True
+        )
+    registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", done.stdout)[-1]
+    return int(registers), int(stack)
