@@ -150,6 +150,16 @@ def test_tiles_that_no_mask_changes_have_none(mask: Mask, size: int, whole: int)
     assert sum(found) == whole
 
 
+@pytest.mark.parametrize("offset", range(-17, 18))
+def test_no_tile_without_masks_is_one_lane_too_far(offset: int) -> None:
+    keep = np.tri(48, 48, offset, dtype=bool)
+    text = kernel_text(lambda i, j: j <= i + offset, 48, 48)
+
+    for first in (0, 16, 32):
+        found = {t for t, whole in tiles(text, first, 16, 16) if whole}
+        assert found == {t for t in (0, 16, 32) if keep[first : first + 16, t : t + 16].all()}
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_what_a_mask_only_changes_is_met_in_order(seed: int) -> None:
     draw = random.Random(seed)
