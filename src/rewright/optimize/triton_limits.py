@@ -139,7 +139,7 @@ class Limits(Values):
                     tests += everywhere(atom, flag, bounds)
                 elif limit[0] == "high":
                     name = self.fresh("last")
-                    self.later_is_longer |= dict(_index(atom, flag).terms).get(Variable(self.row_name), 0) in (-1,)
+                    self.later_is_longer |= (Variable(self.row_name), -1) in _index(atom, flag).terms
                     c.line(f"{name} = tl.minimum({high}, tl.maximum({limit[1]}, 0))")
                     high = name
                 else:

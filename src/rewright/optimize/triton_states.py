@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.constants import power_of_two
 from rewright.optimize.estimates import Estimate
@@ -64,62 +63,6 @@ class States(Limits):
         name = self.fresh("v")
         c.line(f"{name} = {text}")
         return name
-
-    def accumulate(self, c: Context, sweep: Sweep, running: Running, factor: str | None) -> None:
-        """A sum over features as a product on the matrix units."""
-        raise NotImplementedError
-
-    def renew(self, c: Context, sweep: Sweep, running: Running, source: Expression) -> None:
-        """The new state after a tile."""
-        number = running.value.number
-        assert running.value.bound is not None
-        state, kind = self.state[number], running.value.bound.kind
-        factor = self.factor(c, running)
-        if running.factors is not None:
-            self.accumulate(c, sweep, running, factor)
-            return
-        body = self.value(c, source)
-        flag, is_float = running.value.dtype is DType.BOOL, running.value.dtype.is_float
-        first = literal(identity(kind), running.value.dtype)
-        if flag:
-            body, first = f"({body}).to(tl.int32)", str(int(first == "True"))
-        if not is_float or not {self.row_name, sweep.lane.name} <= source.free:
-            kind_name = "tl.int32" if flag else TYPES[running.value.dtype] if not is_float else "tl.float32"
-            body = f"({body} + tl.zeros([BM, BN], {kind_name}))"  # indices are narrower than their states
-        inside = c.guards.get(sweep.lane.name)
-        c.line(f"whole{number} = " + (f"tl.where({inside}, {body}, {first})" if inside else body))
-        call = {"sum": "sum", "maximum": "max", "minimum": "min", "or": "max", "and": "min"}.get(kind)
-        if call is None:
-            raise RewrightError(f"no Triton for a reduction of kind {kind}; use target='cpu'")
-        c.line(f"part{number} = tl.{call}(whole{number}, 1)[:, None]")
-        c.line(f"old{number} = {state}")
-        old = state if factor is None else f"{state} * {factor}"
-        if running.update.growth is not None:
-            old = f"({state} + {self.growth(c, running, running.update.growth)})" + (f" * {factor}" if factor else "")
-        if running.update.reset is not None:
-            old = self.reset(c, running, old)
-        exact = number in sweep.exact
-        if exact:
-            found = f"tl.max((whole{number} != whole{number}).to(tl.int32), 1)[:, None]"
-            c.line(f'part{number} = tl.where({found} > 0, float("nan"), part{number})')
-        joined = {
-            "sum": f"{old} + part{number}",
-            "max": f"tl.maximum({old}, part{number})",
-            "min": f"tl.minimum({old}, part{number})",
-        }
-        joint = joined[call]
-        if exact:  # no maximum or minimum of the device keeps NaN
-            either = f"(old{number} != old{number}) | (part{number} != part{number})"
-            joint = f'tl.where({either}, float("nan"), {joint})'
-        c.line(f"{state} = {joint}")
-        name = state
-        if kind in ("maximum", "minimum") and running.value.dtype.is_float:
-            name = f"safe{number}"
-            c.line(f"{name} = tl.where({state} == {first}, 0.0, {state})  # nothing yet: any number will do")
-            if number in sweep.grown:
-                c.line(f"from{number} = tl.where(old{number} == {first}, 0.0, old{number})")
-        c.names[number] = name
-        c.names[self.table.renewed(running.value).number] = state
 
     def estimate(self, c: Context, sweep: Sweep, estimate: Estimate) -> None:
         """What is taken for a value that is known at the end only, from before and after the tile."""
