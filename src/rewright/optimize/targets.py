@@ -33,10 +33,6 @@ def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
         return "cuda" if any(t.is_cuda for t in tensors) else "cpu"
     if target not in get_args(Target):
         raise RewrightError(f"target {target!r} is none of {', '.join(get_args(Target))}; use one of these")
-    if target == "cuda":
-        from rewright.optimize import triton_launch
-
-        triton_launch.interprets()  # before a program is captured
     return target
 
 

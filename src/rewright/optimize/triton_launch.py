@@ -6,7 +6,6 @@ import hashlib
 import importlib
 import importlib.util
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,16 +30,6 @@ import triton
 import triton.language as tl
 
 '''
-
-
-def interprets() -> bool:
-    """Whether Triton interprets kernels; where nothing has imported it, and there is no GPU, it does from now on.
-
-    Triton reads the variable when it is imported, which PyTorch does to capture a program, and has no other switch.
-    """
-    if "triton" not in sys.modules and not torch.cuda.is_available():
-        os.environ["TRITON_INTERPRET"] = "1"
-    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def module_text(plan: Plan) -> str:
@@ -73,10 +62,8 @@ def runner(plan: Plan, tune: bool = True) -> Runner:
 
     Raises RewrightError where there is neither.
     """
-    if not (torch.cuda.is_available() or interprets()):
-        raise RewrightError(
-            "no GPU, and Triton is imported already; set TRITON_INTERPRET=1 before, or use target='cpu'"
-        )
+    if not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1":
+        raise RewrightError("target 'cuda' has no GPU here; run Python with TRITON_INTERPRET=1, or use target='cpu'")
     module = load_module(module_text(plan))
     launches: dict[str, tuple[tuple[int, ...], Launch]] = {}
     for kernel in plan.kernels:
