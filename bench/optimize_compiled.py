@@ -44,15 +44,20 @@ def main(options: argparse.Namespace) -> None:
     print(f"sm_{options.capability}, S = {length}, {heads} heads of {options.width}, float16")
     print("bytes that a thread spills, bytes that a block shares, and products on the matrix units\n")
 
+    spilled: list[bool] = []
+
     def rows() -> Iterator[Sequence[object]]:
         for name in options.modules:
             given = attention.inputs(name, length, heads, options.width, torch.float16, "meta", 1.0)
             plan = rewritten(Planner(prepared(rw.capture(attention.MODULES[name], given))).plan()).plan
             for kernel in plan.kernels:
                 for tiles in tilings(kernel, options.capability):
-                    yield name, kernel.name, *_row(plan, kernel, options.capability, tiles)
+                    row = name, kernel.name, *_row(plan, kernel, options.capability, tiles)
+                    spilled.append(row[HEADER.index("spilled")] not in (0, ""))
+                    yield row
 
     print_table(HEADER, rows())
+    print(f"\nspilled in {sum(spilled)} of {len(spilled)}")
 
 
 def _row(plan: Any, kernel: Any, capability: int, tiles: Tiles) -> Sequence[object]:
