@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from rewright.interp.adversarial import plan_draws
 from rewright.ir.errors import RewrightError
 from rewright.ir.operator import Unsupported
 from rewright.ops.agreement import CollectiveMismatch
@@ -12,7 +13,6 @@ from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
 from rewright.refine.shrink.shrinking import shrink
 from rewright.refine.solving import reads
-from rewright.refine.twin.drawing import plan_draws
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.twin import Twin, TwinResult, make_twin
 from rewright.refine.verdict import Counterexample
@@ -80,7 +80,7 @@ def smallest(case: Case, ran: Ran) -> Counterexample | None:
         if isinstance(small, Unsupported):
             return found
         shapes = {name: twin.sequential.nodes[p].type.shape for name, p in twin.sequential.outputs.items()}
-        draws = plan_draws(small.sequential, small.program)
+        draws = plan_draws(small.sequential, small.program.graphs, small.program.inputs)
         resize = Resize(shapes, {}, small.scales)
         tiny = Twin(small.sequential, small.program, draws, twin.schedule, True, resize)
         expected = twin.resized({name: p for name, p in case.expected.items() if name in case.sequential.outputs})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rewright import ops
+from rewright.interp.counting import index_uses, linked_values
 from rewright.ir.graph import Graph, Node
 from rewright.refine.shrink.space import AxisSpace
-from rewright.refine.twin.values import index_uses, linked_values
 
 MOST_TABLE_VALUES = 64
 """Tables with more different integers keep the axis that they count."""

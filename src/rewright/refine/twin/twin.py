@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 
 from rewright import ops
+from rewright.interp.adversarial import Draws, plan_draws
 from rewright.interp.meetings import Schedule, match_collectives
 from rewright.interp.ranks import Execution, ExecutionFailed, run, run_ranks
 from rewright.ir.errors import RewrightError
@@ -20,7 +21,6 @@ from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array, static
 from rewright.refine.shrink.shrinking import elements, shrink
 from rewright.refine.solving import Read, Solved, filled
-from rewright.refine.twin.drawing import Draws, plan_draws
 from rewright.refine.twin.placing import Difference, closest, compare, fitting, local_inputs, rounding
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols
@@ -125,7 +125,7 @@ class Twin:
     def with_ranks(self, program: RankProgram) -> Twin:
         """The twin of another distributed program at the same sizes; raises CollectiveMismatch."""
         program = as_inputs(program)
-        draws = plan_draws(self.sequential, program)
+        draws = plan_draws(self.sequential, program.graphs, program.inputs)
         return replace(self, program=program, draws=draws, schedule=match_collectives(program.graphs))
 
     def run_trial(
@@ -311,7 +311,14 @@ def make_twin(
     schedule = match_collectives(program.graphs)
     if elements((sequential, *program.graphs)) <= largest:
         resize = Resize(shapes, sizes)
-        return Twin(sequential, program, plan_draws(sequential, program), schedule, resize=resize, solved=solved)
+        return Twin(
+            sequential,
+            program,
+            plan_draws(sequential, program.graphs, program.inputs),
+            schedule,
+            resize=resize,
+            solved=solved,
+        )
     if solved:
         return Unsupported("the programs are too large to execute, and inputs given by equations are not shrunk")
     small = shrink(sequential, program, schedule)
@@ -322,7 +329,7 @@ def make_twin(
             f"the programs have {elements((sequential, *program.graphs)):.1e} elements, and shrinking them "
             f"consistently leaves {small.elements():.1e}, too many to execute"
         )
-    draws = plan_draws(small.sequential, small.program)
+    draws = plan_draws(small.sequential, small.program.graphs, small.program.inputs)
     return Twin(small.sequential, small.program, draws, schedule, True, Resize(shapes, sizes, small.scales))
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from rewright import ops
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
-from rewright.proof.bounds import SHORT
+from rewright.ir.types import DType
+from rewright.ops.base import integer_limits
 
 _MOVING: tuple[type, ...] = (
     ops.BroadcastInDim,
@@ -39,7 +40,10 @@ _COMBINING: tuple[type, ...] = (
     ops.Remainder,
 )
 """Operators whose integer operands (and integer result) count the same thing."""
-_DIGITS: tuple[type, ...] = (ops.And, ops.Or, ops.Xor, ops.Divide, ops.Remainder)
+_DIGITS: tuple[type, ...] = (ops.And, ops.Or, ops.Xor)
+_QUOTIENTS: tuple[type, ...] = (ops.Divide, ops.Remainder)
+"""Operators that take binary digits from numbers: the second ones do where the type is so short that it holds codes."""
+_LONGEST_CODE = (1 << 16) - 1
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ class Counting:
     compared: set[int] = field(default_factory=set[int])
     """Constant values that are tested for equality, or divided by."""
     digits: bool = False
-    """Whether binary digits are taken from numbers of a short type."""
+    """Whether binary digits are taken from the numbers."""
+    divided: bool = False
+    """Whether quotients or remainders of the numbers are taken."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +154,21 @@ def _record(
         divisor = constant_value(graph, node.operands[1])
         if divisor:  # what is divided is no flag
             counting[representative[node.operands[0]]].compared.add(abs(divisor))
-    if isinstance(node.op, _DIGITS) and node.type.dtype in SHORT:
+    if isinstance(node.op, _DIGITS + _QUOTIENTS) and position in representative:
+        is_code = isinstance(node.op, _DIGITS) or _is_short(node.type.dtype)
         for operand in node.operands:
-            counting[representative[operand]].digits |= not isinstance(graph.nodes[operand].op, ops.Constant)
+            if not isinstance(graph.nodes[operand].op, ops.Constant):
+                counting[representative[operand]].digits |= is_code
+                counting[representative[operand]].divided = True
     if isinstance(node.op, ops.Compare) and node.op.direction in ("EQ", "NE"):
         for operand in node.operands:
             source = constant_value(graph, operand)
             if source is not None and operand in representative:
                 counting[representative[operand]].compared.add(source)
+
+
+def _is_short(dtype: DType) -> bool:
+    return integer_limits(dtype)[1] <= _LONGEST_CODE
 
 
 def constant_value(graph: Graph, position: int) -> int | None:
