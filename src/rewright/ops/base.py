@@ -14,6 +14,7 @@ from rewright.ir.dims import Dim, Shape, at_most
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.types import DType, TensorType
+from rewright.ops.facts import Facts, join, of_dtype
 from rewright.terms.index import Index, result_index, variable
 from rewright.terms.scalar import Fixed, Fold, Scalar
 from rewright.terms.walk import substitute
@@ -94,6 +95,22 @@ class TensorOperator(Operator):
     def demands(self, operands: Sequence[TensorType]) -> tuple[Demand, ...]:
         """The inequalities between sizes that make the operator valid; ``infer`` raises where one is known to fail."""
         return ()
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        """The operands, of ``count``, whose elements are all that the result's elements can be; none by default.
+
+        For an operator that only moves elements: every element of the result is an element of one of these.
+        """
+        return ()
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        """What the result's elements may be where the operands' elements are what is known of them.
+
+        Exact over the reals, before integers wrap (:mod:`rewright.analysis.values` sees to that). By default what
+        moves, and else that nothing is known.
+        """
+        moved = self.moves(len(operands))
+        return join(*(operands[k] for k in moved)) if moved else of_dtype(result.dtype)
 
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
         """The same operator for a result of another size along an axis.

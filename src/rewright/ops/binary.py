@@ -8,9 +8,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.types import DType
+from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Domain, Elementwise
+from rewright.ops.facts import (
+    Facts,
+    add,
+    divide,
+    maximum,
+    minimum,
+    multiply,
+    of_dtype,
+    power,
+    quotient,
+    remainder,
+    subtract,
+)
+from rewright.ops.facts_functions import bitwise
 
 
 class Binary(Elementwise):
@@ -28,6 +42,9 @@ class Add(Binary):
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.add
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return add(operands[0], operands[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Subtract(Binary):
@@ -37,6 +54,9 @@ class Subtract(Binary):
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.subtract
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return subtract(operands[0], operands[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Multiply(Binary):
@@ -45,6 +65,9 @@ class Multiply(Binary):
     name: ClassVar[str] = "multiply"
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.multiply
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return multiply(operands[0], operands[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +87,10 @@ class Divide(Binary):
     def function(self, dtype: DType) -> str:
         return "divide" if dtype.is_float else "divide_integer"
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        first, second = operands
+        return divide(first, second) if result.dtype.is_float else quotient(first, second, result.dtype)
+
 
 @dataclass(frozen=True, slots=True)
 class Remainder(Binary):
@@ -72,6 +99,9 @@ class Remainder(Binary):
     name: ClassVar[str] = "remainder"
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.fmod
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return remainder(operands[0], operands[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +123,11 @@ class Power(Binary):
     def function(self, dtype: DType) -> str:
         return "power" if dtype.is_float else "power_integer"
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        if not result.dtype.is_float:
+            return of_dtype(result.dtype)
+        return power(operands[0], operands[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Maximum(Binary):
@@ -101,6 +136,9 @@ class Maximum(Binary):
     name: ClassVar[str] = "maximum"
     domain: ClassVar[Domain] = "any"
     ufunc: ClassVar[np.ufunc] = np.maximum
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return maximum(operands[0], operands[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +149,9 @@ class Minimum(Binary):
     domain: ClassVar[Domain] = "any"
     ufunc: ClassVar[np.ufunc] = np.minimum
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return minimum(operands[0], operands[1])
+
 
 @dataclass(frozen=True, slots=True)
 class And(Binary):
@@ -119,6 +160,9 @@ class And(Binary):
     name: ClassVar[str] = "and"
     domain: ClassVar[Domain] = "logical"
     ufunc: ClassVar[np.ufunc] = np.bitwise_and
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return bitwise("and", operands[0], operands[1], result.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +173,9 @@ class Or(Binary):
     domain: ClassVar[Domain] = "logical"
     ufunc: ClassVar[np.ufunc] = np.bitwise_or
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return bitwise("or", operands[0], operands[1], result.dtype)
+
 
 @dataclass(frozen=True, slots=True)
 class Xor(Binary):
@@ -137,3 +184,6 @@ class Xor(Binary):
     name: ClassVar[str] = "xor"
     domain: ClassVar[Domain] = "logical"
     ufunc: ClassVar[np.ufunc] = np.bitwise_xor
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return bitwise("xor", operands[0], operands[1], result.dtype)

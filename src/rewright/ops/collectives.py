@@ -24,6 +24,8 @@ from rewright.ops.base import (
     check_kind,
     check_sizes,
 )
+from rewright.ops.facts import Facts, join, of_values
+from rewright.ops.facts_functions import reduced
 from rewright.terms.index import Index
 from rewright.terms.scalar import Scalar
 
@@ -90,6 +92,9 @@ class AllReduce(Collective):
         check_groups(self.name, self.groups)
         return operand
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return reduced(self.kind, operands[0], len(self.groups[0]), result.dtype)
+
 
 @dataclass(frozen=True, slots=True)
 class AllGather(Collective):
@@ -103,6 +108,9 @@ class AllGather(Collective):
         check_axes(self.name, "dimension", (self.dimension,), operand.rank)
         count = check_groups(self.name, self.groups)
         return operand.with_shape(scaled(operand.shape, self.dimension, count))
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +127,9 @@ class ReduceScatter(Collective):
         check_axes(self.name, "dimension", (self.dimension,), operand.rank)
         count = check_groups(self.name, self.groups)
         return operand.with_shape(split(self.name, operand.shape, self.dimension, count))
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return reduced(self.kind, operands[0], len(self.groups[0]), result.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +173,9 @@ class AllToAll(Collective):
             return given
         return (split(self.name, shape, self.split_dimension, count)[self.split_dimension],) * count
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
 
 @dataclass(frozen=True, slots=True)
 class CollectivePermute(Collective):
@@ -175,6 +189,12 @@ class CollectivePermute(Collective):
             if len(set(ranks)) != len(ranks):
                 raise TypeMismatch(f"collective_permute names a {what} twice in {self.pairs}")
         return operand
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return join(operands[0], of_values([0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +211,9 @@ class CollectiveBroadcast(Collective):
             raise TypeMismatch(f"collective_broadcast from rank {self.source}, which is in none of {self.groups}")
         return operand
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
 
 @dataclass(frozen=True, slots=True)
 class Send(Collective):
@@ -199,6 +222,9 @@ class Send(Collective):
     destination: int
     tag: int
     name: ClassVar[str] = "send"
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rewright.ir.dims import product
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
@@ -22,6 +23,7 @@ from rewright.ops.base import (
     check_same_dtype,
     fold_over,
 )
+from rewright.ops.facts import Facts, multiply, repeated_sum
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Read, Scalar
 
@@ -107,3 +109,7 @@ class DotGeneral(TensorOperator):
         )
         sizes = [left.shape[axis] for axis in self.lhs_contracting]
         return fold_over("sum", left.dtype, list(zip(inner, sizes, strict=True)), Apply("multiply", factors))
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        count = product(types[0].shape[axis] for axis in self.lhs_contracting)
+        return repeated_sum(multiply(operands[0], operands[1]), count)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import Dim, divide
+from rewright.ir.dims import Dim, divide, product
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
@@ -26,6 +26,7 @@ from rewright.ops.base import (
     identity_value,
     static,
 )
+from rewright.ops.facts import Facts, join, multiply, of_values, repeated_sum
 from rewright.ops.layout import dilated, dilation_demands
 from rewright.ops.reduction import window_count, window_demands
 from rewright.terms.index import Index, quotient, remainder
@@ -154,6 +155,10 @@ class Convolution(TensorOperator):
         if spread != 1:
             tests.append(IsZero(remainder(place, spread)))
         return quotient(place, spread), tests
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        count = product(types[1].shape[1:])
+        return repeated_sum(join(multiply(operands[0], operands[1]), of_values([0])), count)
 
 
 def _type(array: Array) -> TensorType:

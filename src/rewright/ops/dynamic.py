@@ -50,6 +50,9 @@ class DynamicSlice(TensorOperator):
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> DynamicSlice:
         return DynamicSlice(replaced(self.sizes, axis, size))
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
 
 @dataclass(frozen=True, slots=True)
 class DynamicUpdateSlice(TensorOperator):
@@ -86,6 +89,9 @@ class DynamicUpdateSlice(TensorOperator):
             if size != available:
                 inside += [at_least(place, 0), below(place, size)]
         return choose(all_of(inside), Read(1, places), Read(0, index))
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0, 1)
 
 
 def check_starts(name: str, operands: Sequence[TensorType], tensors: int) -> TensorType:

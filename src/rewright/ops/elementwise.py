@@ -12,6 +12,8 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_same_dtype
+from rewright.ops.facts import Facts, join, maximum, minimum
+from rewright.ops.facts_functions import comparison, converted
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Read, Scalar
 
@@ -105,6 +107,9 @@ class Compare(Elementwise):
     def function(self, dtype: DType) -> str:
         return f"compare_{self.direction}"
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return comparison(self.direction, operands[0], operands[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Select(Elementwise):
@@ -123,6 +128,15 @@ class Select(Elementwise):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return np.where(operands[0], operands[1], operands[2])
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (1, 2)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        predicate, on_true, on_false = operands
+        if predicate.low == predicate.high:
+            return on_true if predicate.low else on_false
+        return join(on_true, on_false)
+
 
 @dataclass(frozen=True, slots=True)
 class Clamp(Elementwise):
@@ -135,6 +149,10 @@ class Clamp(Elementwise):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         low, value, high = operands
         return np.minimum(np.maximum(value, low), high)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        low, value, high = operands
+        return minimum(maximum(value, low), high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +174,6 @@ class Convert(Elementwise):
 
     def function(self, dtype: DType) -> str:
         return f"convert_{self.dtype.value}"
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return converted(operands[0], types[0].dtype, self.dtype)

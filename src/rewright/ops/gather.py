@@ -135,6 +135,9 @@ class Gather(TensorOperator):
         kept = self.window_axes(operands[0].rank)[self.offset_dims.index(axis)]
         return dataclasses.replace(self, slice_sizes=replaced(self.slice_sizes, kept, size))
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
 
 def without(items: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
     """All entries but one; an axis past the end drops nothing."""

@@ -73,6 +73,9 @@ class BroadcastInDim(TensorOperator):
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> BroadcastInDim:
         return BroadcastInDim(replaced(self.shape, axis, size), self.dimensions)
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
 
 @dataclass(frozen=True, slots=True)
 class Reshape(TensorOperator):
@@ -103,6 +106,9 @@ class Reshape(TensorOperator):
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Reshape:
         return Reshape(replaced(self.shape, axis, size))
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
 
 @dataclass(frozen=True, slots=True)
 class Transpose(TensorOperator):
@@ -126,6 +132,9 @@ class Transpose(TensorOperator):
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
     ) -> Scalar | Unsupported:
         return Read(0, tuple(index[self.permutation.index(axis)] for axis in range(result.rank)))
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +178,9 @@ class Slice(TensorOperator):
 
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Slice:
         return Slice(self.start, replaced(self.limit, axis, size), self.stride)
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)
 
 
 def _steps(length: Dim, step: Dim) -> Dim:
@@ -255,6 +267,9 @@ class Pad(TensorOperator):
             places.append(quotient(place, between + 1))
         return choose(all_of(inside), Read(0, tuple(places)), Read(1, ()))
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0, 1)
+
 
 def dilated(size: Dim, step: Dim) -> Dim:
     """The size of an axis whose elements are put ``step`` apart."""
@@ -312,6 +327,9 @@ class Concatenate(TensorOperator):
 
         return among(0, len(pieces))
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return tuple(range(count))
+
 
 @dataclass(frozen=True, slots=True)
 class Reverse(TensorOperator):
@@ -334,3 +352,6 @@ class Reverse(TensorOperator):
     ) -> Scalar | Unsupported:
         flipped = [Index(size - 1) - i for i, size in zip(index, result.shape, strict=True)]
         return Read(0, tuple(flipped[d] if d in self.dimensions else i for d, i in enumerate(index)))
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,)

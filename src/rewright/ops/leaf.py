@@ -13,6 +13,7 @@ from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_sizes, replaced, static
+from rewright.ops.facts import INF, Facts, between, of_values
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
 
@@ -86,6 +87,9 @@ class Constant(TensorOperator):
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Constant:
         return Constant(self.tensor.with_shape(replaced(self.tensor.shape, axis, size)), self.values)
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return of_values(self.values)
+
 
 @dataclass(frozen=True, slots=True)
 class Iota(TensorOperator):
@@ -118,3 +122,7 @@ class Iota(TensorOperator):
 
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Iota:
         return Iota(self.tensor.with_shape(replaced(self.tensor.shape, axis, size)), self.dimension)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        size = result.shape[self.dimension]
+        return between(0, size - 1 if isinstance(size, int) else INF, whole=True)

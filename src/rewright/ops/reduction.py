@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewright.ir.dims import Dim, SizeExpr, at_most, ceil_quotient, divide
+from rewright.ir.dims import Dim, SizeExpr, at_most, ceil_quotient, divide, product
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
@@ -28,6 +28,8 @@ from rewright.ops.base import (
     identity_value,
     static,
 )
+from rewright.ops.facts import Facts, join, of_values
+from rewright.ops.facts_functions import reduced
 from rewright.terms.index import Index
 from rewright.terms.scalar import Condition, Fixed, Read, Scalar, all_of, at_least, below, choose
 
@@ -60,6 +62,10 @@ class Reduce(TensorOperator):
         place = tuple(folded[axis] if axis in folded else next(rest) for axis in range(operand.rank))
         over = [(folded[axis], operand.shape[axis]) for axis in self.dimensions]
         return fold_over(self.kind, operand.dtype, over, Read(0, place))
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        count = product(types[0].shape[axis] for axis in self.dimensions)
+        return reduced(self.kind, operands[0], count, result.dtype)
 
 
 def reduce_axes(kind: str, operand: Array, axes: tuple[int, ...]) -> Array:
@@ -182,6 +188,17 @@ class ReduceWindow(TensorOperator):
         body = choose(all_of(inside), Read(0, tuple(places)), outside)
         return fold_over(self.kind, operand.dtype, over, body)
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        count, outside = product(self.window), of_values([identity_value(self.kind, result.dtype)])
+        if self.kind in ("maximum", "minimum"):
+            is_inside = all(
+                pads == (0, 0) or _is_below(pads, n) for pads, n in zip(self.padding, self.window, strict=True)
+            )
+            is_inside = is_inside and all(at_most(1, n) is True for n in types[0].shape)
+            return operands[0] if is_inside else join(operands[0], outside)
+        is_padded = any(pads != (0, 0) for pads in self.padding)
+        return reduced(self.kind, join(operands[0], outside) if is_padded else operands[0], count, result.dtype)
+
 
 def window_demands(size: Dim, window: Dim) -> tuple[Demand, ...]:
     """That a window is not empty and, where sizes are symbols, that it fits: the count is no polynomial else."""
@@ -204,3 +221,8 @@ def window_count(name: str, size: Dim, window: Dim, stride: Dim) -> Dim:
     if found is not None:
         return found + 1
     raise TypeMismatch(f"{name} of {size} elements by stride {stride} has no size that is a polynomial; use numbers")
+
+
+def _is_below(padding: tuple[Dim, Dim], window: Dim) -> bool:
+    """Whether a window that starts in the padding, or ends in it, still has an element of the operand."""
+    return all(at_most(side + 1, window) is True for side in padding)

@@ -26,6 +26,7 @@ from rewright.ops.base import (
     check_kind,
     identity_value,
 )
+from rewright.ops.facts import Facts, add, join, multiply, of_values, repeated_product, repeated_sum
 from rewright.ops.gather import (
     batching_positions,
     check_batching,
@@ -183,6 +184,18 @@ class Scatter(TensorOperator):
         over = [(batch[n], updates.shape[a]) for n, a in enumerate(batch_axes) if n not in fixed]
         update = Read(2, tuple(place[axis] for axis in range(updates.rank)))
         return _combined(self.kind, operand, Read(0, index), update, all_of(meets), over)
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0, 2) if self.kind in ("replace", "maximum", "minimum") else ()
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        target, _, updates = operands
+        if self.kind in ("replace", "maximum", "minimum"):
+            return join(target, updates)
+        count = types[2].size()
+        if self.kind == "sum":
+            return add(target, join(repeated_sum(updates, count), of_values([0])))
+        return multiply(target, join(repeated_product(updates, count), of_values([1])))
 
 
 def combine_scalar(kind: str, operand: Array, updates: Array) -> Array:

@@ -23,6 +23,7 @@ from rewright.ops.base import (
     fold_over,
     static,
 )
+from rewright.ops.facts import INF, Facts, between
 from rewright.terms.index import Index, Variable, as_index, element, variable
 from rewright.terms.scalar import (
     Absent,
@@ -65,6 +66,15 @@ class Sort(TensorOperator):
     ) -> Scalar | Unsupported:
         return ranked(operands[0], index, self.dimension, self.descending, self.result)
 
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,) if self.result == "values" else ()
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        if self.result == "values":
+            return operands[0]
+        size = types[0].shape[self.dimension]
+        return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+
 
 @dataclass(frozen=True, slots=True)
 class TopK(TensorOperator):
@@ -97,6 +107,15 @@ class TopK(TensorOperator):
         if not is_ranked(self, operands[0]):
             return largest(operands[0], index[:-1], self.result)
         return ranked(operands[0], index, result.rank - 1, True, self.result)
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return (0,) if self.result == "values" else ()
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        if self.result == "values":
+            return operands[0]
+        size = types[0].shape[-1]
+        return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
 
 
 def _result_type(name: str, values: TensorType, result: str) -> TensorType:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from rewright.ir.types import TensorType
 from rewright.ops import special
 from rewright.ops.base import Array, Real
 from rewright.ops.binary import Binary
 from rewright.ops.elementwise import Domain
+from rewright.ops.facts import INF, REAL, UNKNOWN, Facts, between, bounded
 from rewright.ops.unary import Unary
 
 
@@ -34,6 +37,11 @@ class Erfc(Special):
     name: ClassVar[str] = "erfc"
     values = staticmethod(special.error_function_complement)
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        x = operands[0]
+        found = between(0.0, 2.0, zero=x.plus_infinity)
+        return replace(found, nan=x.nan)
+
 
 @dataclass(frozen=True, slots=True)
 class ErfcScaled(Special):
@@ -41,6 +49,11 @@ class ErfcScaled(Special):
 
     name: ClassVar[str] = "erfc_scaled"
     values = staticmethod(special.scaled_error_function_complement)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        x = operands[0]
+        found = between(0.0, INF, zero=x.plus_infinity)
+        return replace(found, nan=x.nan, plus_infinity=x.minus_infinity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,12 @@ class ErfInverse(Special):
     name: ClassVar[str] = "erf_inverse"
     values = staticmethod(special.inverse_error_function)
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        x = operands[0]
+        if x.low >= -1 and x.high <= 1 and x.is_finite:
+            return replace(REAL, plus_infinity=x.contains(1), minus_infinity=x.contains(-1))
+        return UNKNOWN
+
 
 @dataclass(frozen=True, slots=True)
 class LogGamma(Special):
@@ -57,6 +76,10 @@ class LogGamma(Special):
 
     name: ClassVar[str] = "log_gamma"
     values = staticmethod(special.log_gamma)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        x = operands[0]
+        return REAL if x.is_positive and x.is_finite else UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +89,10 @@ class Digamma(Special):
     name: ClassVar[str] = "digamma"
     values = staticmethod(special.digamma)
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        x = operands[0]
+        return REAL if x.is_positive and x.is_finite else UNKNOWN
+
 
 @dataclass(frozen=True, slots=True)
 class BesselI0e(Special):
@@ -73,6 +100,11 @@ class BesselI0e(Special):
 
     name: ClassVar[str] = "bessel_i0e"
     values = staticmethod(special.bessel_i0e)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        (x,) = operands
+        found = between(0.0, 1.0, zero=x.may_be_infinite)
+        return replace(found, nan=x.nan or x.may_be_infinite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +114,9 @@ class BesselI1e(Special):
     name: ClassVar[str] = "bessel_i1e"
     values = staticmethod(special.bessel_i1e)
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return bounded(operands[0], -1.0, 1.0, nan_at_infinity=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Atan2(Binary):
@@ -90,6 +125,10 @@ class Atan2(Binary):
     name: ClassVar[str] = "atan2"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.arctan2
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        end = math.nextafter(math.pi, 4)
+        return replace(between(-end, end), nan=any(x.nan for x in operands))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,6 +13,18 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Domain, Elementwise
+from rewright.ops.facts import (
+    TRUTH,
+    Facts,
+    absolute,
+    bounded,
+    increasing,
+    is_no_number,
+    negate,
+    of_values,
+    subtract,
+)
+from rewright.ops.facts_functions import integral, inverse_root, logarithm, root, sign
 from rewright.ops.special import error_function
 
 
@@ -30,6 +43,9 @@ class Negate(Unary):
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.negative
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return negate(operands[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Exponential(Unary):
@@ -38,6 +54,9 @@ class Exponential(Unary):
     name: ClassVar[str] = "exponential"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.exp
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return increasing(operands[0], math.exp, at_minus=0.0, fixes_zero=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +67,9 @@ class ExponentialMinusOne(Unary):
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.expm1
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return increasing(operands[0], math.expm1, at_minus=-1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Log(Unary):
@@ -56,6 +78,9 @@ class Log(Unary):
     name: ClassVar[str] = "log"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.log
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return logarithm(operands[0], 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +91,9 @@ class LogPlusOne(Unary):
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.log1p
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return logarithm(operands[0], 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Sqrt(Unary):
@@ -74,6 +102,9 @@ class Sqrt(Unary):
     name: ClassVar[str] = "sqrt"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.sqrt
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return root(operands[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +117,9 @@ class Rsqrt(Unary):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return real(1) / np.sqrt(operands[0])
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return inverse_root(operands[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Tanh(Unary):
@@ -94,6 +128,9 @@ class Tanh(Unary):
     name: ClassVar[str] = "tanh"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.tanh
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return increasing(operands[0], math.tanh, at_minus=-1.0, at_plus=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +143,9 @@ class Logistic(Unary):
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return real(1) / (real(1) + np.exp(-operands[0]))
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return increasing(operands[0], _logistic, at_minus=0.0, at_plus=1.0, fixes_zero=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Sine(Unary):
@@ -114,6 +154,9 @@ class Sine(Unary):
     name: ClassVar[str] = "sine"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.sin
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return bounded(operands[0], -1.0, 1.0, nan_at_infinity=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +167,9 @@ class Cosine(Unary):
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.cos
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return bounded(operands[0], -1.0, 1.0, nan_at_infinity=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Abs(Unary):
@@ -132,6 +178,9 @@ class Abs(Unary):
     name: ClassVar[str] = "abs"
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.abs
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return absolute(operands[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +191,9 @@ class Sign(Unary):
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.sign
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return sign(operands[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Floor(Unary):
@@ -150,6 +202,9 @@ class Floor(Unary):
     name: ClassVar[str] = "floor"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.floor
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return integral(operands[0], math.floor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +215,9 @@ class Ceil(Unary):
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.ceil
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return integral(operands[0], math.ceil)
+
 
 @dataclass(frozen=True, slots=True)
 class RoundNearestEven(Unary):
@@ -168,6 +226,9 @@ class RoundNearestEven(Unary):
     name: ClassVar[str] = "round_nearest_even"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.rint
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return integral(operands[0], round)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +240,9 @@ class Erf(Unary):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         return error_function(operands[0])
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return increasing(operands[0], math.erf, at_minus=-1.0, at_plus=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +261,12 @@ class Not(Unary):
     def function(self, dtype: DType) -> str:
         return "not_unsigned" if dtype is DType.U8 else "not"
 
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        first, dtype = operands[0], result.dtype
+        if dtype is DType.BOOL:
+            return subtract(of_values([1]), first)
+        return subtract(of_values([255 if dtype is DType.U8 else -1]), first)
+
 
 @dataclass(frozen=True, slots=True)
 class IsFinite(Unary):
@@ -210,3 +280,13 @@ class IsFinite(Unary):
         first = self.check_operands(operands)
         self.check_domain(first.dtype)
         return TensorType(first.shape, DType.BOOL)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        first = operands[0]
+        if first.is_finite:
+            return of_values([True])
+        return of_values([False]) if is_no_number(first) else TRUTH
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
