@@ -86,7 +86,7 @@ def check(op: ops.TensorOperator, types: tuple[TensorType, ...], operands: tuple
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data(), seed=st.integers(0, 2**16))
 def test_results_lie_in_the_facts_of_their_operator(name: str, data: st.DataObject, seed: int) -> None:
     case: Case = data.draw(CASES[name])

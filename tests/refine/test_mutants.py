@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from rewright.interp.meetings import match_collectives
+from rewright.analysis.meetings import match_collectives
 from rewright.ir.graph import validate
 from rewright.refine.mutants import Mutant, generate, is_equivalent
 from rewright.refine.mutants.generating import KINDS

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.meetings import match_collectives
 from rewright.equiv.alignment import agree
 from rewright.equiv.fillings import MOVED
 from rewright.equiv.ideal import is_lowest, with_endless
-from rewright.interp.meetings import match_collectives
 from rewright.interp.ranks import run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rewright import ops
+from rewright.analysis.meetings import Step
 from rewright.equiv.alignment import Layout, Numbers, fits
 from rewright.equiv.building import converted, copy_nodes
 from rewright.equiv.cones import LARGEST, Cone, Cutter
 from rewright.equiv.lemmas import PROVED, Lemma, Prover, key_of
 from rewright.equiv.masks import COMPUTED, is_computed
 from rewright.equiv.splices import Splice, Stage
-from rewright.interp.meetings import Step
 from rewright.ir.digest import node_digests
 from rewright.ir.dims import product
 from rewright.ir.errors import RewrightError

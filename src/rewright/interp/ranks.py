@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.meetings import Meeting, Schedule, Step, match_collectives
 from rewright.interp.collectives import simulate
 from rewright.interp.machine import ExecutionFailed as ExecutionFailed
 from rewright.interp.machine import Floating, Machine
-from rewright.interp.meetings import Meeting, Schedule, Step, match_collectives
 from rewright.ir.graph import Graph
 from rewright.ops.base import Array, Real
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rewright import ops
-from rewright.interp.meetings import Meeting, Schedule, Step, match_collectives
+from rewright.analysis.meetings import Meeting, Schedule, Step, match_collectives
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rewright import ops
-from rewright.interp.meetings import Meeting, Schedule, Step
+from rewright.analysis.meetings import Meeting, Schedule, Step
 from rewright.ir.graph import Graph, Node
 
 Integers = npt.NDArray[np.int64]

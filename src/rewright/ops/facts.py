@@ -13,7 +13,7 @@ interpretation (Cousot and Cousot 1977). Ends are rounded outwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from rewright.ir.dims import Dim, at_most

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from rewright import ops
+from rewright.analysis.meetings import match_collectives
 from rewright.frontends.ranks import ranks
-from rewright.interp.meetings import match_collectives
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rewright import ops
-from rewright.interp.meetings import Meeting, match_collectives
+from rewright.analysis.meetings import Meeting, match_collectives
 from rewright.ir.graph import NO_SPAN, Node
 from rewright.ir.types import SourceSpan
 from rewright.lifting.programs import Lifted, Lifter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewright import ops
-from rewright.interp.meetings import Meeting, Schedule
+from rewright.analysis.meetings import Meeting, Schedule
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
 from rewright.refine.shrink.counting import Values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rewright.interp.meetings import Schedule
+from rewright.analysis.meetings import Schedule
 from rewright.ir.dims import product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

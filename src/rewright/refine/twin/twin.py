@@ -9,8 +9,8 @@ from itertools import chain
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.meetings import Schedule, match_collectives
 from rewright.interp.adversarial import Draws, plan_draws
-from rewright.interp.meetings import Schedule, match_collectives
 from rewright.interp.ranks import Execution, ExecutionFailed, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

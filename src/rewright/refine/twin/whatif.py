@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from rewright import ops
-from rewright.interp.meetings import match_collectives
+from rewright.analysis.meetings import match_collectives
 from rewright.interp.ranks import run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node

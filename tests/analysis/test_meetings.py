@@ -3,7 +3,7 @@
 import pytest
 
 from rewright import ops
-from rewright.interp.meetings import Meeting, Step, match_collectives
+from rewright.analysis.meetings import Meeting, Step, match_collectives
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType

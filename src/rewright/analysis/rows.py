@@ -1,0 +1,98 @@
+"""Elements that are related to their own row: a softmax subtracts the row's maximum, and divides by the row's sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rewright import ops
+from rewright.ir.dims import Shape, at_most
+from rewright.ir.graph import Graph, Node
+from rewright.ops.facts import Facts, meet
+
+
+def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts) -> Facts:
+    """What is known of a node beyond its transfer function, where its operands are related to each other.
+
+    - ``x * x`` is not negative.
+    - ``x - max(row of x)`` is at most zero, and ``x / sum(row of x)`` is at most one where x is not negative.
+    - a sum of ``exp(x - max(row of x))`` over the row is at least one: the largest element adds ``exp(0)``.
+    """
+    op = node.op
+    if isinstance(op, ops.Multiply) and node.operands[0] == node.operands[1]:
+        return meet(found, replace(found, low=0, minus_infinity=False, nan=operands[0].nan))
+    if isinstance(op, ops.Subtract) and node.operands[0] == node.operands[1] and operands[0].is_finite:
+        return replace(found, low=0, high=0, zero=True)
+    if isinstance(op, ops.Subtract) and is_by_own_row(graph, node, "maximum"):
+        return meet(found, replace(found, high=0, plus_infinity=False))
+    if isinstance(op, ops.Divide) and operands[0].is_nonnegative and is_by_own_row(graph, node, "sum"):
+        return meet(found, replace(found, low=0, high=1, plus_infinity=False, minus_infinity=False))
+    if isinstance(op, ops.Reduce) and op.kind == "sum" and _has_one(graph, op, node.operands[0]):
+        return replace(found, low=max(found.low, 1), zero=False)
+    return found
+
+
+def is_by_own_row(graph: Graph, node: Node, kind: str) -> bool:
+    """Whether the second operand is, for every element of the first, a reduction of a row that this element is in."""
+    return _own_reduction(graph, node, kind) is not None
+
+
+def own_row(graph: Graph, node: Node, kind: str) -> tuple[int, ...] | None:
+    """The axes of the row of :func:`is_by_own_row`: those over which the first operand is reduced."""
+    found = _own_reduction(graph, node, kind)
+    return tuple(sorted(found.dimensions)) if found is not None else None
+
+
+def _own_reduction(graph: Graph, node: Node, kind: str) -> ops.Reduce | None:
+    position, labels = node.operands[1], list(range(node.type.rank))
+    # By axis of what is looked at the axis of the node that it follows; -1 for one of size 1.
+    while True:
+        own = graph.nodes[position]
+        if isinstance(own.op, ops.Reduce):
+            source = graph.nodes[own.operands[0]].type
+            kept = [axis for axis in range(source.rank) if axis not in own.op.dimensions]
+            follows = all(label == a or source.shape[a] == 1 for a, label in zip(kept, labels, strict=True))
+            return own.op if own.op.kind == kind and own.operands[0] == node.operands[0] and follows else None
+        if not own.operands:
+            return None
+        inner = own.operands[0]
+        before = graph.nodes[inner].type.shape
+        if isinstance(own.op, ops.Maximum) and kind == "maximum":
+            others = _but_minus_infinity(graph, own)
+            if others is None:
+                return None
+            inner = others
+        elif isinstance(own.op, ops.BroadcastInDim):
+            # An axis of size 1 that is stretched is the same all along, and follows nothing.
+            labels = [-1 if n == 1 else labels[a] for a, n in zip(own.op.dimensions, before, strict=True)]
+        elif isinstance(own.op, ops.Reshape) and _without_units(before) == _without_units(own.type.shape):
+            rest = iter([label for label, n in zip(labels, own.type.shape, strict=True) if n != 1])
+            labels = [-1 if n == 1 else next(rest) for n in before]
+        elif not isinstance(own.op, ops.Convert):
+            return None
+        position = inner
+
+
+def _but_minus_infinity(graph: Graph, node: Node) -> int | None:
+    """The operand of a maximum that is not the constant minus infinity, with which JAX begins a softmax's maximum."""
+    for k in (0, 1):
+        op = graph.nodes[node.operands[k]].op
+        if isinstance(op, ops.Constant) and set(op.values) == {-math.inf}:
+            return node.operands[1 - k]
+    return None
+
+
+def _without_units(shape: Shape) -> list[object]:
+    return [n for n in shape if n != 1]
+
+
+def _has_one(graph: Graph, op: ops.Reduce, position: int) -> bool:
+    """Whether exponentials of a row less its largest element are added up along the row; an empty row adds nothing."""
+    inner = graph.nodes[position]
+    if not isinstance(inner.op, ops.Exponential):
+        return False
+    node = graph.nodes[inner.operands[0]]
+    if not isinstance(node.op, ops.Subtract) or own_row(graph, node, "maximum") != tuple(sorted(op.dimensions)):
+        return False
+    return all(at_most(1, node.type.shape[axis]) is True for axis in op.dimensions)
