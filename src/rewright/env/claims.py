@@ -167,6 +167,7 @@ class Neighbourhood:
             raise RewrightError(f"its neighbourhood has {len(inside)} terms, and at most {_MOST_TERMS} are read")
         check_notes(self.inlined, inside)
         self._check_orders(inside)
+        self._check_bodies(inside)
         cut = _retyped(self._cut(inside, (left, right)))
         sides = [assembled(self.computations, cut, _name(root), "claim") for root in (left, right)]
         return as_on_machines(sides[0].graph()), as_on_machines(sides[1].graph())
@@ -188,6 +189,14 @@ class Neighbourhood:
             term = self.inlined.terms[number]
             if term.opcode == "compare" and any(e[0] == _COMPARISON and e[2] == _TOTAL for e in term.fields):
                 raise RewrightError("it compares in a total order, where zeros of two signs differ")
+
+    def _check_bodies(self, inside: set[int]) -> None:
+        """Raise RewrightError where a computation that is called has what no proof knows, which is cut elsewhere."""
+        for body in {self.inlined.body(name) for number in inside for name in self.inlined.terms[number].called}:
+            opaque = next((own for own in sorted(self._all(body)) if self.inlined.is_opaque(own)), None)
+            if opaque is not None:
+                opcode = self.inlined.terms[opaque].opcode
+                raise RewrightError(f"a computation that it calls has {opcode}, which is no function of its operands")
 
     def rounds_alike(self, left: int, right: int) -> bool:
         """Whether two values are computed at one precision, and none is rounded to fewer digits by name."""
@@ -244,11 +253,12 @@ class Neighbourhood:
         return set(inside)
 
     def _is_free(self, number: int) -> bool:
-        """Whether a value is a parameter, or a part of one."""
+        """Whether a value is a parameter, or what a proof knows as little of, or a part of one."""
         term = self.inlined.terms[number]
         while term.opcode == "get-tuple-element":
-            term = self.inlined.terms[term.operands[0]]
-        return term.opcode == "parameter"
+            number = term.operands[0]
+            term = self.inlined.terms[number]
+        return term.opcode == "parameter" or self.inlined.is_opaque(number)
 
     def _is_constant(self, number: int) -> bool:
         """Whether a value is a constant, an iota, or data movement of one."""

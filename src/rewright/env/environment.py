@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, NoReturn, cast
 
 import gymnasium
 import numpy as np
@@ -98,6 +99,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         self.observation_space = self._observation_space()
         self._steps, self._ended, self._baseline = 0, False, 1.0
         self._episode: Episode | None = None
+        self._closed = False
 
     def _modules(self, entry: str | os.PathLike[str] | HloModule) -> list[HloModule]:
         """The module of a path, or all of a data set by name."""
@@ -154,14 +156,20 @@ class HloRewrite(gymnasium.Env[Any, Any]):
 
     @property
     def episode(self) -> Episode:
-        """The episode that is under way; raises RewrightError before the first reset."""
+        """The episode that is under way; raises RewrightError before the first reset, and after close."""
+        self._check_open()
         if self._episode is None:
             raise RewrightError("no episode is under way; call reset first")
         return self._episode
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RewrightError("the environment was closed; make another one")
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode; ``options`` may hold ``module`` (its number) or ``hlo`` (a path, text or module)."""
         super().reset(seed=seed)
+        self._check_open()
         given = options or {}
         if "hlo" in given:
             original = self._module(given["hlo"])
@@ -376,8 +384,18 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         other = object.__new__(HloRewrite)
         other.__dict__.update(self.__dict__)
         other._own_session = False
-        other._episode = self.episode.fork()
+        other._np_random = copy.deepcopy(self._np_random)
+        other._episode = None if self._episode is None else self._episode.fork()
         return other
+
+    def __deepcopy__(self, memo: object) -> HloRewrite:
+        return self.fork()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an environment has a process for XLA and cannot be pickled; send the arguments that it was made with, and"
+            " its trajectory (save, load); to branch off in one process, use fork() or copy.deepcopy"
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trajectory so far as JSON, with the evidence of each step."""
@@ -416,6 +434,7 @@ class HloRewrite(gymnasium.Env[Any, Any]):
 
     def close(self) -> None:
         """End the worker process, where this environment started it."""
+        self._closed = True
         if self._own_session:
             self.session.close()
 

@@ -72,6 +72,9 @@ class Episode:
         """Another episode in the same state, which goes its own way."""
         return copy.copy(self)
 
+    def __deepcopy__(self, memo: object) -> Episode:
+        return self.fork()
+
     # --- choices
 
     def mask(self) -> list[bool]:

@@ -328,9 +328,9 @@ class HloEnv:
         """How modules are compiled; HloEnv has this at the module."""
         return module_config(self.session)
 
-    def get_hlo_module_hash(self) -> str:
-        """A fingerprint of all but names."""
-        return self.session.fingerprint(self._module)
+    def get_hlo_module_hash(self) -> int:
+        """The number that ``hash`` of the module gives: of all but names."""
+        return self.get_hlo_module().hash()
 
     def get_hlo_graph(
         self, debug: bool = False, inline_fused_comp: bool = False, do_hash_verification: bool = False

@@ -45,6 +45,8 @@ _CONFIGURED = words("custom-call while conditional")
 """Operators whose backend configuration may say what they compute, and not only how."""
 _APART = ordered_words("all- collective- reduce-scatter ragged- async- copy- send recv infeed outfeed rng")
 """Starts of the names of operators of which two are two values, whatever they read."""
+_OPAQUE = words("partition-id replica-id reduce-precision")
+"""Operators that the reals know nothing of: which device it is, and a value with fewer digits."""
 
 
 @dataclass(frozen=True)
@@ -263,6 +265,14 @@ class Inlined:
         if i.has_effect or i.opcode.startswith(_APART):
             return True
         return any(self._has_apart(name) for name in i.called)
+
+    def is_opaque(self, number: int) -> bool:
+        """Whether a proof may take a term for any tensor only: it depends on the device, on chance, on other devices.
+
+        Equal terms are the same tensor still.
+        """
+        opcode = self.terms[number].opcode
+        return opcode in _OPAQUE or opcode.startswith(_APART)
 
     def _has_apart(self, name: str) -> bool:
         if name not in self._apart:

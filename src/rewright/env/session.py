@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from rewright.env.hlo.literals import with_parameters
 from rewright.env.hlo.program import read, write
-from rewright.env.hlo.reentry import has_several_results, laid_out
+from rewright.env.hlo.reentry import has_fusions, laid_out, with_calls
 from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
 from rewright.env.values import KnownValues
@@ -44,17 +45,29 @@ class Change:
 
 @dataclass
 class Session:
-    """One worker process and what it has answered; a session may be used by one thread at a time."""
+    """One worker process and what it has answered; threads that use one session take turns."""
 
     worker: Worker = field(default_factory=Worker)
     values: KnownValues = field(default_factory=KnownValues)
     """Which values were found equal so far."""
     _known: OrderedDict[tuple[object, ...], Any] = field(default_factory=OrderedDict[tuple[object, ...], Any])
     _compiled: OrderedDict[str, int] = field(default_factory=OrderedDict[str, int])
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
+    """Held while something is made to be remembered, and from the compilation of a module to its run."""
 
     def close(self) -> None:
-        """End the worker process."""
+        """End the worker process; the session cannot be used any more."""
         self.worker.close()
+
+    def __deepcopy__(self, memo: object) -> Session:
+        """The session itself: what is copied goes on with the same process."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a session is a process and cannot be pickled; send the module, or the trajectory (Episode.to_json), and"
+            " make a Session there; to branch off in one process, use Episode.fork or copy.deepcopy"
+        )
 
     def __enter__(self) -> Session:
         return self
@@ -64,13 +77,14 @@ class Session:
 
     def remembered(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         """What was made for a key before, or is made now; the keys that were used last are kept."""
-        if key in self._known:
-            self._known.move_to_end(key)
-            return self._known[key]
-        value = self._known[key] = make()
-        if len(self._known) > _MOST_KEPT:
-            self._known.popitem(last=False)
-        return value
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+            value = self._known[key] = make()
+            if len(self._known) > _MOST_KEPT:
+                self._known.popitem(last=False)
+            return value
 
     # --- modules
 
@@ -228,20 +242,21 @@ class Session:
         runs all of XLA's passes, ``rest:a,b`` all but a and b, which were decided by hand; ``quick`` is ``exact`` with
         fusion and folding, and little spent on machine code. Raises XlaError where XLA cannot.
         """
-        key = f"{mode}:{module.digest}"
-        if key not in self._compiled or self._compiled[key] != self.worker.started:
-            if module.late:
-                entrance = module.entrance or module.proto
-                self.worker.call("compile", key, entrance, "", exact=module.proto)
-            else:
-                self._compile(key, module, mode)
-            self._compiled[key] = self.worker.started
-            if len(self._compiled) > _MOST_EXECUTABLES:
-                gone, started = self._compiled.popitem(last=False)
-                if started == self.worker.started:
-                    self.worker.call("forget", [gone])
-        self._compiled.move_to_end(key)
-        return key
+        with self._lock:
+            key = f"{mode}:{module.digest}"
+            if key not in self._compiled or self._compiled[key] != self.worker.started:
+                if module.late:
+                    entrance = module.entrance or module.proto
+                    self.worker.call("compile", key, entrance, "", exact=module.proto)
+                else:
+                    self._compile(key, module, mode)
+                self._compiled[key] = self.worker.started
+                if len(self._compiled) > _MOST_EXECUTABLES:
+                    gone, started = self._compiled.popitem(last=False)
+                    if started == self.worker.started:
+                        self.worker.call("forget", [gone])
+            self._compiled.move_to_end(key)
+            return key
 
     def _compile(self, key: str, module: HloModule, mode: str) -> None:
         refused = XlaError("nothing was compiled")
@@ -249,14 +264,16 @@ class Session:
             self.worker.call("compile", key, module.proto, "" if mode == "default" else mode.removeprefix(REST))
             return
         quick = mode == "quick"
-        several = has_several_results(module.program)
+        fused = has_fusions(module.program)
         # Expansions of solvers leave constants that code generation takes for folded, and crashes without.
         folding = LEGALISING | {"constant_folding"}
         for kept in [folding | {"fusion"}, LEGALISING] if quick else [LEGALISING, folding]:
             try:
-                if several:
-                    passed = self.worker.call("run_passes", module.proto, all_but(*kept))
-                    self.worker.call("compile", key, module.proto, "", exact=write(laid_out(read(passed))))
+                if fused:
+                    # The pass that assigns layouts reads those that are missing inside of fusions, and crashes.
+                    passed = self.worker.call("run_passes", module.proto, all_but(*kept - {"layout-assignment"}))
+                    entrance = write(with_calls(module.program))
+                    self.worker.call("compile", key, entrance, "", exact=write(laid_out(read(passed))))
                 else:
                     self.worker.call("compile", key, module.proto, all_but(*kept), quick=quick)
             except XlaError as error:
@@ -267,14 +284,16 @@ class Session:
 
     def execute(self, module: HloModule, inputs: Sequence[Array], mode: str = "exact") -> list[Array]:
         """The outputs of a module, flat."""
-        return self.worker.call("execute", self.compiled(module, mode), list(inputs))
+        with self._lock:
+            return self.worker.call("execute", self.compiled(module, mode), list(inputs))
 
     def measure(
         self, modules: Sequence[tuple[HloModule, str]], inputs: Sequence[Array], rounds: int = 20, warm: int = 3
     ) -> list[list[float]]:
         """Seconds of each of (module, mode), measured in turns."""
-        keys = [self.compiled(module, mode) for module, mode in modules]
-        return self.worker.call("measure", keys, list(inputs), rounds, warm)
+        with self._lock:
+            keys = [self.compiled(module, mode) for module, mode in modules]
+            return self.worker.call("measure", keys, list(inputs), rounds, warm)
 
 
 def _wanted(names: Sequence[str]) -> str:

@@ -1,19 +1,23 @@
 """What a pass did, split into alternatives that can be chosen one by one.
 
-Instructions before and after the pass are matched by name inside each computation. Where an instruction that kept its
-name and its meaning reads another value than before, the pass has said that the two values are equal; uses of one value
-that were replaced by one other value are one site. An instruction that kept its name and changed its meaning counts as
-a new one, which replaces the old one at all its uses; the same goes for computations whose signature changed.
+Instructions before and after the pass are matched by name inside each computation, parameters by number; the entries
+are matched with each other, and other computations where they are alike but for names, or else by name. Where an
+instruction that kept its name and its meaning reads another value than before, the pass has said that the two values
+are equal; uses of one value that were replaced by one other value are one site. An instruction that kept its name and
+changed its meaning counts as a new one, which replaces the old one at all its uses; the same goes for computations
+whose signature changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Literal
 
 from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use
 from rewright.env.hlo.program import Computation, Instruction, Program
+from rewright.env.values import body_digests
 
 Granularity = Literal["value", "use"]
 Renamed = Collection[tuple[str, str]]
@@ -50,24 +54,46 @@ class _Split:
         self.pool: dict[str, dict[str, Instruction]] = {}
         self.computations: dict[str, Computation] = {}
         self.alternatives: list[Alternative] = []
+        self.unchanged: set[str] = set()
         self.calls = self._calls()
 
     def _calls(self) -> dict[str, str]:
-        """Names for the computations of after; those that are new and have the name of an old one get another."""
-        calls: dict[str, str] = {}
+        """Names for the computations of after: those that they are matched with; new ones have names of their own."""
+        calls = {n: alike for n, c in self.after.computations.items() if (alike := self._alike(n, c)) is not None}
+        self.unchanged.update(calls)
+        known = frozenset(calls.values())
         for name, computation in self.after.computations.items():
-            old = self.before.computations.get(name)
-            same = old is not None and old.signature == computation.signature
-            own = name
-            while not same and (own in self.before.computations or (own != name and own in self.after.computations)):
-                own += _NEW
+            if name in calls:
+                continue
+            own = self.before.entry if name == self.after.entry else name
+            old = self.before.computations.get(own)
+            if old is None or old.signature != computation.signature or own in known:
+                while own in self.before.computations or (own != name and own in self.after.computations):
+                    own += _NEW
             calls[name] = own
         return calls
 
+    def _alike(self, name: str, computation: Computation) -> str | None:
+        """A computation of before that is the same but for names; None for the entry, and where there is none."""
+        same = self.before.computations.get(name)
+        if same == computation or name == self.after.entry:
+            return name if same == computation and name != self.after.entry else None
+        ours, theirs = self._digests
+        if same is not None and ours[name] == theirs[name]:
+            return name
+        return next((own for own in self.before.computations if ours[own] == theirs[name]), None)
+
+    @cached_property
+    def _digests(self) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
+        """What the computations before and after the pass are, whatever names they and their instructions have."""
+        return body_digests(self.before), body_digests(self.after)
+
     def run(self) -> AlternativeGraph:
         for name, computation in self.after.computations.items():
+            if name in self.unchanged:
+                continue
             if self.calls[name] in self.before.computations:
-                self._compare(self.before.computations[name], computation)
+                self._compare(self.before.computations[self.calls[name]], computation)
             else:
                 self._import(name, computation)
         return AlternativeGraph(self.before, tuple(self.alternatives), self.pool, self.computations, self.after)
@@ -106,7 +132,11 @@ class _Split:
         """For each instruction of after: its own name where it has the value of before, else a new one."""
         names: dict[str, str] = {}
         taken = before.instructions.keys() | theirs.keys()
+        parameters = {i.parameter: name for name, i in before.instructions.items() if i.opcode == "parameter"}
         for name, new in theirs.items():
+            if new.opcode == "parameter" and new.parameter in parameters:
+                names[name] = parameters[new.parameter]
+                continue
             old = before.instructions.get(name)
             if old is None or (self._same(before, old, new, theirs) and (before.name, name) not in self.renamed):
                 names[name] = name
@@ -119,8 +149,6 @@ class _Split:
 
     def _same(self, before: Computation, old: Instruction, new: Instruction, theirs: Mapping[str, Instruction]) -> bool:
         """Whether an instruction computes the same thing of operands of the same shapes."""
-        if old.opcode == "parameter" and new.opcode == "parameter":
-            return old.parameter == new.parameter
         if old.meaning != new.meaning or len(old.operands) != len(new.operands):
             return False
         return all(

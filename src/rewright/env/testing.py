@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rewright.env.alternatives import AlternativeGraph
@@ -17,13 +17,14 @@ from rewright.env.module import HloModule
 from rewright.env.numeric import Agreement, compare, says_something, worst
 from rewright.env.session import Session
 from rewright.env.values import Test, value_numbers
+from rewright.env.words import words
 from rewright.env.xla.worker import XlaError
 from rewright.ir.errors import RewrightError
 
-RANDOM = frozenset({"rng", "rng-bit-generator", "rng-get-and-update-state"})
+_RANDOM = words("rng rng-bit-generator rng-get-and-update-state")
 """Operators of which two runs give two results."""
-
-
+_DEVICE = words("partition-id replica-id")
+"""Operators of which every device has another result: a run is one of the first."""
 _NOTHING = "no value is a finite number on the inputs that were drawn"
 _MOST_ALONE = 4
 """Alternatives that are run one by one where all of them together cannot be run."""
@@ -31,10 +32,17 @@ _MOST_ALONE = 4
 
 def why_not_run(module: HloModule) -> str:
     """Why values of a module say nothing; empty where they do."""
-    for computation in module.program.computations.values():
-        for i in computation.instructions.values():
-            if i.opcode in RANDOM:
-                return f"{i.name} is random"
+    return _why_not(
+        i for computation in module.program.computations.values() for i in computation.instructions.values()
+    )
+
+
+def _why_not(instructions: Iterable[Instruction]) -> str:
+    for i in instructions:
+        if i.opcode in _RANDOM:
+            return f"{i.name} is random"
+        if i.opcode in _DEVICE:
+            return f"{i.name} is the number of a device, and one device runs it"
     return ""
 
 
@@ -46,7 +54,8 @@ def run_alternatives(
     What is one term with its replacement needs no run.
     """
     found: list[Test | None] = [Test(True, "one term") if is_same(graph, n) else None for n in range(len(graph))]
-    reason = why_not_run(module)
+    added = [*graph.pool.values(), *(computation.instructions for computation in graph.computations.values())]
+    reason = why_not_run(module) or _why_not(i for own in added for i in own.values())
     if reason or None not in found:
         return [own or Test(None, reason) for own in found]
     numbers = value_numbers(graph, session.values)

@@ -62,7 +62,7 @@ class KnownValues:
 def value_numbers(graph: AlternativeGraph, known: KnownValues) -> Mapping[str, bytes]:
     """A number for each value of the entry and of its pool; raises RewrightError for a pool that reads in a circle."""
     program = graph.program
-    bodies = _bodies(program, graph.computations)
+    bodies = _bodies({**program.computations, **graph.computations})
     main = program.main
     instructions: dict[str, Instruction] = {**main.instructions, **graph.pool.get(main.name, {})}
     found: dict[str, bytes] = {}
@@ -86,12 +86,22 @@ def _number(
     return digest.digest()
 
 
-def _bodies(program: Program, more: Mapping[str, Computation]) -> dict[str, bytes]:
-    """A digest of every computation, whatever its instructions are called."""
+def body_digests(program: Program) -> Mapping[str, bytes]:
+    """A digest of every computation with its signature and settings, whatever it and its instructions are called."""
     found: dict[str, bytes] = {}
-    everything = {**program.computations, **more}
+    for name, body in _bodies(program.computations).items():
+        own = program.computations[name]
+        settings = write_fields(entry for entry in own.fields if entry[0] != 4)
+        effects = b"".join(sorted(i.opcode.encode() for i in own.instructions.values() if i.has_effect))
+        found[name] = hashlib.blake2b(b"\0".join((body, own.signature, settings, effects)), digest_size=16).digest()
+    return found
+
+
+def _bodies(everything: Mapping[str, Computation]) -> dict[str, bytes]:
+    """A digest of the value of every computation, whatever its instructions are called."""
+    found: dict[str, bytes] = {}
     for start in everything:
-        for name in called_first(Program(program.name, everything, start)):
+        for name in called_first(Program("", everything, start)):
             if name not in found:
                 body = everything[name]
                 numbers: dict[str, bytes] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewright.env.hlo.program import SHAPE, Computation, Instruction, Program
+from rewright.env.hlo.program import METADATA, SHAPE, Computation, Instruction, Program
 from rewright.env.hlo.shapes import SIZES, Shape, array, read_shape
 from rewright.env.hlo.wire import BYTES
 from rewright.ir.errors import RewrightError
@@ -37,23 +37,54 @@ def _row_major(shape: Shape) -> bool:
     return shape.layout in ((), tuple(reversed(range(len(shape.sizes)))))
 
 
-def has_several_results(program: Program) -> bool:
-    """Whether a fusion of the program gives a tuple."""
-    instructions = (i for c in program.computations.values() for i in c.instructions.values())
-    return any(i.opcode == "fusion" and read_shape(i.shape).element == "tuple" for i in instructions)
+def has_fusions(program: Program) -> bool:
+    """Whether a program has fusions, of which XLA:CPU may leave layouts out."""
+    return any(i.opcode == "fusion" for c in program.computations.values() for i in c.instructions.values())
+
+
+def with_calls(program: Program) -> Program:
+    """The program with calls in the place of fusions: of one signature, and without what XLA cannot lay out."""
+
+    def changed(instruction: Instruction) -> Instruction:
+        if instruction.opcode != "fusion":
+            return instruction
+        return replace(
+            instruction, opcode="call", fields=tuple(e for e in instruction.fields if e[0] in (SHAPE, METADATA))
+        )
+
+    found = {
+        name: replace(c, instructions={n: changed(i) for n, i in c.instructions.items()})
+        for name, c in program.computations.items()
+    }
+    return replace(program, computations=found)
 
 
 def laid_out(program: Program) -> Program:
-    """The program with row-major layouts where XLA:CPU left them out: inside of fusions of several results.
+    """The program with layouts where XLA:CPU left them out, inside of fusions: those of what they read and give.
 
-    Raises RewrightError where such a fusion gives an array that is not row-major.
+    All else is row-major. Raises RewrightError where a fusion of several results gives an array that is not.
     """
+    found = dict(program.computations)
     for computation in program.computations.values():
         for i in computation.instructions.values():
-            parts = read_shape(i.shape).leaves() if i.opcode == "fusion" else ()
-            if read_shape(i.shape).element == "tuple" and not all(map(_row_major, parts)):
+            if i.opcode != "fusion":
+                continue
+            several = read_shape(i.shape).element == "tuple"
+            if several and not all(map(_row_major, read_shape(i.shape).leaves())):
                 raise RewrightError(f"{i.name:.60} gives arrays that are not row-major; choose another alternative")
-    return replace(program, computations={name: _with_layouts(c) for name, c in program.computations.items()})
+            body = found[i.called[0]]
+            around = {p.name: computation.instructions[i.operands[p.parameter]].shape for p in body.parameters()}
+            if not several:
+                around[body.root] = i.shape
+            changed = {n: _laid(own, around[n]) if n in around else own for n, own in body.instructions.items()}
+            found[body.name] = replace(body, instructions=changed)
+    return replace(program, computations={name: _with_layouts(c) for name, c in found.items()})
+
+
+def _laid(instruction: Instruction, shape: bytes) -> Instruction:
+    """The instruction with another shape, where it is an array without a layout."""
+    own = read_shape(instruction.shape)
+    return instruction if own.layout or not own.sizes else instruction.with_field(SHAPE, BYTES, shape)
 
 
 def _with_layouts(computation: Computation) -> Computation:

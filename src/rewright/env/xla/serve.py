@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import struct
 import sys
 from typing import IO, Any, cast
@@ -57,25 +58,27 @@ def first_line(error: BaseException) -> str:
 
 
 def main() -> None:
-    """Answer requests until the other side is gone."""
+    """Answer requests until the other side is gone, each under its number."""
+    # An interrupt at a terminal reaches all processes; the other side decides what it means, and ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what XLA prints must not end up among the answers
     requests = sys.stdin.buffer
     try:
         adapter = Adapter()
     except RewrightError as error:
-        send(answers, ("refused", str(error)))
+        send(answers, (0, "refused", str(error)))
         return
-    send(answers, ("ready", None))
+    send(answers, (0, "ready", None))
     while True:
         try:
-            method, arguments, keywords = receive(requests)
+            number, method, arguments, keywords = receive(requests)
         except EOFError:
             return
         try:
-            answer = ("done", getattr(adapter, method)(*arguments, **keywords))
+            answer = (number, "done", getattr(adapter, method)(*arguments, **keywords))
         except Exception as error:  # whatever XLA raises is an answer
-            answer = ("failed", first_line(error))
+            answer = (number, "failed", first_line(error))
         send(answers, answer)
 
 
