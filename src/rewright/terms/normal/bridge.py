@@ -34,6 +34,11 @@ _WRITTEN_OUT = 16
 """Integer powers up to this are products for z3."""
 
 
+def _name(prefix: str, text: str) -> str:
+    """A name that no other text gives: z3 reads names up to the first null character, which repr escapes."""
+    return f"{prefix}{ascii(text)}"
+
+
 class Bridge:
     """A solver with scopes; translations are scoped with it, because some bring a lemma along."""
 
@@ -86,12 +91,13 @@ class Bridge:
         wanted = list(names)
         self.push()
         try:
-            for name in wanted:
-                self._solver.add(_z3.Int(name) <= most, _z3.Int(name) >= -most)
+            symbols = {name: _z3.Int(_name("s", name)) for name in wanted}
+            for symbol in symbols.values():
+                self._solver.add(symbol <= most, symbol >= -most)
             if self._solver.check() != _z3.sat:
                 return None
             model = self._solver.model()
-            return {name: model.eval(_z3.Int(name), model_completion=True).as_long() for name in wanted}
+            return {name: model.eval(s, model_completion=True).as_long() for name, s in symbols.items()}
         finally:
             self.pop()
 
@@ -126,7 +132,7 @@ class Bridge:
 
     def _new_integer(self, atom: Atom) -> Term:
         if isinstance(atom, Symbol):
-            return _z3.Int(atom.name)
+            return _z3.Int(_name("s", atom.name))
         if isinstance(atom, Floor):
             return self._floor(atom)
         if isinstance(atom, Indicator):
@@ -146,7 +152,7 @@ class Bridge:
         """An element of a tensor, as an uninterpreted function of its index."""
         if not isinstance(atom, Element):
             return constant(f"~{prefix}{atom.key.hex()}")
-        name = f"{prefix}~{atom.tensor}"
+        name = _name(prefix, atom.tensor)
         if not atom.index:
             return constant(name)
         signature = [_z3.IntSort()] * len(atom.index)
