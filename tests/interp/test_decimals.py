@@ -9,7 +9,7 @@ import pytest
 
 from rewright.interp.arithmetic import REAL, SPECIAL
 from rewright.interp.decimals import Decimals, close
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import NotKnown, RewrightError
 
 NUMBERS = Decimals()
 POINTS = (0.125, 0.5, 1.0, 2.5)
@@ -42,8 +42,12 @@ def test_the_square_of_sine_and_cosine_is_one() -> None:
     ("function", "arguments"),
     [
         ("divide", (1, 0)),
-        ("log", (0,)),
         ("log", (-1,)),
+        ("log", ("-Infinity",)),
+        ("sine", ("Infinity",)),
+        ("divide", ("Infinity", 0)),
+        ("power", (0, -1)),
+        ("convert_i64", ("Infinity",)),
         ("sqrt", (-1,)),
         ("rsqrt", (0,)),
         ("subtract", ("Infinity", "Infinity")),
@@ -53,6 +57,39 @@ def test_the_square_of_sine_and_cosine_is_one() -> None:
 def test_what_is_not_defined_is_an_error(function: str, arguments: tuple[object, ...]) -> None:
     with pytest.raises(RewrightError, match="is not defined"):
         NUMBERS.apply(function, [Decimal(a) for a in arguments])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("atan2", (3, 1)),
+        ("bessel_i0e", (1,)),
+        ("log_gamma", ("-Infinity",)),
+        ("sine", (500,)),
+        ("erf", (8,)),
+        ("floor", ("0.99999999999999999999999999999999999999999999999999",)),
+    ],
+)
+def test_what_is_not_known_is_not_undefined(function: str, arguments: tuple[object, ...]) -> None:
+    with pytest.raises(NotKnown):
+        NUMBERS.apply(function, [Decimal(a) for a in arguments])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "expected"),
+    [
+        ("power", (0, 0), 1),
+        ("power", ("-Infinity", 3), "-Infinity"),
+        ("log", (0,), "-Infinity"),
+        ("tanh", ("-Infinity",), -1),
+        ("logistic", ("-Infinity",), 0),
+        ("floor", ("-Infinity",), "-Infinity"),
+        ("exponential", ("-Infinity",), 0),
+        ("erf", (40,), 1),
+    ],
+)
+def test_functions_at_infinity_and_at_zero(function: str, arguments: tuple[object, ...], expected: object) -> None:
+    assert NUMBERS.apply(function, [Decimal(a) for a in arguments]) == Decimal(expected)  # type: ignore[arg-type]
 
 
 def test_rounding_does_not_decide_an_order() -> None:

@@ -2,7 +2,8 @@
 difference.
 
 A value that is not defined (a division by zero, infinities that cancel, the root of a negative number) raises
-RewrightError, so that no NaN is ever compared.
+NotDefined, so that no NaN is ever compared. One that is not known to so many digits raises NotKnown, which says
+nothing about whether it is defined.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow
 
 from rewright.interp.arithmetic import EXACT, ORDERED, SPECIAL, Value, convert
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import NotDefined, NotKnown, RewrightError
+from rewright.terms.records import RECORDS
 
 DIGITS = 50
 _CONTEXT = Context(prec=DIGITS, Emin=-(10**9), Emax=10**9, traps=[InvalidOperation, DivisionByZero, Overflow])
 _SERIES = Context(prec=DIGITS + 15, Emin=-(10**9), Emax=10**9, traps=[InvalidOperation, DivisionByZero, Overflow])
 _EQUAL = Decimal(10) ** -40
 _MOST_TERMS = 2000
+_PERIODIC, _ERROR_FUNCTION, _SATURATED = 30, 5, 12
+"""Arguments up to which series are summed, and from which on the error function is one to all digits."""
 
 
 def close(left: Value, right: Value, digits: int = 35) -> bool:
@@ -46,14 +50,14 @@ class Decimals:
         return Decimal(value)
 
     def apply(self, function: str, arguments: Sequence[Value]) -> Value:
-        """The value to 50 digits; raises RewrightError where there is none."""
+        """The value to 50 digits; raises NotDefined where there is none, and NotKnown where that is not known."""
         try:
             return self._apply(function, arguments)
-        except (InvalidOperation, DivisionByZero, ZeroDivisionError, ValueError):
+        except (InvalidOperation, DivisionByZero, ZeroDivisionError, ValueError, OverflowError):
             shown = ", ".join(f"{a:.6g}" if isinstance(a, Decimal) else str(a) for a in arguments)
-            raise RewrightError(f"{function}({shown}) is not defined; evaluate at other values") from None
+            raise NotDefined(f"{function}({shown}) is not defined; evaluate at other values") from None
         except Overflow:
-            raise RewrightError(f"{function} is too large; evaluate at other values") from None
+            raise NotKnown(f"{function} is too large; evaluate at other values") from None
 
     def _apply(self, function: str, arguments: Sequence[Value]) -> Value:
         if function.startswith("convert_"):
@@ -62,15 +66,52 @@ class Decimals:
             return _uninterpreted(function, arguments)
         if function in _COMPARISONS:
             return _COMPARISONS[function](_order(arguments[0], arguments[1]))
+        if function in RECORDS and _is_infinite(arguments[0]):
+            return _at_infinity(function, arguments[0])
+        if any(_is_a_jump(function, argument) for argument in arguments):
+            raise NotKnown(f"{function} at what rounding may have moved from a jump of it; evaluate at other values")
         own = _FUNCTIONS.get(function)
         if own is not None and isinstance(arguments[0], Decimal):
             return own(*arguments)
         found = EXACT.get(function) or ORDERED.get(function)
         if function in SPECIAL:
-            raise RewrightError(f"{function} is not known to {DIGITS} digits; compare programs with it in floats")
+            raise NotKnown(f"{function} is not known to {DIGITS} digits; compare programs with it in floats")
         if found is None:
-            raise RewrightError(f"{function} is no function of numbers")
+            raise NotKnown(f"{function} is no function of numbers")
         return found(*arguments)
+
+
+def _is_infinite(value: Value) -> bool:
+    return isinstance(value, Decimal) and value.is_infinite()
+
+
+def _is_a_jump(function: str, argument: Value) -> bool:
+    """Whether an argument is within rounding of a place where a function jumps, or ends, and is not that place."""
+    if not isinstance(argument, Decimal) or not argument.is_finite() or not _jumps(function):
+        return False
+    doubled = _SERIES.multiply(argument, Decimal(2)) if function in _AT_HALVES else argument
+    gap = _SERIES.subtract(doubled, doubled.to_integral_value() if function not in _AT_ZERO else Decimal(0))
+    return bool(gap) and gap.copy_abs() < _EQUAL
+
+
+def _jumps(function: str) -> bool:
+    return function in _AT_HALVES or function in _AT_ZERO or function.startswith(("convert_i", "convert_ui"))
+
+
+_AT_HALVES = frozenset({"floor", "ceil", "round_nearest_even", "remainder"})
+"""Functions that jump at integers or halves."""
+_AT_ZERO = frozenset({"sign", "log", "sqrt", "rsqrt", "divide"})
+"""Functions that jump, or end, at zero."""
+
+
+def _at_infinity(function: str, value: Decimal) -> Decimal:
+    """The value of a function at an infinity, from its record."""
+    found = RECORDS[function].at_infinity(1 if value > 0 else -1)
+    if found is None:
+        raise NotKnown(f"{function} of {value} is not known; libraries do not agree on it")
+    if math.isnan(found):
+        raise InvalidOperation
+    return Decimal(found)
 
 
 def _order(left: Value, right: Value) -> int:
@@ -95,9 +136,15 @@ def _exponential(value: Decimal) -> Decimal:
 
 
 def _logarithm(value: Decimal) -> Decimal:
-    if value <= 0:
+    if value < 0:
         raise InvalidOperation
     return _CONTEXT.ln(value)
+
+
+def _divide(left: Decimal, right: Decimal) -> Decimal:
+    if not right:
+        raise DivisionByZero
+    return _CONTEXT.divide(left, right)
 
 
 def _exponential_minus_one(value: Decimal) -> Decimal:
@@ -132,17 +179,28 @@ def _series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
     raise InvalidOperation
 
 
+def _within(value: Decimal, most: int) -> None:
+    """Raise NotKnown beyond what a series gives enough digits for."""
+    if value.copy_abs() > most:
+        raise NotKnown(f"a series at {value:.6g} does not give {DIGITS} digits; evaluate at other values")
+
+
 def _sine(value: Decimal) -> Decimal:
+    _within(value, _PERIODIC)
     square = _SERIES.multiply(value, value).copy_negate()
     return _CONTEXT.plus(_series(value, lambda n: _SERIES.divide(square, Decimal(2 * n * (2 * n + 1)))))
 
 
 def _cosine(value: Decimal) -> Decimal:
+    _within(value, _PERIODIC)
     square = _SERIES.multiply(value, value).copy_negate()
     return _CONTEXT.plus(_series(Decimal(1), lambda n: _SERIES.divide(square, Decimal(2 * n * (2 * n - 1)))))
 
 
 def _erf(value: Decimal) -> Decimal:
+    if value.copy_abs() > _SATURATED:
+        return Decimal(1).copy_sign(value)
+    _within(value, _ERROR_FUNCTION)
     square = _SERIES.multiply(value, value).copy_negate()
 
     def ratio(n: int) -> Decimal:
@@ -168,6 +226,13 @@ def _pi() -> Decimal:
 
 
 def _power(base: Decimal, exponent: Decimal) -> Decimal:
+    """A power as libraries have it: anything to the power zero is one."""
+    if not exponent or base == 1:
+        return Decimal(1)
+    if not base and exponent < 0:
+        raise DivisionByZero
+    if base < 0 and (exponent.is_infinite() or (base.is_infinite() and exponent != exponent.to_integral_value())):
+        raise NotKnown("a power of a number below zero at infinity is not known; libraries do not agree on it")
     return _CONTEXT.power(base, exponent)
 
 
@@ -187,7 +252,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "add": _CONTEXT.add,
     "subtract": _CONTEXT.subtract,
     "multiply": _CONTEXT.multiply,
-    "divide": _CONTEXT.divide,
+    "divide": _divide,
     "negate": Decimal.copy_negate,
     "abs": Decimal.copy_abs,
     "remainder": _remainder,

@@ -11,6 +11,14 @@ class TypeMismatch(RewrightError):
     """An operator applied to operands whose shapes or dtypes do not fit."""
 
 
+class NotKnown(RewrightError):
+    """A value that the arithmetic cannot tell, though it may well have one: nothing follows from that it is missing."""
+
+
+class NotDefined(RewrightError):
+    """A function at arguments where it has no finite value: it is not a number there, or infinite with either sign."""
+
+
 class UnsupportedOperator(RewrightError):
     """A program contains an operator that has no lowering; the message names it and its source line."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rewright.ir.dims import Dim, evaluate
-from rewright.ir.errors import RewrightError
+from rewright.ir.errors import NotDefined, NotKnown, RewrightError
 from rewright.terms.index import Element, Index, Quotient, Variable
 from rewright.terms.scalar import (
     Absent,
@@ -82,7 +82,19 @@ class Evaluator:
             predicate, yes, no = value.arguments
             # Only the one chosen needs to be defined.
             return self.scalar(yes if self.scalar(predicate, at) else no, at)
+        if value.function == "is_finite" or value.function.startswith("compare_"):
+            return self._truth(value, at)
         return self.arithmetic.apply(value.function, [self.scalar(a, at) for a in value.arguments])
+
+    def _truth(self, value: Apply, at: Mapping[Variable, int]) -> Value:
+        """A comparison: it has a truth value also of what is not a number, which not every arithmetic can tell."""
+        try:
+            arguments = [self.scalar(a, at) for a in value.arguments]
+        except NotDefined as error:
+            if value.function == "is_finite":
+                return False
+            raise NotKnown(f"{value.function} of what has no value: {error}") from None
+        return self.arithmetic.apply(value.function, arguments)
 
     def _fold(self, value: Fold, at: Mapping[Variable, int]) -> Value:
         if value.kind == "last":

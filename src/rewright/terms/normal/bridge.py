@@ -36,7 +36,7 @@ _WRITTEN_OUT = 16
 
 def _name(prefix: str, text: str) -> str:
     """A name that no other text gives: z3 reads names up to the first null character, which repr escapes."""
-    return f"{prefix}{ascii(text)}"
+    return f"{prefix}{text!a}"
 
 
 class Bridge:

@@ -14,6 +14,7 @@ from rewright.terms.normal.atoms import Atom, Element, Guard, Polynomial, Symbol
 from rewright.terms.normal.bridge import Bridge, Signed
 from rewright.terms.normal.guards import at_least, below, is_zero
 from rewright.terms.normal.intervals import EVERYTHING, Intervals, complement, extremes, intersection, linear, solutions
+from rewright.terms.records import Sort
 
 TOO_DEEP = (RecursionError, ctypes.ArgumentError)
 """What is raised for terms that are nested too deeply; the second where the solver was asked."""
@@ -61,6 +62,8 @@ class Context:
         """Sums of at most so many terms are written out."""
         self.universal: dict[str, list[Universal]] = {}
         """Facts by the name of the tensor whose elements they are about."""
+        self.sorts: dict[str, Sort] = {}
+        """What the elements of a tensor may be besides numbers, by its name; those of others are numbers."""
 
     @property
     def queries(self) -> int:

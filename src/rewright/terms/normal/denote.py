@@ -22,9 +22,7 @@ from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.functions import Functions, Grade
 from rewright.terms.normal.guards import (
-    MINUS_INFINITY,
     MISSING,
-    PLUS_INFINITY,
     Choice,
     Infinite,
     Leaf,
@@ -32,6 +30,7 @@ from rewright.terms.normal.guards import (
     at_least,
     at_least_zero,
     boolean,
+    constant,
     is_zero,
 )
 from rewright.terms.normal.maxima import max_over, negative
@@ -39,6 +38,7 @@ from rewright.terms.normal.needs import Kind, Need, Variables
 from rewright.terms.normal.presence import may_be_infinite
 from rewright.terms.normal.products import product_over
 from rewright.terms.normal.ranged import Fold
+from rewright.terms.normal.sorts import of_sort, read, sort_of
 from rewright.terms.normal.sums import sum_over
 from rewright.terms.scalar import Scalar
 from rewright.terms.walk import elements, subterms
@@ -134,7 +134,7 @@ class Denoter:
     def _input(self, label: str, dtype: DType, index: Place) -> Value:
         if dtype is DType.BOOL:
             return truth(self.context, boolean(Element(label, index, True)))
-        return polynomial(Element(label, index, dtype.is_integer))
+        return read(self.context, label, index, dtype.is_integer)
 
     def _require(self, kind: Kind, value: Polynomial, operation: str) -> None:
         variables: Variables = tuple(self._variables)
@@ -147,7 +147,7 @@ class Denoter:
             self._variables.append((name, ZERO, size))
             try:
                 value = body(symbol(name))
-                if kind in ("sum", "product"):
+                if kind in ("sum", "product", "last"):
                     value = each(self.context, self._functions.settled, value)
             finally:
                 self._variables.pop()
@@ -156,7 +156,7 @@ class Denoter:
         if kind in ("maximum", "minimum") or is_boolean:
             empty = fixed(fold.identity.value) if isinstance(fold.identity, scalars.Fixed) else MISSING
             return self.extreme(kind, empty, name, size, value)
-        if kind == "product" and self._grade != "move":
+        if kind == "product" and self._grade != "move" and sort_of(value) == "finite":
             with suppress(TooHard):
                 return product_over(self.context, name, size, value, not is_float)
         return self._as_written(kind, name, size, value)
@@ -184,6 +184,7 @@ class Denoter:
         return each(self.context, _not, value) if is_boolean else negative(value)
 
     def _as_written(self, kind: str, name: str, size: Polynomial, value: Value) -> Value:
+        """A fold of which only what it combines is known; it is a number where all of that is."""
         if isinstance(value, Choice) and name not in value.guard.free:
             yes, no = value.yes, value.no
             return branch(
@@ -193,7 +194,7 @@ class Denoter:
                 lambda: self._as_written(kind, name, size, no),
             )
         body = named(self.context, [(name, ZERO, size)], (0,), _formal(value))
-        return polynomial(Fold(kind, size, body))
+        return of_sort(self.context, Fold(kind, size, body), sort_of(value))
 
     def choose(self, predicate: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
         """One of two values by a truth value."""
@@ -225,6 +226,10 @@ class Denoter:
             return each(self.context, _not, found)
 
         return each(self.context, leaf, *arguments)
+
+    def settled(self, leaf: Leaf) -> Value:
+        """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
+        return self._functions.settled(leaf)
 
     def opaque(self, name: str, arguments: tuple[Value, ...], integer: bool) -> Value:
         """A function of which only its arguments are known."""
@@ -259,13 +264,9 @@ def _denotation(op: Operator, operands: Sequence[TensorType]) -> Scalar | Unsupp
 
 def fixed(value: float | int | bool) -> Value:
     """A constant; raises TooHard for NaN."""
-    if isinstance(value, float):
-        if math.isnan(value):
-            raise TooHard("the constant NaN")
-        if math.isinf(value):
-            return PLUS_INFINITY if value > 0 else MINUS_INFINITY
-        return polynomial(Fraction(value))
-    return polynomial(int(value))
+    if value != value:
+        raise TooHard("the constant NaN")
+    return constant(value)
 
 
 def _formal(value: Value) -> Polynomial:
@@ -348,8 +349,11 @@ class _Reader:
         first, second = value.arguments
 
         def leaf(one: Value) -> Value:
-            default = self.scalar(second, at)
-            return default if one == MISSING else self.denoter.opaque("otherwise", (one, default), False)
+            if one == MISSING:
+                return self.scalar(second, at)
+            if not isinstance(one, Polynomial):
+                return one
+            return self.denoter.opaque("otherwise", (one, self.scalar(second, at)), False)
 
         return each(self.context, leaf, self.scalar(first, at))
 
@@ -358,7 +362,7 @@ class _Reader:
         if target == DType.BOOL.value:
             return value if source is DType.BOOL else self.denoter.apply("compare_NE", (value, ZERO), source.is_float)
         if target.startswith(("i", "ui")) and source.is_float:
-            return each(self.context, truncated, value)
+            return each(self.context, truncated, each(self.context, self.denoter.settled, value))
         if self.denoter.exact_casts or target == source.value or holds(DType(target), source):
             return value
         return self.denoter.opaque(f"convert_{target}", (value,), not DType(target).is_float)

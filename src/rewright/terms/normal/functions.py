@@ -31,6 +31,7 @@ from rewright.terms.normal.cases import branch, each, finite, truth
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import (
+    MINUS_INFINITY,
     NOT_A_NUMBER,
     PLUS_INFINITY,
     Choice,
@@ -40,6 +41,7 @@ from rewright.terms.normal.guards import (
     Value,
     at_least,
     at_least_zero,
+    constant,
     is_zero,
 )
 from rewright.terms.normal.maxima import larger, negative
@@ -47,6 +49,9 @@ from rewright.terms.normal.needs import Kind
 from rewright.terms.normal.powers import exponential, logarithm, power
 from rewright.terms.normal.presence import count_present, is_present, may_be_infinite, of_nothing, vanishes
 from rewright.terms.normal.signs import is_nonnegative, is_positive
+from rewright.terms.normal.sorts import of_sort
+from rewright.terms.normal.uninterpreted import uninterpreted
+from rewright.terms.records import RECORDS, Sort
 
 Grade = Literal["move", "assoc", "real"]
 Require = Callable[[Kind, Polynomial, str], None]
@@ -61,6 +66,8 @@ _OPAQUE = frozenset(
     {"sine", "cosine", "erf", "floor", "ceil", "round_nearest_even", "remainder", "power", "power_integer", "absent"}
     | {"erfc_scaled", "erf_inverse", "log_gamma", "digamma", "bessel_i0e", "bessel_i1e", "atan2", "zeta"}
 )
+_PARTIAL = frozenset({"zeta", "absent"})
+"""Functions of several arguments that may be infinite, or not a number, of numbers."""
 _STAYS_ON_INTEGERS = frozenset({"floor", "ceil", "round_nearest_even"})
 
 
@@ -101,12 +108,19 @@ class Functions:
             return False
         return not (self.grade == "assoc" and name in _LINEAR)
 
-    def opaque(self, name: str, leaves: tuple[Value, ...], integer: bool = False) -> Polynomial:
-        """An uninterpreted function; those that commute in floating point have their arguments sorted."""
+    def opaque(self, name: str, leaves: tuple[Value, ...], integer: bool = False, sort: Sort = "finite") -> Value:
+        """An uninterpreted function; those that commute in floating point have their arguments sorted.
+
+        Of numbers it is of a sort, and of an infinity it may be anything, unless it is an integer.
+        """
         found = [self._argument(leaf) for leaf in leaves]
         if name.removeprefix("rounded ") in _COMMUTATIVE:
             found.sort(key=lambda p: p.key)
-        return polynomial(Function(name, tuple(found), integer))
+        if not integer and not all(isinstance(leaf, Polynomial) for leaf in leaves):
+            sort = "partial"
+        value = uninterpreted(name, tuple(found), integer)
+        atom = value.atom() if sort != "finite" else None
+        return value if atom is None else of_sort(self.context, atom, sort)
 
     def _argument(self, leaf: Value) -> Polynomial:
         if isinstance(leaf, Polynomial):
@@ -129,7 +143,9 @@ class Functions:
             return self._infinite(name, leaves)
         if name.startswith("compare_"):
             return self._compare(name.removeprefix("compare_"), finite[0], finite[1])
-        if name.startswith("?") or name in _OPAQUE:
+        if name.startswith("?"):
+            return self.opaque(name, finite, sort="partial")
+        if name in _OPAQUE:
             return self._uninterpreted(name, finite, is_float)
         found = _FUNCTIONS.get(name)
         if found is None:
@@ -143,7 +159,8 @@ class Functions:
             return self._float_remainder(*leaves) if is_float else self._remainder(*leaves)
         if name == "power":
             return self._power(*leaves)
-        return self.opaque(name, leaves, integer=name in _STAYS_ON_INTEGERS or name == "power_integer")
+        sort: Sort = RECORDS[name].sort if name in RECORDS else "partial" if name in _PARTIAL else "finite"
+        return self.opaque(name, leaves, name in _STAYS_ON_INTEGERS or name == "power_integer", sort)
 
     def settled(self, leaf: Leaf) -> Value:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
@@ -219,7 +236,8 @@ class Functions:
     def _power(self, base: Polynomial, exponent: Polynomial) -> Value:
         constant = exponent.constant()
         if constant is None:
-            return self.opaque("power", (base, exponent))
+            # Of numbers it is infinite at zero, and not a number at negative ones, by an exponent that is not known.
+            return self.opaque("power", (base, exponent), sort="partial")
         if isinstance(constant, int):
             if constant < 0:
                 self.require("not zero", base, "power")
@@ -278,7 +296,9 @@ class Functions:
         return self._root(value, Fraction(-1, 2))
 
     def log(self, value: Polynomial) -> Value:
-        """The natural logarithm, of what is positive."""
+        """The natural logarithm, of what is positive; minus infinity of what is zero as it stands."""
+        if not value.terms:
+            return MINUS_INFINITY
         self.require("positive", value, "log")
         return logarithm(value)
 
@@ -337,25 +357,25 @@ class Functions:
             return ONE if name == "compare_NE" else ZERO
         if name == "is_finite":
             return ZERO
-        if is_float and (name in _FUNCTIONS or name.startswith(("convert_f", "convert_bf"))):
+        known = name in RECORDS or name in _ARITHMETIC or name.startswith(("convert_f", "convert_bf"))
+        if is_float and known:
             return NOT_A_NUMBER
         raise TooHard(f"{name} of what is not a number")
 
     def _infinite(self, name: str, leaves: tuple[Value, ...]) -> Value:
         """What functions are at infinity; two infinities that would cancel have no value."""
         value = leaves[0]
-        if name == "negate":
-            return negative(value)
         if name == "is_finite":
             return ZERO
-        if name == "exponential" and isinstance(value, Infinite):
-            return ZERO if value.sign < 0 else value
-        if name == "abs":
-            return PLUS_INFINITY
         if name.startswith(("convert_f", "convert_bf")):
             return value
+        if name in RECORDS and isinstance(value, Infinite):
+            found = RECORDS[name].at_infinity(value.sign)
+            return self.opaque(name, leaves) if found is None else constant(found)
         if len(leaves) == 2:
             return self._infinite_pair(name, leaves[0], leaves[1])
+        if name.startswith("?"):
+            return self.opaque(name, leaves)
         raise TooHard(f"{name} of an infinity")
 
     def _infinite_pair(self, name: str, left: Value, right: Value) -> Value:
@@ -371,25 +391,57 @@ class Functions:
             if isinstance(right, Polynomial) or left == right:
                 return left
             return NOT_A_NUMBER
-        if name in ("multiply", "divide") and isinstance(right, Polynomial):
+        if name == "divide" and isinstance(right, Infinite):
+            return ZERO if isinstance(left, Polynomial) else NOT_A_NUMBER
+        if name in ("multiply", "divide") and isinstance(right, Polynomial) and isinstance(left, Infinite):
+            if name == "divide":
+                self.require("not zero", right, "divide")
             return self._scaled(left, right)
-        if name == "multiply" and isinstance(left, Polynomial):
-            return self._scaled(right, left)
+        if name == "multiply" and isinstance(right, Infinite):
+            return self._scaled(right, left) if isinstance(left, Polynomial) else self._of_both(left, right)
+        if name == "power" and isinstance(left, Infinite) and isinstance(right, Polynomial):
+            return self._infinite_power(left, right)
+        if name.startswith("?"):
+            return self.opaque(name, (left, right))
         raise TooHard(f"{name} of {left} and {right}")
 
-    def _scaled(self, value: Value, factor: Polynomial) -> Value:
-        """An infinity times or over what has a known sign."""
+    def _of_both(self, left: Value, right: Infinite) -> Value:
+        if not isinstance(left, Infinite):
+            raise TooHard(f"{left} times {right}")
+        return left if right.sign > 0 else negative(left)
+
+    def _infinite_power(self, base: Infinite, exponent: Polynomial) -> Value:
+        """An infinity to a power that is a number; libraries do not agree on roots of minus infinity."""
+        number = exponent.constant()
+        if number == 0:
+            return ONE
+        if number is None or (base.sign < 0 and not isinstance(number, int)):
+            return self.opaque("power", (base, exponent))
+        if number < 0:
+            return ZERO
+        return base if number % 2 else PLUS_INFINITY
+
+    def _scaled(self, value: Infinite, factor: Polynomial) -> Value:
+        """An infinity times or over a number, by the sign of that."""
         if not factor.terms or vanishes(self.context, factor):
             return NOT_A_NUMBER
         if is_positive(self.context, factor):
             return value
         if is_positive(self.context, -factor):
             return negative(value)
-        raise TooHard(f"an infinity times {factor}, whose sign is not known")
+        return branch(
+            self.context,
+            is_zero(factor),
+            lambda: NOT_A_NUMBER,
+            lambda: branch(self.context, at_least_zero(factor), lambda: value, lambda: negative(value)),
+        )
 
 
 _OF_INFINITIES = frozenset({"negate", "is_finite"})
 """Functions that have a value at an infinity whatever else is there."""
+
+_ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "remainder", "atan2"})
+"""Functions of two floats that are not a number where one of these is not."""
 
 _MIRRORED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
@@ -443,8 +495,8 @@ def _exponential(_: Functions, value: Polynomial) -> Value:
     return exponential(value)
 
 
-def _complement(functions: Functions, value: Polynomial) -> Polynomial:
-    return polynomial(1) - functions.opaque("erf", (value,))
+def _complement(_: Functions, value: Polynomial) -> Polynomial:
+    return polynomial(1) - uninterpreted("erf", (value,))
 
 
 def _exponential_minus_one(_: Functions, value: Polynomial) -> Value:

@@ -16,6 +16,7 @@ from rewright.terms.normal.atoms import (
     Polynomial,
     digest,
     leading_monomial,
+    polynomial,
     whole,
 )
 from rewright.terms.normal.monotone import same_sign
@@ -176,6 +177,17 @@ class Choice:
 
 Leaf = Union[Polynomial, Infinite, Missing, NotANumber]
 Value = Union[Leaf, Choice]
+
+
+def constant(value: float | int | bool) -> Leaf:
+    """A constant: a number, an infinity, or not a number."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return NOT_A_NUMBER
+        if math.isinf(value):
+            return PLUS_INFINITY if value > 0 else MINUS_INFINITY
+        return polynomial(Fraction(value))
+    return polynomial(int(value))
 
 
 def choice(guard: Guard, yes: Value, no: Value) -> Value:

@@ -21,6 +21,8 @@ from rewright.terms.normal.atoms import (
     sorted_monomial,
 )
 from rewright.terms.normal.powers import exponential, is_positive_sum, logarithm, power
+from rewright.terms.normal.uninterpreted import uninterpreted
+from rewright.terms.records import RECORDS
 
 _GROWING = frozenset({"log", "erf"})
 """Functions that grow strictly wherever they are defined."""
@@ -84,6 +86,8 @@ def _without_functions(value: Polynomial) -> Polynomial | None:
     threshold = -Fraction(last) / Fraction(coefficient) if coefficient else Fraction(0)
     if threshold == 1:
         found = _difference(monomial, other)
+    elif threshold == -1 and other:
+        found = _sum(monomial, other)
     else:
         found = _against_number(monomial, threshold) if not other else None
     return found * sign if found is not None else None
@@ -95,6 +99,15 @@ def _difference(left: Monomial, right: Monomial) -> Polynomial | None:
     if one is not None and other is not None and one[0] == other[0]:
         return (one[1] - other[1]) * _growth(one[0])
     return None if right else _against_number(left, Fraction(1))
+
+
+def _sum(left: Monomial, right: Monomial) -> Polynomial | None:
+    """``a + b`` for two products that are one growing function of a and of b, which is odd: ``f(b) = -f(-b)``."""
+    one, other = _function_of(left), _function_of(right)
+    if one is None or other is None or one[0] != other[0] or isinstance(one[0], Fraction):
+        return None
+    record = RECORDS.get(one[0])
+    return one[1] + other[1] if record is not None and record.parity == "odd" else None
 
 
 def _against_number(monomial: Monomial, threshold: Fraction) -> Polynomial | None:
@@ -153,4 +166,4 @@ def _applied(function: str | Fraction, value: Polynomial) -> Polynomial:
         return power(value, function)
     if function == "exp":
         return exponential(value)
-    return logarithm(value) if function == "log" else polynomial(Function(function, (value,)))
+    return logarithm(value) if function == "log" else uninterpreted(function, (value,))

@@ -29,6 +29,7 @@ from rewright.terms.normal.powers import exponential, integer_power, logarithm
 from rewright.terms.normal.ranged import PrefixSum
 from rewright.terms.normal.substitution import substitute
 from rewright.terms.normal.sums import sum_over
+from rewright.terms.normal.uninterpreted import uninterpreted
 
 FACTOR = "factor of"
 
@@ -80,7 +81,7 @@ def rebuilt(context: Context, atom: Function, arguments: tuple[Polynomial, ...])
         return _counted(arguments[0])
     if isinstance(atom, Product):
         return multiplied(context, arguments[0], atom.integer)
-    return polynomial(Function(atom.name, arguments, atom.integer))
+    return uninterpreted(atom.name, arguments, atom.integer)
 
 
 def _plain(value: Polynomial) -> tuple[Polynomial, Polynomial]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 from rewright.terms.normal.atoms import (
     ONE,
@@ -36,10 +37,22 @@ from rewright.terms.normal.binders import (
     split_digits,
     without,
 )
-from rewright.terms.normal.cases import branch, each, finite, minus, only_where, plus
+from rewright.terms.normal.cases import branch, each, finite, leaves, minus, only_where, plus
 from rewright.terms.normal.context import Context, Signed, Values
 from rewright.terms.normal.division import floor_quotient
-from rewright.terms.normal.guards import NOT_A_NUMBER, Choice, Leaf, Value, at_least, below
+from rewright.terms.normal.guards import (
+    MINUS_INFINITY,
+    NOT_A_NUMBER,
+    PLUS_INFINITY,
+    Choice,
+    Infinite,
+    Leaf,
+    NotANumber,
+    Value,
+    at_least,
+    below,
+    choice,
+)
 from rewright.terms.normal.ranged import PrefixSum
 from rewright.terms.normal.substitution import substitute, substitute_guard
 
@@ -47,14 +60,45 @@ Guards = tuple[Signed, ...]
 
 
 def sum_over(context: Context, name: str, size: Polynomial, value: Value) -> Value:
-    """The sum of a guarded value over ``0 <= name < size``; raises TooHard for infinite terms."""
-    return _by_path(context, name, size, value, ())
+    """The sum of a guarded value over ``0 <= name < size``; raises TooHard for terms that are absent.
+
+    It is not a number where a term is not, or where two are the two infinities, and else infinite where a term is.
+    """
+    found = set(leaves(value))
+    special = [kind for kind in (NOT_A_NUMBER, PLUS_INFINITY, MINUS_INFINITY) if kind in found]
+    if not special:
+        return _by_path(context, name, size, value, ())
+    counts = [_by_path(context, name, size, _counted(value, kind), ()) for kind in special]
+    rest = _by_path(context, name, size, _finite_part(value), ())
+
+    def leaf(rest: Leaf, *numbers: Leaf) -> Value:
+        present = {kind: at_least(finite(n), 1) for kind, n in zip(special, numbers, strict=True)}
+
+        no_number = present.get(NOT_A_NUMBER, False)
+        plus, minus = present.get(PLUS_INFINITY, False), present.get(MINUS_INFINITY, False)
+        below_plus = partial(branch, context, minus, lambda: NOT_A_NUMBER, lambda: PLUS_INFINITY)
+        without_plus = partial(branch, context, minus, lambda: MINUS_INFINITY, lambda: rest)
+        return branch(context, no_number, lambda: NOT_A_NUMBER, lambda: branch(context, plus, below_plus, without_plus))
+
+    return each(context, leaf, rest, *counts)
+
+
+def _counted(value: Value, kind: Leaf) -> Value:
+    """One where a value is of a kind, zero elsewhere."""
+    if isinstance(value, Choice):
+        return choice(value.guard, _counted(value.yes, kind), _counted(value.no, kind))
+    return ONE if value == kind else ZERO
+
+
+def _finite_part(value: Value) -> Value:
+    """A value with zero where it is infinite or not a number."""
+    if isinstance(value, Choice):
+        return choice(value.guard, _finite_part(value.yes), _finite_part(value.no))
+    return ZERO if isinstance(value, (Infinite, NotANumber)) else value
 
 
 def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards: Guards) -> Value:
     if not isinstance(value, Choice):
-        if value == NOT_A_NUMBER:
-            return _of_no_number(context, name, size, guards)
         if not isinstance(value, Polynomial):
             raise TooHard(f"a sum with the term {value}")
         return _under_guards(context, name, ZERO, size, value, guards)
@@ -77,15 +121,6 @@ def _by_path(context: Context, name: str, size: Polynomial, value: Value, guards
         part = _by_path(context, name, size, arm, (*guards, (guard, polarity)))
         total = add(context, total, part)
     return total
-
-
-def _of_no_number(context: Context, name: str, size: Polynomial, guards: Guards) -> Value:
-    """What is not a number, unless there are no terms."""
-
-    def leaf(number: Leaf) -> Value:
-        return branch(context, at_least(finite(number), 1), lambda: NOT_A_NUMBER, lambda: ZERO)
-
-    return each(context, leaf, _under_guards(context, name, ZERO, size, ONE, guards))
 
 
 def add(context: Context, left: Value, right: Value) -> Value:
