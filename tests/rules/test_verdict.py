@@ -67,6 +67,7 @@ TRUE: dict[str, tuple[Tensor, Tensor]] = {
     "maximum of a shift": ((A + c).max(1), A.max(1) + c),
     "maximum of a positive multiple": ((A * exp(c)).max(1), A.max(1) * exp(c)),
     "no axes": (c + 0.0, c),
+    "bits of integers": (~~I, I),
     "an axis without elements": (floats("Z", 0, n).sum(0), constant(0.0, (n,))),
     "seven axes": (seven.transpose().transpose(), seven),
 }  # fmt: skip
@@ -95,7 +96,6 @@ OPEN: dict[str, tuple[Tensor, Tensor]] = {
     "a row that may be masked out": (softmax(select(P, A, float("-inf"))), plain_softmax(select(P, A, float("-inf")))),
     "other ranks": (apply(ops.AllReduce("sum", ((0, 1),)), V), V + V),
     "an opaque kernel": (apply(ops.CustomCall("kernel", (), (V.type,), 0), V), V),
-    "bits of integers": (~~I, I),
 }  # fmt: skip
 
 

@@ -311,7 +311,7 @@ class Meaning:
         if name.startswith("convert to ") and name != "convert to i1":
             return each(self._context, truncated, first)
         if name.startswith(BITWISE):
-            return self._denoter.opaque(name.removeprefix(BITWISE), tuple(arguments), True)
+            return self._denoter.bitwise(name.removeprefix(BITWISE), tuple(arguments))
         real = not all(isinstance(value, Polynomial) and value.integer for value in arguments)
         while len(arguments) > 2 and name in ("multiply", "maximum", "minimum"):
             arguments = [self._denoter.apply(name, (arguments[0], arguments[1]), real), *arguments[2:]]

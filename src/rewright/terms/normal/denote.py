@@ -17,6 +17,7 @@ from rewright.terms import scalar as scalars
 from rewright.terms.index import Index, Variable, result_index
 from rewright.terms.normal.atoms import ONE, ZERO, Element, Function, Indicator, Polynomial, TooHard, polynomial, symbol
 from rewright.terms.normal.binders import named
+from rewright.terms.normal.bits import bitwise
 from rewright.terms.normal.cases import branch, each, finite, truth
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
@@ -231,6 +232,15 @@ class Denoter:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
         return self._functions.settled(leaf)
 
+    def bitwise(self, name: str, arguments: tuple[Value, ...]) -> Value:
+        """A bitwise function of integers."""
+
+        def leaf(*leaves: Leaf) -> Value:
+            found = bitwise(self.context, name, [finite(one) for one in leaves])
+            return self._functions.opaque(name, leaves, True) if found is None else found
+
+        return each(self.context, leaf, *arguments)
+
     def opaque(self, name: str, arguments: tuple[Value, ...], integer: bool) -> Value:
         """A function of which only its arguments are known."""
 
@@ -341,7 +351,7 @@ class _Reader:
             return self._convert(before, name.removeprefix("convert_"), arguments[0])
         if name in _LOGICAL:
             if dtype is not DType.BOOL:
-                return self.denoter.opaque(name, arguments, True)
+                return self.denoter.bitwise(name, arguments)
             return self.denoter.logical(name, arguments)
         return self.denoter.apply(name, arguments, dtype.is_float)
 

@@ -61,7 +61,7 @@ EXACT_IN_FLOATS = frozenset(
 )
 """Functions that never round; comparisons are too."""
 _LINEAR = frozenset({"add", "subtract"})
-_COMMUTATIVE = frozenset({"add", "multiply"})
+_COMMUTATIVE = frozenset({"add", "multiply", "and", "or", "xor"})
 _OPAQUE = frozenset(
     {"sine", "cosine", "erf", "floor", "ceil", "round_nearest_even", "remainder", "power", "power_integer", "absent"}
     | {"erfc_scaled", "erf_inverse", "log_gamma", "digamma", "bessel_i0e", "bessel_i1e", "atan2", "zeta"}

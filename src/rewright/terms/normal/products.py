@@ -22,6 +22,7 @@ from rewright.terms.normal.atoms import (
     Product,
     polynomial,
 )
+from rewright.terms.normal.bits import CONJUNCTION, conjunction
 from rewright.terms.normal.cases import each, finite
 from rewright.terms.normal.context import Context, Values
 from rewright.terms.normal.guards import Leaf, Value, at_least_zero
@@ -79,6 +80,8 @@ def rebuilt(context: Context, atom: Function, arguments: tuple[Polynomial, ...])
         return logarithm(arguments[0])
     if atom.name == FACTOR:
         return _counted(arguments[0])
+    if atom.name == CONJUNCTION:
+        return conjunction(context, arguments)
     if isinstance(atom, Product):
         return multiplied(context, arguments[0], atom.integer)
     return uninterpreted(atom.name, arguments, atom.integer)
