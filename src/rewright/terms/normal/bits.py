@@ -18,6 +18,7 @@ from rewright.terms.normal.atoms import (
     ZERO,
     Floor,
     Function,
+    Monomial,
     Number,
     Polynomial,
     TooHard,
@@ -185,9 +186,7 @@ def _parsed(value: Polynomial) -> Word | None:
     return Word(leaves, tuple(starts), tuple(tables))
 
 
-def _part(
-    monomial: tuple[tuple[Atom, Number], ...], coefficient: Number
-) -> tuple[tuple[Polynomial, ...], int, int] | None:
+def _part(monomial: Monomial, coefficient: Number) -> tuple[tuple[Polynomial, ...], int, int] | None:
     """One term as a conjunction of leaves from a bit on, times a small integer."""
     if len(monomial) != 1 or monomial[0][1] != 1 or not isinstance(coefficient, int):
         return None
