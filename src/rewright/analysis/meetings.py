@@ -1,9 +1,10 @@
 """Which nodes of which ranks meet in a collective, without any values.
 
 Every rank issues its collectives in program order and waits in each until all members of the group have arrived
-(the blocking semantics of ``torch.distributed`` and of StableHLO's replica groups). A send never waits; a receive
-is posted in program order and waited for where its value is first read, so rings of posted sends and receives do
-not lock up. The matching is a work list: linear in the number of nodes of all ranks.
+(the blocking semantics of ``torch.distributed`` and of StableHLO's replica groups). The calls on one communicator meet
+in the order in which each rank calls them; those on two communicators of the same ranks never meet. A send never
+waits; a receive, and a collective that is posted, is waited for where its value is first read, so rings of posted
+sends and receives do not lock up. The matching is a work list: linear in the number of nodes of all ranks.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import TensorType
-from rewright.ops.agreement import CollectiveMismatch, check_agreement, describe, groups_of, members
+from rewright.ops.agreement import (
+    CollectiveMismatch,
+    check_agreement,
+    communicator_of,
+    describe,
+    groups_of,
+    is_posted,
+    members,
+)
 
 COLLECTIVES: tuple[type, ...] = (
     ops.AllReduce,
@@ -49,6 +58,9 @@ class Meeting:
 Schedule = list[Step | Meeting]
 """Every node of every rank once (sends twice), operands always before the nodes that read them."""
 
+_Communicator = tuple[frozenset[int], int]
+"""Ranks, and which of the communicators of these ranks."""
+
 _Channel = tuple[int, int, object]
 """Source, destination and tag of messages; they arrive in the order in which they were sent."""
 
@@ -66,8 +78,10 @@ class _Matcher:
     def __init__(self, graphs: Sequence[Graph]) -> None:
         self.graphs = graphs
         self.next = [0] * len(graphs)
-        self.waiting: dict[int, tuple[int, frozenset[int]]] = {}
-        self.arrived: defaultdict[frozenset[int], dict[int, int]] = defaultdict(dict)
+        self.waiting: dict[int, tuple[int, _Communicator]] = {}
+        """By rank the call that it does not go on from."""
+        self.arrived: defaultdict[_Communicator, defaultdict[int, deque[int]]] = defaultdict(lambda: defaultdict(deque))
+        """By communicator and rank the calls that have not met yet, in order."""
         self.sent: defaultdict[_Channel, deque[int]] = defaultdict(deque)
         self.posted: defaultdict[_Channel, deque[int]] = defaultdict(deque)
         self.pending: list[set[int]] = [set() for _ in graphs]
@@ -76,7 +90,9 @@ class _Matcher:
 
     def run(self) -> Schedule:
         while self.runnable:
-            self._advance(self.runnable.popleft())
+            rank = self.runnable.popleft()
+            if rank not in self.waiting:
+                self._advance(rank)
         for rank in range(len(self.graphs)):
             if self.next[rank] < len(self.graphs[rank].nodes) or self.pending[rank]:
                 raise CollectiveMismatch(self._diagnose(rank), self._stuck(rank).span)
@@ -103,21 +119,40 @@ class _Matcher:
                 self._send((rank, node.op.destination, node.op.tag), position)
 
     def _arrive(self, rank: int, position: int) -> None:
-        group = frozenset(members(self.graphs[rank].nodes[position], rank, len(self.graphs)))
-        self.waiting[rank] = position, group
-        present = self.arrived[group]
-        present[rank] = position
-        if len(present) < len(group):
-            return
-        order = members(self.graphs[rank].nodes[position], rank, len(self.graphs))
-        nodes = tuple((member, present[member]) for member in order)
+        """Call a collective. One that is posted lets the other ranks go first: equal programs meet at once."""
+        node = self.graphs[rank].nodes[position]
+        communicator = frozenset(members(node, rank, len(self.graphs))), communicator_of(node.op)
+        if is_posted(node.op):
+            self.pending[rank].add(position)
+            self.next[rank] = position + 1
+            self.runnable.append(rank)
+        else:
+            self.waiting[rank] = position, communicator
+        present = self.arrived[communicator]
+        present[rank].append(position)
+        if all(present[member] for member in communicator[0]):
+            self._meet(rank, communicator)
+
+    def _meet(self, rank: int, communicator: _Communicator) -> None:
+        """Have the first calls meet that wait on a communicator, in the order of the group as ``rank`` gives it."""
+        present = self.arrived[communicator]
+        order = members(self.graphs[rank].nodes[present[rank][0]], rank, len(self.graphs))
+        nodes = tuple((member, present[member].popleft()) for member in order)
         check_agreement([(member, self.graphs[member].nodes[at]) for member, at in nodes], self._operands(nodes))
         self.schedule.append(Meeting(nodes))
-        del self.arrived[group]
         for member, at in nodes:
-            del self.waiting[member]
-            self.next[member] = at + 1
-            self.runnable.append(member)
+            if self.waiting.get(member, (-1, None))[0] == at:
+                del self.waiting[member]
+                self.next[member] = at + 1
+                self.runnable.append(member)
+            else:
+                self._arrived_at(member, at)
+
+    def _arrived_at(self, rank: int, position: int) -> None:
+        """What a rank posted is there."""
+        self.pending[rank].discard(position)
+        if rank not in self.waiting and rank not in self.runnable:
+            self.runnable.append(rank)
 
     def _operands(self, nodes: Sequence[tuple[int, int]]) -> list[TensorType]:
         found: list[TensorType] = []
@@ -154,9 +189,7 @@ class _Matcher:
                     receiver.span,
                 )
             self.schedule.append(Meeting(((source, here), (destination, there))))
-            self.pending[destination].discard(there)
-            if destination not in self.waiting and destination not in self.runnable:
-                self.runnable.append(destination)
+            self._arrived_at(destination, there)
 
     def _last(self, rank: int) -> str:
         """After which collective a rank ends, if it has any."""
@@ -170,21 +203,39 @@ class _Matcher:
 
     def _diagnose(self, rank: int) -> str:
         """One line on why this rank never finishes."""
-        nodes = self.graphs[rank].nodes
-        if rank not in self.waiting:
+        found = self._call(rank)
+        if found is None:
             position = min(self.pending[rank])
-            return f"{describe(rank, nodes[position])} receives nothing; add the matching send on the source rank"
-        position, group = self.waiting[rank]
-        where = f"{describe(rank, nodes[position])} waits for ranks {sorted(group)}"
-        missing = next(member for member in sorted(group) if self.waiting.get(member, (0, None))[1] != group)
-        if missing in self.waiting:
-            other, _ = self.waiting[missing]
-            group = self.waiting[missing][1]
-            what = f"{describe(missing, self.graphs[missing].nodes[other])} waits for ranks {sorted(group)}"
-            return f"deadlock: {where}, while {what}; call the collectives in one order on every rank"
+            node = self.graphs[rank].nodes[position]
+            return f"{describe(rank, node)} receives nothing; add the matching send on the source rank"
+        where, (group, number) = found
+        missing = next(m for m in sorted(group) if not self.arrived[group, number][m])
+        other = self._call(missing)
+        if other is not None:
+            return f"deadlock: {where}, while {other[0]}; call the collectives in one order on every rank"
         if self.pending[missing]:
-            other = min(self.pending[missing])
-            what = f"{describe(missing, self.graphs[missing].nodes[other])} waits for a message that nobody sends"
+            node = self._stuck(missing)
+            what = f"{describe(missing, node)} waits for a message that nobody sends"
             return f"deadlock: {where}, while {what}; call them in one order on every rank"
         ends = f"rank {missing} ends without it{self._last(missing)}"
         return f"deadlock: {where}, but {ends}; call the collective on every rank of the group"
+
+    def _call(self, rank: int) -> tuple[str, _Communicator] | None:
+        """The collective that a rank waits in, in words and by its communicator; None where it waits in none."""
+        if rank in self.waiting:
+            position, communicator = self.waiting[rank]
+        elif self.pending[rank]:
+            position = min(self.pending[rank])
+            node = self.graphs[rank].nodes[position]
+            if type(node.op) not in COLLECTIVES:
+                return None
+            communicator = frozenset(members(node, rank, len(self.graphs))), communicator_of(node.op)
+        else:
+            return None
+        node, (group, number) = self.graphs[rank].nodes[position], communicator
+        which = f" on communicator {number + 1} of theirs" if self._has_several(group) else ""
+        return f"{describe(rank, node)} waits for ranks {sorted(group)}{which}", communicator
+
+    def _has_several(self, group: frozenset[int]) -> bool:
+        """Whether the ranks of a group meet on several communicators."""
+        return len({number for ranks, number in self.arrived if ranks == group}) > 1

@@ -47,6 +47,18 @@ def attributes(op: Operator) -> dict[str, Any]:
     return {name: getattr(op, name) for name in field_names(type(op))}
 
 
+def stated(op: Operator) -> dict[str, Any]:
+    """The attributes that have another value than their default, by name, in order."""
+    defaults = _defaults(type(op))
+    return {name: value for name, value in attributes(op).items() if name not in defaults or value != defaults[name]}
+
+
+@lru_cache(maxsize=1024)
+def _defaults(operator: type[Operator]) -> dict[str, Any]:
+    fields = dataclasses.fields(cast(Any, operator))
+    return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+
+
 @lru_cache(maxsize=1024)
 def field_names(operator: type[Operator]) -> tuple[str, ...]:
     """Names of the attributes of an operator class, in order."""

@@ -58,6 +58,16 @@ def groups_of(op: Operator) -> tuple[tuple[int, ...], ...]:
     return getattr(op, "groups", ())
 
 
+def communicator_of(op: Operator) -> int:
+    """Which of the communicators of its group a collective is called on."""
+    return getattr(op, "communicator", 0)
+
+
+def is_posted(op: Operator) -> bool:
+    """Whether a rank that calls a collective goes on until it reads the result."""
+    return getattr(op, "posted", False)
+
+
 def check_agreement(nodes: Sequence[tuple[int, Node]], operands: Sequence[TensorType]) -> None:
     """Check that all members call the same operator with the same attributes on tensors that fit.
 
@@ -99,9 +109,9 @@ def _shared_part(node: Node, rank: int) -> Operator:
     """The operator without what may differ between members: other groups, and each member's split sizes."""
     op = node.op
     if isinstance(op, ops.AllToAll):
-        return replace(op, groups=(), send_splits=None, receive_splits=None)
+        return replace(op, groups=(), posted=False, send_splits=None, receive_splits=None)
     if isinstance(op, ops.CollectiveBroadcast | ops.AllReduce | ops.AllGather | ops.ReduceScatter):
-        return replace(op, groups=())
+        return replace(op, groups=(), posted=False)
     return op
 
 

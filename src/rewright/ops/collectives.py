@@ -2,6 +2,10 @@
 
 Groups are explicit rank lists, all of one size, and the type of a result depends on that size only. They have no
 denotation of their own: all ranks together do, and ``rewright.interp`` executes all ranks in one process.
+
+Ranks meet by group and ``communicator``: where a group of ranks has several communicators, as ``new_group`` of PyTorch
+makes them, they are numbered in the order in which they were made, and calls of two of them never meet. A collective
+is waited for where it is called, or, if it is ``posted``, where its result is first read.
 """
 
 from __future__ import annotations
@@ -85,6 +89,8 @@ class AllReduce(Collective):
 
     kind: ReductionKind
     groups: Groups
+    communicator: int = 0
+    posted: bool = False
     name: ClassVar[str] = "all_reduce"
 
     def result(self, operand: TensorType) -> TensorType:
@@ -102,6 +108,8 @@ class AllGather(Collective):
 
     dimension: int
     groups: Groups
+    communicator: int = 0
+    posted: bool = False
     name: ClassVar[str] = "all_gather"
 
     def result(self, operand: TensorType) -> TensorType:
@@ -120,6 +128,8 @@ class ReduceScatter(Collective):
     kind: ReductionKind
     dimension: int
     groups: Groups
+    communicator: int = 0
+    posted: bool = False
     name: ClassVar[str] = "reduce_scatter"
 
     def result(self, operand: TensorType) -> TensorType:
@@ -144,6 +154,8 @@ class AllToAll(Collective):
     groups: Groups
     send_splits: tuple[Dim, ...] | None = None
     receive_splits: tuple[Dim, ...] | None = None
+    communicator: int = 0
+    posted: bool = False
     name: ClassVar[str] = "all_to_all"
 
     def result(self, operand: TensorType) -> TensorType:
@@ -203,6 +215,8 @@ class CollectiveBroadcast(Collective):
 
     source: int
     groups: Groups
+    communicator: int = 0
+    posted: bool = False
     name: ClassVar[str] = "collective_broadcast"
 
     def result(self, operand: TensorType) -> TensorType:

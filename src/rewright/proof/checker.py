@@ -21,7 +21,7 @@ from rewright.ir.memory import uncollected
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
-from rewright.ops.agreement import check_agreement, in_equal_parts, members
+from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
 from rewright.proof.constants import stands, written_out
 from rewright.proof.facts import as_fact, assumptions, why_not
@@ -73,6 +73,7 @@ class _Checker:
         self._used: list[Used] = []
         self._stretches: dict[tuple[int, int], Stretch] = {}
         self._sources = _sources(ledger.program.graphs)
+        self._calls = _calls(ledger.program.graphs)
 
     def run(self) -> Audit:
         relations = Relations(self._ledger)
@@ -171,6 +172,7 @@ class _Checker:
             raise Refused(f"{where} is no meeting of ranks")
         where = f"{where} ({nodes[0][1].op.name} of ranks {[rank for rank, _ in nodes]})"
         self._agreed(nodes, where)
+        self._matched([(rank, position) for rank, position, _ in meeting.members], where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
         found: list[Used] = []
         whole = None if meeting.whole is None else self._whole(nodes, where)
@@ -242,6 +244,11 @@ class _Checker:
         if wanted != tuple(rank for rank, _ in nodes):
             raise Refused(f"{where} is a meeting of other ranks than the group {list(wanted)}")
 
+    def _matched(self, members: Sequence[tuple[int, int]], where: str) -> None:
+        """The calls are equally many calls of one communicator away from each rank's first."""
+        if len({self._calls.get(member) for member in members}) != 1:
+            raise Refused(f"{where} is a meeting of calls that other calls on their communicator come before")
+
     def _copied(self, source: int, value: int, where: str) -> Used:
         if source != value:
             raise Refused(f"{where} has another value than the tensor that was sent")
@@ -264,8 +271,8 @@ class _Checker:
         return graphs[program + 1].nodes[position]
 
     def _in_order(self, program: int, position: int, node: Node, where: str) -> None:
-        """Ranks run in program order; only a receive may be waited for later."""
-        if type(node.op) is ops.Recv:
+        """Ranks run in program order; only a receive, and a collective that is posted, may be waited for later."""
+        if type(node.op) is ops.Recv or is_posted(node.op):
             return
         if position <= self._last[program + 1]:
             raise Refused(f"{where} is about %{position}, which the {name_of(program)} runs earlier")
@@ -289,12 +296,32 @@ class _Checker:
             self._last[program + 1] = last
         repeated.enter()
         # Who met once meets again: equal operators have equal groups and agree in all else.
+        for equation in self._certificate.equations[block]:
+            if isinstance(equation, Meeting):
+                self._matched([(r, p + again.shifts[r + 1]) for r, p, _ in equation.members], where)
         return stretch.used
 
 
 def _without_groups(node: Node) -> Operator:
     op = node.op
-    return replace(op, groups=()) if isinstance(op, _COLLECTIVES) else op
+    return replace(op, groups=(), communicator=0, posted=False) if isinstance(op, _COLLECTIVES) else op
+
+
+def _calls(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[frozenset[int], int, int]]:
+    """For every collective its ranks, its communicator, and how many its rank called there before."""
+    found: dict[tuple[int, int], tuple[frozenset[int], int, int]] = {}
+    for rank, graph in enumerate(graphs):
+        counts: defaultdict[tuple[frozenset[int], int], int] = defaultdict(int)
+        for position, node in enumerate(graph.nodes):
+            if type(node.op) not in _MEET:
+                continue
+            try:
+                channel = frozenset(members(node, rank, len(graphs))), communicator_of(node.op)
+            except RewrightError:
+                continue  # it meets nobody
+            found[rank, position] = *channel, counts[channel]
+            counts[channel] += 1
+    return found
 
 
 def _sources(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[int, int]]:

@@ -155,7 +155,9 @@ def _answer(question: Question, asked: _Asked) -> Verdict:
         given = case.relations, case.expected, asked.deadline
         proof = attempt(case.sequential, case.program, *given, hopeless=values.are_hopeless)
     told = _told(case, proof)
-    mismatch = proof.mismatch or (CollectiveMismatch(case.program.deadlock) if case.program.deadlock else None)
+    mismatch = proof.mismatch
+    if case.program.deadlock:  # it names the lines of groups too
+        mismatch = CollectiveMismatch(case.program.deadlock, mismatch.span if mismatch is not None else None)
     if mismatch:
         return _mismatched(case, mismatch, told)
     if proof.out_of_time:

@@ -58,6 +58,10 @@ class Call(Protocol):
         """Whether the (first) result is an alias of the first operand."""
         ...
 
+    def is_posted(self) -> bool:
+        """Whether the program goes on before a collective is waited for."""
+        ...
+
     def writes_a_list(self) -> bool:
         """Whether the operator writes into a list of tensors and returns it."""
         ...

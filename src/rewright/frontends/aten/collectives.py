@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 from rewright import ops
 from rewright.frontends.aten.context import Context, Table, Value
@@ -38,11 +39,24 @@ def _averaged(c: Context, position: int, reduce_op: str, ranks: Sequence[int]) -
     return rb.divide(c.b, position, rb.splat_like(c.b, len(ranks), position))
 
 
+class _Who(TypedDict):
+    """Who meets in a collective, and whether its rank goes on before that."""
+
+    groups: tuple[tuple[int, ...], ...]
+    communicator: int
+    posted: bool
+
+
+def _who(c: Context, group: object) -> _Who:
+    found = c.communicator(group)
+    return {"groups": (found.ranks,), "communicator": found.number, "posted": c.call.is_posted()}
+
+
 def _all_reduce(c: Context, position: int, reduce_op: str, group: object) -> int:
-    ranks = c.ranks(group)
+    ranks = c.communicator(group).ranks
     if len(ranks) == 1:  # among one rank nothing moves
         return position
-    reduced = c.b.add(ops.AllReduce(_kind(reduce_op), (ranks,)), position)
+    reduced = c.b.add(ops.AllReduce(_kind(reduce_op), **_who(c, group)), position)
     return _averaged(c, reduced, reduce_op, ranks)
 
 
@@ -69,9 +83,9 @@ def all_reduce_coalesced(c: Context, tensors: Sequence[Value], reduce_op: str, g
     "_c10d_functional_autograd.all_gather_into_tensor.default",
 )
 def all_gather(c: Context, x: Value, group_size: int, group: object) -> int:
-    ranks = c.ranks(group)
     whole = _with_axis(c, x)
-    return whole if len(ranks) == 1 else c.b.add(ops.AllGather(0, (ranks,)), whole)
+    alone = len(c.communicator(group).ranks) == 1
+    return whole if alone else c.b.add(ops.AllGather(0, **_who(c, group)), whole)
 
 
 def _with_axis(c: Context, x: Value) -> int:
@@ -89,10 +103,10 @@ def all_gather_coalesced(c: Context, tensors: Sequence[Value], group_size: int, 
     "_c10d_functional_autograd.reduce_scatter_tensor.default",
 )
 def reduce_scatter(c: Context, x: Value, reduce_op: str, group_size: int, group: object) -> int:
-    ranks = c.ranks(group)
+    ranks = c.communicator(group).ranks
     if len(ranks) == 1:
         return x.position
-    part = c.b.add(ops.ReduceScatter(_kind(reduce_op), 0, (ranks,)), x.position)
+    part = c.b.add(ops.ReduceScatter(_kind(reduce_op), 0, **_who(c, group)), x.position)
     return _averaged(c, part, reduce_op, ranks)
 
 
@@ -106,8 +120,7 @@ def reduce_scatter_coalesced(
 @TABLE.register("cplib.flex_cp_allgather.default")
 def keys_and_values_gathered(c: Context, k: Value, v: Value, seq_dim: int, pg_name: object) -> tuple[int, ...]:
     """Keys and values of all ranks along the sequence, as PyTorch's context_parallel asks for FlexAttention."""
-    groups = (c.ranks(pg_name),)
-    return tuple(c.b.add(ops.AllGather(x.axis(seq_dim), groups), x.position) for x in (k, v))
+    return tuple(c.b.add(ops.AllGather(x.axis(seq_dim), **_who(c, pg_name)), x.position) for x in (k, v))
 
 
 @TABLE.register("cplib.flex_cp_allgather_backward.default")
@@ -115,9 +128,8 @@ def gradients_of_keys_and_values(
     c: Context, grad_full_k: Value, grad_full_v: Value, seq_dim: int, pg_name: object
 ) -> tuple[int, ...]:
     """The sum over ranks of what they add to the gradients of keys and values, each rank's part of the sequence."""
-    groups = (c.ranks(pg_name),)
     both = grad_full_k, grad_full_v
-    return tuple(c.b.add(ops.ReduceScatter("sum", x.axis(seq_dim), groups), x.position) for x in both)
+    return tuple(c.b.add(ops.ReduceScatter("sum", x.axis(seq_dim), **_who(c, pg_name)), x.position) for x in both)
 
 
 @TABLE.register(
@@ -128,15 +140,14 @@ def all_to_all(
     c: Context, x: Value, output_split_sizes: Sequence[Dim], input_split_sizes: Sequence[Dim], group: object
 ) -> int:
     send, receive = tuple(input_split_sizes), tuple(output_split_sizes)
-    groups = (c.ranks(group),)
     if len(set(send)) == 1 and send == receive:
-        return c.b.add(ops.AllToAll(0, 0, groups), x.position)
-    return c.b.add(ops.AllToAll(0, 0, groups, send, receive), x.position)
+        return c.b.add(ops.AllToAll(0, 0, **_who(c, group)), x.position)
+    return c.b.add(ops.AllToAll(0, 0, send_splits=send, receive_splits=receive, **_who(c, group)), x.position)
 
 
 @TABLE.register("_dtensor.shard_dim_alltoall.default")
 def shard_dim_alltoall(c: Context, x: Value, gather_dim: int, shard_dim: int, group: object) -> int:
-    return c.b.add(ops.AllToAll(x.axis(shard_dim), x.axis(gather_dim), (c.ranks(group),)), x.position)
+    return c.b.add(ops.AllToAll(x.axis(shard_dim), x.axis(gather_dim), **_who(c, group)), x.position)
 
 
 @TABLE.register(
@@ -144,15 +155,23 @@ def shard_dim_alltoall(c: Context, x: Value, gather_dim: int, shard_dim: int, gr
 )
 def broadcast(c: Context, x: Value, src: int, group: object) -> int:
     """The source is a position in the group, as functional collectives count."""
-    ranks = c.ranks(group)
+    ranks = c.communicator(group).ranks
     if not 0 <= src < len(ranks):
         raise UnsupportedOperator(f"a broadcast from position {src} of a group of {len(ranks)}; name a member")
-    return x.position if len(ranks) == 1 else c.b.add(ops.CollectiveBroadcast(ranks[src], (ranks,)), x.position)
+    if len(ranks) == 1:
+        return x.position
+    return c.b.add(ops.CollectiveBroadcast(ranks[src], **_who(c, group)), x.position)
 
 
 @TABLE.register("rewright.send.default")
 def send(c: Context, x: Value, destination: int, tag: int = 0) -> int:
     return c.b.add(ops.Send(destination, tag), x.position)
+
+
+@TABLE.register("rewright.posted.default")
+def posted(c: Context, x: Value) -> int:
+    """What a collective will have computed when somebody waits for it."""
+    return x.position
 
 
 @TABLE.register("rewright.in_flight.default")

@@ -20,6 +20,14 @@ class NotCovered(UnsupportedOperator):
 
 
 @dataclass(frozen=True, slots=True)
+class Communicator:
+    """A process group: its ranks, and which of the groups of these ranks it is, in the order they were made."""
+
+    ranks: tuple[int, ...]
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """A tensor operand: the node that holds it now, and its type."""
 
@@ -79,7 +87,7 @@ class Context:
     def __init__(
         self,
         builder: SimplifyingBuilder,
-        groups: Mapping[str, tuple[int, ...]],
+        groups: Mapping[str, Communicator],
         rank: int,
         unknown: Unknown | None = None,
         *,
@@ -162,8 +170,8 @@ class Context:
             return None
         return rb.convert(self.b, value.position, dtype) if dtype else value.position
 
-    def ranks(self, group: Any) -> tuple[int, ...]:
-        """The ranks of a process group, given by name or as an object with a name."""
+    def communicator(self, group: Any) -> Communicator:
+        """A process group, given by name or as an object with a name."""
         name = group if isinstance(group, str) else str(getattr(group, "group_name", group))
         if name not in self.groups:
             raise UnsupportedOperator(

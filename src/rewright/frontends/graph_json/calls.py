@@ -79,6 +79,10 @@ class GraphCall:
             layout is None or layout.is_contiguous or (source.type.shape, source.stride) == (own.type.shape, own.stride)
         )
 
+    def is_posted(self) -> bool:
+        """False: a document does not say it."""
+        return False
+
     def writes_a_list(self) -> bool:
         """Whether the operator writes into a list of tensors and returns it."""
         return ".".join(self.operator.split(".")[1:2]).endswith("_coalesced_")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from rewright.frontends.aten.context import Context
+from rewright.frontends.aten.context import Communicator, Context
 from rewright.frontends.aten.pruning import pruned
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.graph_json.document import Document, Record, parse
@@ -108,7 +108,7 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-class _Groups(Mapping[str, tuple[int, ...]]):
+class _Groups(Mapping[str, Communicator]):
     """Process groups are only names: each is the ranks whose captures name it."""
 
     def __init__(self, document: Document, namers: Mapping[str, tuple[int, ...]]) -> None:
@@ -120,8 +120,9 @@ class _Groups(Mapping[str, tuple[int, ...]]):
                     f"{len(namers.get(name, ()))} of the files name; give the files of all ranks"
                 )
 
-    def __getitem__(self, name: str) -> tuple[int, ...]:
-        return self._namers[name]
+    def __getitem__(self, name: str) -> Communicator:
+        ranks = self._namers[name]
+        return Communicator(ranks, sorted(other for other, r in self._namers.items() if r == ranks).index(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._namers)

@@ -1,4 +1,4 @@
-"""The operators ``rewright::send``, ``recv`` and ``in_flight``: communication as values in a graph."""
+"""The operators ``rewright::send``, ``recv``, ``in_flight`` and ``posted``: communication as values in a graph."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ def _in_flight(x: torch.Tensor, overwritten: str) -> torch.Tensor:
     return x.clone()
 
 
+def _posted(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
 @functools.cache
 def communication() -> Any:
-    """The operators ``rewright::send``, ``rewright::recv`` and ``rewright::in_flight``, defined on first use.
+    """The operators ``rewright::send``, ``recv``, ``in_flight`` and ``posted``, defined on first use.
 
     ``send`` returns its operand, so that it is a value in the graph; dead-code elimination must keep it. ``in_flight``
     is what memory holds that a collective writes and nobody has waited for yet: its result, or anything else. So it is
@@ -33,9 +37,11 @@ def communication() -> Any:
     library.define("send(Tensor x, int destination, int tag) -> Tensor")
     library.define("recv(Tensor like, int source, int tag) -> Tensor")
     library.define("in_flight(Tensor x, str overwritten) -> Tensor")
+    library.define("posted(Tensor x) -> Tensor")
     library.impl("send", _send, "CompositeExplicitAutograd")
     library.impl("recv", _receive, "CompositeExplicitAutograd")
     library.impl("in_flight", _in_flight, "CompositeExplicitAutograd")
+    library.impl("posted", _posted, "CompositeExplicitAutograd")
     operators: Any = torch.ops.rewright
     operators._rewright_library = library  # a library that is collected takes its operators with it
     for operator in (operators.send.default, operators.recv.default):

@@ -149,7 +149,7 @@ def _outermost(
             return _eager(self, method.__name__, args)
         options: Any = kwargs.get("opts", args[-1] if args else None)
         landing = _nesting.landing = [] if getattr(options, "asyncOp", False) else None
-        ticket = log.begin("collective", self.members())
+        ticket = log.begin("collective", self.members(), self.number())
         _nesting.inside = True
         try:
             handle = method(self, *args, **kwargs)
@@ -180,7 +180,7 @@ class TracedGroup(_ProcessGroup):
 
     def __init__(self, rank: int, size: int) -> None:
         _ProcessGroup.__init__(self, rank, size)
-        self._own_rank, self._own_size = rank, size
+        self._own_rank, self._own_size, self._own_name = rank, size, ""
 
     def size(self) -> int:
         """Number of ranks in the group."""
@@ -198,10 +198,16 @@ class TracedGroup(_ProcessGroup):
         """The global ranks of the group."""
         return dist.get_process_group_ranks(self)
 
+    def number(self) -> int:
+        """Which of the groups of these ranks it is, in the order in which they were made."""
+        return log.communicators()[self.pg_name].number
+
     @property
     def pg_name(self) -> str:
-        """The name by which functional operators refer to the group."""
-        return c10d._world.pg_names[self]  # pyright: ignore[reportPrivateUsage]
+        """The name by which functional operators refer to the group; one that is destroyed keeps it."""
+        if not self._own_name:
+            self._own_name = c10d._world.pg_names[self]  # pyright: ignore[reportPrivateUsage]
+        return self._own_name
 
     @property
     def group_name(self) -> str:
@@ -370,7 +376,7 @@ class TracedGroup(_ProcessGroup):
     def barrier(self, opts: Any = None) -> Handle:
         """Nothing: it moves no data. The others are waited for all the same."""
         handle = Handle([])
-        handle.awaited_by(log.begin("collective", self.members()))
+        handle.awaited_by(log.begin("collective", self.members(), self.number()))
         return handle
 
     def _tag(self, rank: int, tag: int) -> int:
@@ -379,17 +385,17 @@ class TracedGroup(_ProcessGroup):
         Both ends are in the same groups with each other, which every member made in one order.
         """
         peer = self._global_rank(rank)
-        world: Any = c10d._world  # pyright: ignore[reportPrivateUsage]
-        common = [group for group in world.pg_map if peer in dist.get_process_group_ranks(group)]
-        return tag + _TAGS * common.index(self)
+        common = [name for name, group in log.communicators().items() if peer in group.ranks]
+        return tag + _TAGS * common.index(self.pg_name)
 
     def _global_rank(self, rank: int) -> int:
         return dist.get_global_rank(self, rank)
 
     def _call(self, operator: str, *args: object) -> torch.Tensor:
-        """The functional operator on this group, waited for."""
+        """The functional operator on this group, waited for, or posted where the call is asynchronous."""
         functional: Any = torch.ops._c10d_functional
-        return functional.wait_tensor(getattr(functional, operator)(*args, self.pg_name))
+        result: Any = functional.wait_tensor(getattr(functional, operator)(*args, self.pg_name))
+        return result if _nesting.landing is None else communication().posted(result)
 
     def _reduced(self, tensor: torch.Tensor, opts: Any) -> torch.Tensor:
         scaled, kind = _reduction(tensor, opts)

@@ -104,8 +104,12 @@ def capture_ranks(
 def _fitted(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None:
     """What all ranks have, from some of them; None where these differ in more than affine numbers."""
 
+    waits: list[Waits] = []
+
     def unordered(rank: int) -> _Lowered:
-        return replace(one(rank), waits=Waits())  # what other ranks wait for is not known
+        found = one(rank)
+        waits.append(found.waits)
+        return replace(found, waits=Waits())  # what other ranks wait for is not known
 
     known = {place: unordered(mesh.rank(place)) for place in fitting.first_ranks(mesh)}
     try:
@@ -114,6 +118,8 @@ def _fitted(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None
         return None
     others = fitting.other_ranks(mesh)
     if not all(fitting.same(build(place), unordered(mesh.rank(place))) for place in others):
+        return None
+    if not waiting.alike(waits):
         return None
     found = [build(mesh.coordinates(rank)) for rank in range(mesh.size)]
     captured = sorted(mesh.rank(place) for place in (*known, *others))

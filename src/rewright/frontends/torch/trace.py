@@ -21,6 +21,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
+from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch import complexes
 from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.decompositions import library_decompositions
@@ -53,7 +54,7 @@ from rewright.ir.errors import CaptureError, RewrightError
 
 Tensors = dict[str, torch.Tensor]
 _MOST_DIGESTED = 1 << 20
-Groups = Callable[[], dict[str, tuple[int, ...]]]
+Groups = Callable[[], dict[str, Communicator]]
 
 
 @dataclass(frozen=True)
@@ -338,7 +339,7 @@ def _gradients(trained: Tensors) -> Tensors:
     return {n: gradient for n, gradient in found.items() if gradient is not None}
 
 
-def _no_groups() -> dict[str, tuple[int, ...]]:
+def _no_groups() -> dict[str, Communicator]:
     return {}
 
 

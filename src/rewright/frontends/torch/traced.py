@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import torch.fx
 
+from rewright.frontends.aten.context import Communicator
 from rewright.ir.types import SourceSpan
 
 
@@ -28,7 +29,7 @@ class TracedProgram:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     spans: Callable[[torch.fx.Node], SourceSpan]
-    groups: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    groups: dict[str, Communicator] = field(default_factory=dict[str, Communicator])
     rank: int = 0
     perhaps: tuple[str, ...] = ()
     ran: bool = False

@@ -21,6 +21,7 @@ import torch.distributed.distributed_c10d as c10d
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # pyright: ignore[reportPrivateUsage]
 
+from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.process_group import BACKEND, register_backend
 from rewright.frontends.torch.waiting import log
@@ -42,10 +43,13 @@ def as_rank(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
 
 @contextmanager
 def own_groups() -> Generator[None]:
-    """Make all groups of the tracing backend, for the whole process."""
+    """Make all groups of the tracing backend, for the whole process, and note in which order each rank makes them."""
     register_backend()
-    new_group = _own_new_group()
-    with mock.patch.object(c10d, "new_group", new_group), mock.patch.object(dist, "new_group", new_group):
+    with (
+        mock.patch.object(c10d, "_new_group_with_tag", _own_new_group()),
+        mock.patch.object(c10d, "split_group", _split_group),
+        mock.patch.object(dist, "split_group", _split_group),
+    ):
         yield
 
 
@@ -61,6 +65,7 @@ def joined(rank: int, mesh: Mesh) -> Generator[DeviceMesh]:
     store: Any = _distributed.HashStore()
     hook = sys.excepthook
     dist.init_process_group(BACKEND, rank=rank, world_size=mesh.size, store=store)
+    log.makes(_default_group().pg_name, range(mesh.size), rank)
     try:
         sys.excepthook = hook  # PyTorch prefixes tracebacks by the rank, once more for every process group
         names = tuple(name for name, _ in mesh.axes)
@@ -80,10 +85,13 @@ def clear_rank_caches() -> None:
     redistribute.clear_redistribute_planner_cache()
 
 
-def groups() -> dict[str, tuple[int, ...]]:
-    """The ranks of every process group of this rank, by the group's name."""
-    world: Any = c10d._world  # pyright: ignore[reportPrivateUsage]
-    return {world.pg_names[group]: tuple(dist.get_process_group_ranks(group)) for group in world.pg_map}
+def _default_group() -> Any:
+    return dist.group.WORLD
+
+
+def groups() -> dict[str, Communicator]:
+    """Every process group that this rank is or was in, by the group's name."""
+    return log.communicators()
 
 
 @contextmanager
@@ -108,16 +116,38 @@ def without_network() -> Generator[None]:
 
 
 def _own_new_group() -> Callable[..., Any]:
-    """``new_group`` without the arguments that would choose another backend (Megatron asks for gloo)."""
-    original: Any = _distributed.new_group
+    """What makes every group, without the arguments that would choose another backend (Megatron asks for gloo)."""
+    untyped: Any = c10d
+    original: Any = untyped._new_group_with_tag
 
     @functools.wraps(original)
-    def new_group(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs.get("use_local_synchronization", args[4] if len(args) > 4 else False):
-            ranks = kwargs.get("ranks", args[0] if args else None)
-            log.makes(range(dist.get_world_size()) if ranks is None else sorted(ranks))
-        for name in ("backend", "pg_options", "use_local_synchronization"):
-            kwargs.pop(name, None)
-        return original(*args[:2], **kwargs)
+    def new_group(ranks: Any = None, timeout: Any = None, *_: Any, **options: Any) -> Any:
+        known = {"use_local_synchronization", "group_desc", "sort_ranks"}
+        local = bool(options.get("use_local_synchronization"))
+        upcoming = str(untyped._world.group_count)
+        group = original(ranks, timeout, **{name: value for name, value in options.items() if name in known})
+        own, every = dist.get_rank(), range(dist.get_world_size()) if ranks is None else sorted(ranks)
+        if own in every:
+            log.makes(group.pg_name, dist.get_process_group_ranks(group), own, local)
+        elif not local:
+            log.makes(upcoming, every, own)
+        return group
 
     return new_group
+
+
+def _split_group(
+    parent_pg: Any = None, split_ranks: Any = None, timeout: Any = None, *_: Any, group_desc: Any = None, **__: Any
+) -> Any:
+    """``split_group`` without a device: this rank's part of a group, which only its members make.
+
+    The ranks are positions in the parent group, and what it is called follows from them, as in PyTorch.
+    """
+    parent = dist.get_process_group_ranks(parent_pg)
+    own = parent.index(dist.get_rank())
+    mine = next((sorted(part) for part in split_ranks if own in part), None)
+    if mine is None:
+        return None
+    return _distributed.new_group(
+        [parent[position] for position in mine], timeout, group_desc=group_desc, use_local_synchronization=True
+    )

@@ -7,6 +7,7 @@ flattened operands is one of the operands as they were; a comparison of two equa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rewright import ops
@@ -44,9 +45,13 @@ class SimplifyingBuilder(GraphBuilder):
         return self.add_plain(op, *operands, span=span)
 
     def add_plain(self, op: Operator, *operands: int, span: SourceSpan | None = None) -> int:
-        """Append a node without rewriting it; equal constants, index arithmetic and layout are still shared."""
+        """Append a node without rewriting it; equal constants, index arithmetic and layout are still shared.
+
+        Two calls of a collective are two, whatever they are called on: other ranks take part in each.
+        """
         key = (op, operands)
-        shared = isinstance(op, _SHARED) or (bool(operands) and all(p in self._forms for p in operands))
+        affine_operands = bool(operands) and all(p in self._forms for p in operands)
+        shared = isinstance(op, _SHARED) or (affine_operands and not isinstance(op, ops.Collective))
         if shared and key in self._shared:
             return self._shared[key]
         position = super().add(op, *operands, span=span)
@@ -88,7 +93,7 @@ class SimplifyingBuilder(GraphBuilder):
             return None
         if len(parts) != len(gather.op.groups[0]):
             return None
-        key = (ops.AllGather(axis, gather.op.groups), (source.whole,))
+        key = (replace(gather.op, dimension=axis), (source.whole,))
         if key not in self._shared:
             self._shared[key] = self.add_plain(key[0], *gather.operands)
             self.superseded.add(source.whole)
@@ -319,7 +324,7 @@ def _reduce_scatter(b: SimplifyingBuilder, op: ops.ReduceScatter, operands: tupl
     source = collectives.joined_pieces(b, joined.operands)
     if source is None or source.axis == op.dimension or len(joined.operands) != len(op.groups[0]):
         return None
-    return b.add_plain(ops.ReduceScatter(op.kind, source.axis, op.groups), source.whole)
+    return b.add_plain(replace(op, dimension=source.axis), source.whole)
 
 
 _REWRITES: dict[type[Operator], Rewrite] = {

@@ -8,6 +8,7 @@ import torch
 import torch.fx
 
 from rewright.frontends.aten.call import Layout
+from rewright.frontends.torch.communication import communication
 from rewright.frontends.torch.lower.nodes import (
     example,
     example_result,
@@ -54,6 +55,13 @@ class FxCall:
     def shares_memory(self) -> bool:
         """Whether the (first) result is an alias of the first operand."""
         return shares_memory(self.node)
+
+    def is_posted(self) -> bool:
+        """Whether a collective was called with ``async_op=True``."""
+        waits = [
+            reader for reader in self.node.users if operator_name(reader) == "_c10d_functional.wait_tensor.default"
+        ]
+        return any(reader.target is communication().posted.default for wait in waits for reader in wait.users)
 
     def writes_a_list(self) -> bool:
         """Whether the operator writes into a list of tensors and returns it."""

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import (
     _disable_current_modes,  # pyright: ignore[reportPrivateUsage]
 )
 
+from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch.messages import calling_line
 from rewright.frontends.torch.run.collectives import computed
 from rewright.frontends.torch.run.memory import Memory
@@ -45,13 +46,13 @@ def is_communication(operator: Any) -> bool:
     """Whether an operator moves values among ranks."""
     if not isinstance(operator, OpOverload) or operator.namespace not in _NAMESPACES:
         return False
-    return operator.name() != "rewright::in_flight"
+    return operator.name() not in ("rewright::in_flight", "rewright::posted")
 
 
 class Exchange(TorchDispatchMode):
     """One rank's access to the others. What depends on the program's inputs is told along with the values."""
 
-    def __init__(self, rank: int, ask: Ask, groups: Callable[[], dict[str, tuple[int, ...]]]) -> None:
+    def __init__(self, rank: int, ask: Ask, groups: Callable[[], dict[str, Communicator]]) -> None:
         TorchDispatchMode.__init__(self)  # pyright: ignore[reportUnknownMemberType]
         self.memory = Memory()
         self._rank, self._ask, self._groups = rank, ask, groups
@@ -83,12 +84,13 @@ class Exchange(TorchDispatchMode):
         return self._meet(name.removesuffix("_"), args)
 
     def _meet(self, name: str, args: tuple[Any, ...]) -> torch.Tensor:
-        group = self._ranks(args[-1])
+        communicator = self._communicator(args[-1])
+        group = communicator.ranks
         given: torch.Tensor = args[0]
         splits = list(args[2]) if name == "all_to_all_single" else []
         where = calling_line(inspect.currentframe()) or "an unknown line"
         payload = (given.detach().clone(), self.memory.depends(given), splits)
-        answers: Any = self._ask(Meet(group, name, payload, where))
+        answers: Any = self._ask(Meet(group, communicator.number, name, payload, where))
         parts, depends, sent = zip(*answers, strict=True)
         result = computed(name, args, parts, group.index(self._rank), sent)
         self.memory.mark(result, any(depends))
@@ -114,7 +116,7 @@ class Exchange(TorchDispatchMode):
         """Wait for a message: its value, and whether it depends on the inputs."""
         return self._ask(request)
 
-    def _ranks(self, group: Any) -> tuple[int, ...]:
+    def _communicator(self, group: Any) -> Communicator:
         found = self._groups().get(str(group)) if isinstance(group, str) else None
         if found is None:
             raise CaptureError(f"a collective over the group {group}, which this rank did not make; make it first")

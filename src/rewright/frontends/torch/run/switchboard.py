@@ -19,9 +19,16 @@ class Meet:
     """A collective: every member of the group gets the payloads of all, in the order of the group."""
 
     group: tuple[int, ...]
+    communicator: int
+    """Which of the communicators of these ranks."""
     what: str
     payload: Any
     where: str
+
+    @property
+    def channel(self) -> tuple[frozenset[int], int]:
+        """What calls that meet have in common."""
+        return frozenset(self.group), self.communicator
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ class Switchboard:
         present: list[Meet] = []
         for member in request.group:
             other = self._waiting.get(member)
-            if not isinstance(other, Meet) or set(other.group) != set(request.group):
+            if not isinstance(other, Meet) or other.channel != request.channel:
                 return []
             present.append(other)
         self._check(request, present)
@@ -109,7 +116,14 @@ class Switchboard:
         else:
             what = f"waits for ranks {sorted(request.group)} in {request.what}"
             missing = next(r for r in request.group if not isinstance(o := self._waiting.get(r), Meet) or o != request)
-            reason = f"rank {missing} " + ("ended" if missing in ended else "waits elsewhere")
+            reason = f"rank {missing} " + ("ended" if missing in ended else self._elsewhere(missing, request))
         return CaptureError(
             f"deadlock: rank {rank} {what} at {request.where}, and {reason}; add the call that is missing"
         )
+
+    def _elsewhere(self, rank: int, request: Meet) -> str:
+        """Where a rank waits that another one waits for."""
+        found = self._waiting[rank]
+        if isinstance(found, Meet) and set(found.group) == set(request.group):
+            return f"waits at {found.where} on another group of these ranks"
+        return "waits elsewhere"
