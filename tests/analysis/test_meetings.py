@@ -138,3 +138,35 @@ def test_a_message_of_another_shape() -> None:
     text = error(chain(ops.Send(1, 0)), chain(ops.Recv(0, 0, TensorType((5,), DType.F32))))
     assert "sends 4xf32" in text
     assert "expects 5xf32" in text
+
+
+def called_on(*calls: tuple[int, bool], reads_at_once: bool = False) -> Graph:
+    """Reductions over ranks 0 and 1 on a communicator each, posted or not, whose results are read after them."""
+    build = Builder("rank")
+    x = build.tensor("x", (2,))
+    found = []
+    for number, posted in calls:
+        result = build.add(ops.AllReduce("sum", ((0, 1),), number, posted), x)
+        found.append(build.add(ops.Negate(), result) if reads_at_once else result)
+    build.output("y", build.add(ops.Add(), *found))
+    return build.build()
+
+
+def positions(graphs: list[Graph]) -> list[tuple[tuple[int, int], ...]]:
+    return [step.nodes for step in match_collectives(graphs) if isinstance(step, Meeting)]
+
+
+def test_two_communicators_of_the_same_ranks_never_meet() -> None:
+    posted = [called_on((0, True), (1, True)), called_on((1, True), (0, True))]
+    assert sorted(positions(posted)) == [((0, 1), (1, 2)), ((0, 2), (1, 1))]
+    alike = [called_on((0, True), (0, True)), called_on((0, True), (0, True))]
+    assert sorted(positions(alike)) == [((0, 1), (1, 1)), ((0, 2), (1, 2))]
+
+
+@pytest.mark.parametrize("posted", [True, False])
+def test_ranks_wait_where_they_read(posted: bool) -> None:
+    graphs = [
+        called_on(*order, reads_at_once=True) for order in (((0, posted), (1, posted)), ((1, posted), (0, posted)))
+    ]
+    with pytest.raises(CollectiveMismatch, match=r"deadlock: .* on communicator 1 of theirs, while .* communicator 2"):
+        match_collectives(graphs)

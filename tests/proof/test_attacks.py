@@ -246,13 +246,20 @@ def test_a_missing_reduction_is_not_excused_by_the_meeting_of_another_program() 
             audit(replace(certificate, ranks=ranks, equations=equations), sequential, dropped)
 
 
-def test_ranks_run_in_the_order_of_their_programs() -> None:
+@pytest.mark.parametrize(
+    ("communicator", "posted", "why"),
+    [(0, False, "other calls on their communicator"), (1, False, "runs earlier"), (0, True, "other calls on their")],
+)
+def test_ranks_run_in_the_order_of_their_programs(communicator: int, posted: bool, why: str) -> None:
     """Two reductions that ranks run in another order never meet."""
 
     def of_rank(order: tuple[str, str]) -> Graph:
         build = Builder("parallel")
         x = {name: build.tensor(name, (2,)) for name in ("a", "b")}
-        done = {name: build.all_reduce(x[name], 2) for name in order}
+        sums = {
+            name: ops.AllReduce("sum", ((0, 1),), number, posted) for name, number in (("a", 0), ("b", communicator))
+        }
+        done = {name: build.add(sums[name], x[name]) for name in order}
         for name in ("a", "b"):
             build.output(name, done[name])
         return build.build()
@@ -274,7 +281,7 @@ def test_ranks_run_in_the_order_of_their_programs() -> None:
     met = {m: replace(m, members=(m.members[0], (1, swap[m.members[1][1]], m.members[1][2]))) for m in (first, second)}
     equations = tuple(met.get(e, e) if isinstance(e, Meeting) else e for e in certificate.equations)
     ranks = tuple(map(digest, crossed.graphs))
-    with pytest.raises(Refused, match="runs earlier"):
+    with pytest.raises(Refused, match=why):
         audit(replace(certificate, ranks=ranks, equations=equations), whole_graph, crossed)
 
 

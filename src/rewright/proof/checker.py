@@ -172,7 +172,6 @@ class _Checker:
             raise Refused(f"{where} is no meeting of ranks")
         where = f"{where} ({nodes[0][1].op.name} of ranks {[rank for rank, _ in nodes]})"
         self._agreed(nodes, where)
-        self._matched([(rank, position) for rank, position, _ in meeting.members], where)
         operands = [ledger.claim(rank, node.operands[0], where) for rank, node in nodes]
         found: list[Used] = []
         whole = None if meeting.whole is None else self._whole(nodes, where)
@@ -188,6 +187,7 @@ class _Checker:
                 chunk = Chunk(whole[1], whole[2], len(nodes), member)
                 found.append(ledger.prove(chunk, [meeting.whole], value, meeting.unfold, where))
             ledger.enter(rank, position, value, where)
+        self._matched([(rank, position) for rank, position, _ in meeting.members], where)
         return Used.all(found)
 
     def _met(
