@@ -27,6 +27,7 @@ from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
+from rewright.proof.unwritten import with_own_memory
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def audit(
         Refused: naming the step, for anything that does not follow.
     """
     started = time.perf_counter()
+    left, right = with_own_memory(left, right)
     stated = (certificate.left, *certificate.right)
     if len(stated) != 1 + len(right.graphs):
         raise OtherPrograms(f"the certificate is about {len(stated) - 1} right programs, not {len(right.graphs)}")

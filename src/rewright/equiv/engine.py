@@ -39,6 +39,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
+from rewright.proof.unwritten import with_own_memory
 from rewright.refine.certify import NotCertified
 from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer
@@ -129,7 +130,7 @@ def _judged(
     started = time.perf_counter()
     deadline = None if budget is None else time.monotonic() + budget
     known = [*prover.schemes, *prover.claimed]
-    captured = _program(right)
+    left, captured = with_own_memory(left, _program(right))
     named = renamed(left, captured)
     values, shards = _values(inputs, len(captured.graphs))
     weights = guessed(read_map(relations, left, named), left, named, values, shards)

@@ -30,6 +30,7 @@ from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
 from rewright.proof.repetition import MESSAGES, Repeated, Stretch
+from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
@@ -55,6 +56,7 @@ def audit(
 
     Raises Refused, naming the step, for anything that does not follow.
     """
+    sequential, program = with_own_memory(sequential, program)
     if stands((sequential, *program.graphs)) in certificate.assumptions:
         sequential, graphs = written_out(sequential, program.graphs)
         program = replace(program, graphs=graphs)

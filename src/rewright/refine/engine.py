@@ -15,6 +15,7 @@ from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.constants import differ, written_out
+from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
@@ -25,6 +26,7 @@ from rewright.refine.relations import Given, Relations, input_relations, output_
 from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.unknowns import Question, questions, said
+from rewright.refine.unwritten import made_of_memory
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]
@@ -82,6 +84,7 @@ def answer(
     asked = _Asked(relations, expect, budget, deadline, suggest, locate, audit, counts, rounds)
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
+    sequential, program = with_own_memory(sequential, program)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
         # Of later questions no more than a proof counts: what is wrong is told of the first.
@@ -303,6 +306,9 @@ def audited(
 
 def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Told) -> Verdict:
     """Refuted where the numeric twin finds values that differ, else unknown."""
+    memory = made_of_memory(case.sequential, proof.failed)
+    if memory:
+        return told.unknown(memory, proof.relations)
     compared = values.ran()
     told.stats.seconds["numeric twin"] = values.seconds
     ran = concluded(case, compared, proof)

@@ -9,6 +9,7 @@ from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
+from rewright.proof.unwritten import unwritten
 from rewright.refine.repairs import Repair
 
 _MOVES = (
@@ -77,6 +78,23 @@ def readings(program: RankProgram, outputs: Collection[str]) -> list[Reading]:
             if position in needed and isinstance(node.op, ops.CustomCall) and node.op.is_unspecified:
                 found.setdefault(node.span, _reading(graph, rank, position, node.op, needed))
     return sorted(found.values(), key=lambda reading: not reading.collective)
+
+
+def made_of_memory(sequential: Graph, outputs: Collection[str]) -> str:
+    """Why nothing can be said of outputs that are all made of unwritten memory; empty where one is not."""
+    memory = unwritten(sequential)
+    if not memory or not outputs:
+        return ""
+    reached: dict[int, int] = {position: position for position in memory}
+    for position, node in enumerate(sequential.nodes):
+        source = next((reached[operand] for operand in node.operands if operand in reached), None)
+        if source is not None:
+            reached.setdefault(position, source)
+    if any(sequential.outputs[name] not in reached for name in outputs):
+        return ""
+    first = next(iter(outputs))
+    line = sequential.nodes[reached[sequential.outputs[first]]].span
+    return f"{first} is made of memory of {line} that nothing was written to, and no two programs share such memory"
 
 
 def _reading(graph: Graph, rank: int, position: int, memory: ops.CustomCall, needed: Collection[int]) -> Reading:

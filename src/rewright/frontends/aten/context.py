@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -109,6 +110,7 @@ class Context:
         """What the lowering took for granted, in words, in order."""
         self._unknown = unknown
         self._call: Call | None = None
+        self._sites: Counter[str] = Counter()
 
     def assume(self, sentence: str) -> None:
         """Note what is taken for granted of the program."""
@@ -191,5 +193,7 @@ class Context:
         return self.b.add(ops.CustomCall(ops.CustomCall.UNINITIALIZED, self.site(), (kind,), 0))
 
     def site(self) -> tuple[tuple[str, object], ...]:
-        """Attributes that no other call has."""
-        return ("site", self.call.site), ("rank", self.rank)
+        """Attributes that no other call of this program has; graphs inside of it may have calls of equal names."""
+        name = self.call.site
+        self._sites[name] += 1
+        return ("site", name if self._sites[name] == 1 else f"{name} {self._sites[name]}"), ("rank", self.rank)

@@ -8,6 +8,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch.lower import lower
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.interp.program import run
@@ -37,7 +38,7 @@ def program(module: torch.fx.GraphModule, groups: dict[str, tuple[int, ...]] | N
         tuple(f"x{i}" for i in range(len(placeholders))),
         tuple(f"y{i}" for i in range(len(results))),
         lambda _: SourceSpan("model.py", 7),
-        groups or {},
+        {name: Communicator(ranks) for name, ranks in (groups or {}).items()},
     )
 
 

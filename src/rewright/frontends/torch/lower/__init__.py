@@ -19,6 +19,7 @@ from rewright.frontends.torch.traced import TracedProgram
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
 from rewright.ops.reference.simplifying import SimplifyingBuilder
+from rewright.proof.unwritten import unwritten
 
 __all__ = ["lower"]
 
@@ -45,8 +46,14 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
         if name not in traced.perhaps or position != given[name.removeprefix("updated:")]:
             builder.output(name, position)
     graph = pruned(builder.build(), builder.superseded)
-    assumed = {"assumptions": "; ".join(context.assumptions)} if context.assumptions else {}
-    return replace(graph, metadata=graph.metadata | assumed)
+    assumed = [*context.assumptions, *_memory(graph)]
+    return replace(graph, metadata=graph.metadata | ({"assumptions": "; ".join(assumed)} if assumed else {}))
+
+
+def _memory(graph: Graph) -> list[str]:
+    """What is taken for granted of memory that is read before anything was written to it."""
+    lines = {graph.nodes[position].span: None for position in unwritten(graph)}
+    return [f"what the memory of {line} holds before it is written are finite numbers" for line in lines]
 
 
 def _inputs(builder: SimplifyingBuilder, traced: TracedProgram) -> list[Any]:
