@@ -19,7 +19,7 @@ from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.computed import LOOSE
 from rewright.equiv.endless import met, shown
 from rewright.equiv.findings import explained
-from rewright.equiv.guessing import guessed, held_apart
+from rewright.equiv.guessing import guessed, related
 from rewright.equiv.ideal import MASKS
 from rewright.equiv.lemmas import Lemma, Prover
 from rewright.equiv.masks import shared_masks
@@ -40,6 +40,7 @@ from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
 from rewright.proof.unwritten import with_own_memory
+from rewright.refine import buffers
 from rewright.refine.certify import NotCertified
 from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer
@@ -134,7 +135,9 @@ def _judged(
     named = renamed(left, captured)
     values, shards = _values(inputs, len(captured.graphs))
     weights = guessed(read_map(relations, left, named), left, named, values, shards)
-    apart = [n for graph in named.graphs for n in held_apart(weights, left, graph) if not _given(n, values)]
+    given = related(weights) | {name for name in left.inputs if _given(name, values)}
+    apart = [name for graph in named.graphs for name in buffers.apart(left, graph, given)]
+    unseen = dict.fromkeys(name for graph in named.graphs for name in buffers.not_seen(left, graph, given))
     ready = prepared(left, captured, weights, values, held=held(left, captured, weights, values), counts=how.counts)
     pair = _Pair(ready.left, ready.right, weights, deadline, budget)
     stages: list[Stage] = []
@@ -169,7 +172,7 @@ def _judged(
     rules = synthesised(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
     verdict.stats.seconds["rules"] = time.perf_counter() - before
     fields = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__}
-    fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *weights.guessed)
+    fields["assumptions"] = (*verdict.assumptions, *ready.assumptions, *buffers.told(list(unseen)), *weights.guessed)
     fields["notes"] = (
         *verdict.notes,
         *(pair.precision() if verdict.status == "proved" else ()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,10 +11,13 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from rewright.equiv.expressions import names_in
-from rewright.equiv.weights import Definition, WeightMap
-from rewright.ir.graph import Graph
+from rewright import ops
+from rewright.equiv.expressions import build, names_in
+from rewright.equiv.weights import Definition, WeightMap, inputs_read
+from rewright.interp.program import run
+from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import RankProgram
+from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 
 Values = Mapping[str, Array]
@@ -52,10 +54,12 @@ _FUSED = {"QKV": ("Q", "K", "V"), "GATEUP": ("GATE", "UP")}
 
 @dataclass(frozen=True)
 class _Open:
-    """The inputs of both programs that nothing is known about."""
+    """The inputs that both programs read and that nothing is known about."""
 
     left: dict[str, tuple[int, ...]]
     right: dict[str, tuple[int, ...]]
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    """All float inputs of both sides: what their names have in common says nothing."""
 
 
 def guessed(
@@ -136,22 +140,9 @@ def differing(left: Graph, right: Graph, values: tuple[Values, Values] | None) -
     return frozenset(n for n, (a, b) in pairs.items() if a.shape != b.shape or not _close(a, b))
 
 
-def held_apart(weights: WeightMap, left: Graph, right: Graph) -> list[str]:
-    """Buffers of one name that nobody gave values of or related, and that held other values at capture."""
-    known = {name for d in weights.definitions for name in (d.name, *names_in(d.text))} | set(weights.placements)
-    held = [json.loads(graph.metadata.get("buffers", "{}")) for graph in (left, right)]
-    read = [{p for node in graph.nodes for p in node.operands} | set(graph.outputs.values()) for graph in (left, right)]
-    return [
-        name
-        for name in left.inputs
-        if name in right.inputs
-        and name not in known
-        and left.inputs[name] in read[0]
-        and right.inputs[name] in read[1]
-        and held[0].get(name)
-        and held[1].get(name)
-        and held[0][name] != held[1][name]
-    ]
+def related(weights: WeightMap) -> set[str]:
+    """The names that a map says something about."""
+    return {name for d in weights.definitions for name in (d.name, *names_in(d.text))} | set(weights.placements)
 
 
 def _unknown(
@@ -162,24 +153,35 @@ def _unknown(
         known[definition.side].add(definition.name)
         known["left" if definition.side == "right" else "right"].update(names_in(definition.text))
     lefts, rights = (
-        {n: _shape(own, n) for n in own.inputs if (n not in other.inputs or n in parted) and n not in known[side]}
+        _open_shapes(own, known[side].union(set(other.inputs).difference(parted)))
         for own, other, side in ((left, right, "left"), (right, left, "right"))
     )
-    numbers = {n: s for n, s in lefts.items() if s is not None}, {n: s for n, s in rights.items() if s is not None}
-    return _Open(*numbers)
+    names = tuple(n for n in left.inputs if _is_float(left, n)), tuple(n for n in right.inputs if _is_float(right, n))
+    return _Open(lefts, rights, names)
+
+
+def _open_shapes(graph: Graph, known: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the float inputs that a program reads, without those ``known``."""
+    live = inputs_read(graph)
+    shapes = {name: _shape(graph, name) for name in graph.inputs if name in live and name not in known}
+    return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def _arguments(definitions: Sequence[Definition], left: Graph, right: Graph) -> Iterator[Definition]:
-    """Integer inputs that only one side has, where both have one of each type: tokens, positions."""
+    """Integer inputs that only one side has, where both read one of each type: tokens, positions."""
     known = {d.name for d in definitions} | {name for d in definitions for name in names_in(d.text)}
     mine, other = (
-        [(graph.nodes[p].type, name) for name, p in graph.inputs.items() if name not in known and name not in theirs]
-        for graph, theirs in ((left, right.inputs), (right, left.inputs))
+        [(graph.nodes[graph.inputs[name]].type, name) for name in graph.inputs if name in live - known - {*theirs}]
+        for graph, theirs, live in ((left, right.inputs, inputs_read(left)), (right, left.inputs, inputs_read(right)))
     )
     for kind, name in other:
         same = [n for k, n in mine if k == kind]
         if not kind.dtype.is_float and len(same) == 1 and sum(k == kind for k, _ in other) == 1:
             yield Definition("right", name, same[0])
+
+
+def _is_float(graph: Graph, name: str) -> bool:
+    return graph.nodes[graph.inputs[name]].type.dtype.is_float
 
 
 def _shape(graph: Graph, name: str) -> tuple[int, ...] | None:
@@ -200,7 +202,7 @@ def role(name: str) -> str:
 
 
 def _by_names(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator[Definition]:
-    roles = _roles(unknown.left), _roles(unknown.right)
+    roles = _roles(unknown.left, unknown.names[0]), _roles(unknown.right, unknown.names[1])
     shapes = unknown.left, unknown.right
     for side, mine, other in (("right", 1, 0), ("left", 0, 1)):
         for what, name in roles[mine].items():
@@ -224,9 +226,9 @@ def _by_names(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator[
                 yield Definition("right" if side == "right" else "left", name, text)
 
 
-def _roles(names: Collection[str]) -> dict[str, str]:
-    """Names by role; a prefix that all of them have says nothing."""
-    listed = list(names)
+def _roles(names: Collection[str], every: Collection[str]) -> dict[str, str]:
+    """Names by role; a prefix that all names of a program have, ``every`` one, says nothing."""
+    listed = list(every)
     while listed and all("." in name for name in listed):
         first = listed[0].partition(".")[0]
         numbered = all(name.split(".")[1].isdigit() for name in listed)  # "layers" of "layers.0" says something
@@ -235,7 +237,7 @@ def _roles(names: Collection[str]) -> dict[str, str]:
         listed = [name.partition(".")[2] for name in listed]
     if any("post_feedforward_layernorm" in name for name in listed):
         listed = [name.replace("post_attention_layernorm", "post_attention_norm") for name in listed]
-    return {role(short): name for short, name in zip(listed, names, strict=True)}
+    return {role(short): name for short, name in zip(listed, every, strict=True) if name in names}
 
 
 def _parts_of(what: str) -> list[str]:
@@ -259,7 +261,10 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
         return
     lefts = {n: np.asarray(values[0][n]) for n in unknown.left if n in values[0]}
     rights = {n: np.asarray(values[1][n]) for n in unknown.right if n in values[1]}
-    taken: set[str] = set()
+    named = {d.name: d for d in _by_names(unknown, values) if d.name in rights and _fits(d, lefts, rights[d.name])}
+    yield from named.values()  # equal numbers, as biases of few digits have, do not mislead where names say enough
+    taken = {name for d in named.values() for name in names_in(d.text)}
+    rights = {name: wanted for name, wanted in rights.items() if name not in named}
     for name, wanted in rights.items():
         whole = _whole(name, wanted, {n: v for n, v in lefts.items() if n not in taken})
         if whole is not None:
@@ -274,6 +279,20 @@ def _by_values(unknown: _Open, values: tuple[Values, Values] | None) -> Iterator
             text = _by_blocks(wanted, rest) or next((text for text in found if text is not None), None)
             if text is not None:
                 yield Definition("right", name, text)
+
+
+def _fits(definition: Definition, lefts: Mapping[str, Array], wanted: Array) -> bool:
+    """Whether the values of an input are what its definition makes of values of the other side."""
+    names = names_in(definition.text)
+    if definition.side != "right" or any(name not in lefts for name in names):
+        return False
+    builder = GraphBuilder("definition")
+    dtype = DType.F64
+    kinds = {name: TensorType(lefts[name].shape, dtype) for name in names}
+    places = {name: builder.input(name, ops.Input(name, kind)) for name, kind in kinds.items()}
+    builder.output("made", build(definition.text, builder, places))
+    made = run(builder.build(), {name: np.asarray(lefts[name], np.float64) for name in names})["made"]
+    return made.shape == wanted.shape and _close(made, np.asarray(wanted, np.float64))
 
 
 def _turned(lefts: Mapping[str, Array]) -> dict[str, Array]:

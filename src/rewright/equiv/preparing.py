@@ -29,7 +29,7 @@ from rewright.equiv.shares import shares_alike
 from rewright.equiv.starts import without_starts
 from rewright.equiv.tables import bound
 from rewright.equiv.truths import with_masks_chosen
-from rewright.equiv.weights import Side, WeightMap, renamed, shared
+from rewright.equiv.weights import Side, WeightMap, inputs_read, renamed, shared
 from rewright.equiv.wholes import with_wholes
 from rewright.ir.digest import digest
 from rewright.ir.errors import ContradictoryRelations, RewrightError
@@ -146,7 +146,7 @@ def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
             )
     bounds = tuple(bound(graph, values[1], others) for graph in right.graphs)
     tables = [name for name in left.inputs if name not in mine.inputs]
-    read = _read(bounds[-1])
+    read = inputs_read(bounds[-1])
     loose = [name for name in bounds[-1].inputs if name in read and name not in left.inputs and name not in related]
     if len(bounds) > 1 and tables and loose:
         raise RewrightError(
@@ -154,15 +154,6 @@ def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
             "program are related to nothing; relate them by equations under [relations]"
         )
     return mine, replace(right, graphs=bounds)
-
-
-def _read(graph: Graph) -> set[str]:
-    """The inputs that an output depends on; a capture has those too that a module holds for other paths."""
-    reached = set(graph.outputs.values())
-    for position in range(len(graph.nodes) - 1, -1, -1):
-        if position in reached:
-            reached.update(graph.nodes[position].operands)
-    return {name for name, position in graph.inputs.items() if position in reached}
 
 
 def _check(left: Graph, right: RankProgram) -> None:

@@ -181,7 +181,7 @@ def shared(left: Graph, right: RankProgram, weights: WeightMap) -> Shared:
 
 def _without_dead(graph: Graph, kept: Collection[str]) -> Graph:
     """The program without inputs that it never reads and that nothing relates: tables that it replaces, say."""
-    read = _read(graph)
+    read = inputs_read(graph)
     dead = {position for name, position in graph.inputs.items() if name not in read and name not in kept}
     if not dead:
         return graph
@@ -269,7 +269,7 @@ def _composed(graph: Graph, texts: Mapping[str, str], other: Graph) -> Graph:
 
 def _unread(left: Graph, rights: Sequence[Graph], weights: WeightMap) -> tuple[tuple[Side, str], ...]:
     """Inputs that one side has and the other does not; raises RewrightError where both sides have such inputs."""
-    mine, other = _read(left), set[str]().union(*(_read(graph) for graph in rights))
+    mine, other = inputs_read(left), set[str]().union(*(inputs_read(graph) for graph in rights))
     known = set(left.inputs), set[str]().union(*(set(graph.inputs) for graph in rights))
     lefts = [n for n in left.inputs if n in mine and n not in known[1]]
     rights_ = [n for graph in rights[:1] for n in graph.inputs if n in other and n not in known[0]]
@@ -282,7 +282,7 @@ def _unread(left: Graph, rights: Sequence[Graph], weights: WeightMap) -> tuple[t
     return (*(("left", n) for n in lefts), *(("right", n) for n in rights_))
 
 
-def _read(graph: Graph) -> set[str]:
+def inputs_read(graph: Graph) -> set[str]:
     """The inputs that some output depends on."""
     used = {p for node in pruned(graph).nodes for p in node.operands} | set(graph.outputs.values())
     small = pruned(graph)

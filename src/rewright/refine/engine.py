@@ -17,6 +17,7 @@ from rewright.proof.checker import audit as check_certificate
 from rewright.proof.constants import differ, written_out
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
+from rewright.refine.buffers import with_buffers
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
@@ -59,7 +60,8 @@ def refine(
     Raises:
         RewrightError: for inputs that do not fit together, in one sentence.
     """
-    return answer(sequential, distributed, relations, expect, budget, audit=audit)
+    verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
+    return with_buffers(verdict, sequential, distributed, relations)
 
 
 def answer(

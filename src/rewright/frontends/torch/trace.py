@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import torch
@@ -53,7 +53,8 @@ from rewright.frontends.torch.wrappers import refusing_wrappers
 from rewright.ir.errors import CaptureError, RewrightError
 
 Tensors = dict[str, torch.Tensor]
-_MOST_DIGESTED = 1 << 20
+_DIGESTED_AT_ONCE = 1 << 20
+"""Elements of a buffer that are looked at together."""
 Groups = Callable[[], dict[str, Communicator]]
 
 
@@ -198,7 +199,7 @@ class Tracing:
         specs = {name: spec_of(value) for name, value in results.items()}
         if symbols is not None:
             symbols.check()
-        held = {name: _digest(value) for name, value in self.buffers.items()}
+        held = {name: digest_of(value) for name, value in self.buffers.items()}
         known = (*assumptions(mode), *assumed)
         return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.taken())
 
@@ -307,14 +308,24 @@ def title(target: Any) -> str:
     return type(target).__name__ if isinstance(target, nn.Module) else getattr(target, "__name__", "the function")
 
 
-def _digest(value: torch.Tensor) -> str:
-    """What tells the values of a buffer from others; empty for one that is large, distributed or without values."""
-    plain = type(value) in (torch.Tensor, nn.Buffer, nn.Parameter) and value.device.type == "cpu"
-    if not plain or not 0 < value.numel() <= _MOST_DIGESTED:
+def digest_of(value: torch.Tensor) -> str:
+    """What tells the values of a buffer from others, whatever its size and dtype; empty for one without values.
+
+    Of a distributed tensor the local part counts where that is the whole.
+    """
+    spec = spec_of(value)
+    if spec is not None and not all(placement.is_replicate() for placement in spec.placements):
         return ""
-    wide = complexes.parts(value.detach())
-    numbers = wide.double() if wide.is_floating_point() else wide.long()
-    return hashlib.sha256(f"{tuple(wide.shape)}".encode() + numbers.numpy().tobytes()).hexdigest()[:16]
+    own = local(value)
+    if type(own) not in (torch.Tensor, nn.Buffer, nn.Parameter) or own.is_meta or own.layout is not torch.strided:
+        return ""
+    numbers = complexes.parts(own.detach())
+    found = hashlib.sha256(f"{tuple(numbers.shape)}".encode())
+    parts: Sequence[torch.Tensor] = cast("Any", numbers.reshape(-1)).split(_DIGESTED_AT_ONCE)
+    for part in parts:
+        wide: Any = part.double() if part.is_floating_point() else part.long()
+        found.update(wide.cpu().numpy().tobytes())
+    return found.hexdigest()[:32]
 
 
 def _make_graph(

@@ -19,7 +19,7 @@ from rewright.frontends.torch.run.recorder import Recorder
 from rewright.frontends.torch.run.routing import fix_reads
 from rewright.frontends.torch.run.watching import recording
 from rewright.frontends.torch.tensors import local, spec_of, version
-from rewright.frontends.torch.trace import Groups, Trace, Tracing, title
+from rewright.frontends.torch.trace import Groups, Trace, Tracing, digest_of, title
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.waiting import log
 from rewright.ir.errors import CaptureError, RewrightError
@@ -73,7 +73,8 @@ class Running(Tracing):
         program = TracedProgram(module, inputs, tuple(self.results.named), self.recorder.span, groups(), rank, ran=True)
         known = {name: spec for name, spec in self.specs.items() if name in inputs}
         marks = {name: mark for name, mark in self.marks.items() if name in inputs}
-        return Trace(program, known, specs, self._notes(), (*assumed, *masks), marks=marks, waits=log.taken())
+        buffers = {name: digest_of(value) for name, value in self.buffers.items() if name in inputs}
+        return Trace(program, known, specs, self._notes(), (*assumed, *masks), buffers, marks, log.taken())
 
     def _record(self, recorder: Recorder) -> None:
         """Run the program under the recorder and collect its results."""
