@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
 from rewright.frontends.torch import capture
-from rewright.frontends.torch.names import bind_arguments, leaves
+from rewright.frontends.torch.names import leaves
 from rewright.frontends.torch.owners import Owners
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize import targets
+from rewright.optimize.calls.dispatch import Calls, arguments_by_name
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.composing import Known
 from rewright.optimize.execution import Runner
@@ -34,8 +36,6 @@ Allow = Literal["proved", "tested"]
 ROUNDS = 3
 """So often a plan is made anew without what is not proved of it."""
 WANT = "for want of a proof"
-UPDATED = "updated:"
-"""An output of a graph that the program writes to an input, as captures name it."""
 SMALL_PIECES = 3
 """Pieces of the lanes of a small program, so that what merges them is tested where the program has it."""
 
@@ -60,8 +60,8 @@ class Optimized:
     """By phase: of the processor for ``capture``, ``plan`` and ``prove``, by the clock for ``build`` and ``check``."""
     runner: Runner | None = None
     original: Callable[..., Any] | None = None
-    owners: Owners | None = None
-    """The modules whose parameters the program reads, be it one itself or a function that refers to some."""
+    calls: Calls | None = None
+    """What calls of the program depend on besides the values of tensors, and what they return."""
     notes: list[str] = field(default_factory=list[str])
 
     @property
@@ -82,14 +82,17 @@ class Optimized:
         """
         if self.original is None:
             return self.run(kwargs)
-        if self.runner is None or self._needs_original(args, kwargs):
+        if self.runner is None or self.calls is None:
             return self.original(*args, **kwargs)
-        inputs = tensors_by_name(self.original, args, kwargs, self.owners)
-        assert self.graph is not None
-        if not _fits(self.graph, inputs):
-            self.notes.append("other shapes than it was optimised for: the original program ran")
-            return self.original(*args, **kwargs)
-        return structured(written_back(inputs, self.run(inputs)))
+        try:
+            found, why = self.calls(self.run, args, kwargs)
+        except RewrightError as error:
+            found, why = None, str(error)
+        if not why:
+            return found
+        if why not in self.notes:
+            self.notes.append(why)
+        return self.original(*args, **kwargs)
 
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The outputs by name, from inputs by name; raises RewrightError where there are no kernels."""
@@ -97,16 +100,6 @@ class Optimized:
             raise RewrightError(f"there are no kernels for this graph ({self.reason}); call the program itself")
         with torch.no_grad():
             return self.runner(inputs)
-
-    def _needs_original(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        if not torch.is_grad_enabled():
-            return False
-        given = [t for v in (*args, *kwargs.values()) for _, t in leaves("", v) if isinstance(t, torch.Tensor)]
-        owned = {} if self.owners is None else self.owners.parameters()
-        if any(t.requires_grad for t in (*given, *owned.values())):
-            self.notes.append("a gradient may be asked for, and kernels have none: the original program ran")
-            return True
-        return False
 
     def explain(self) -> str:
         """Properties, decisions, kernels and proofs, as text."""
@@ -154,10 +147,9 @@ def optimize(
     found = Optimized("fallback", "", original=original, seconds=seconds)
     try:
         started = time.process_time()
-        captured = program if isinstance(program, Graph) else _captured(program, args, kwargs)
         if original is not None:
-            function = original.forward if isinstance(original, torch.nn.Module) else original
-            found.owners = Owners.of(original, bind_arguments(function, args, kwargs or {}), wrappers=True)
+            found.calls = Calls.of(original, args, kwargs or {}, partial(_captured, program))
+        captured = found.calls.graph if found.calls is not None else _captured(program, args, kwargs)
         found.graph = prepared(captured)
         seconds["capture"] = time.process_time() - started
         _fill(found, captured, chosen, allow, budget, verify)
@@ -172,6 +164,8 @@ def optimize(
 
 def _captured(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Graph:
     """The graph of a program; what has no lowering is an opaque call in it."""
+    if isinstance(program, Graph):
+        return program
     return capture(program, args, kwargs, guards_queries=True, opaque=True)
 
 
@@ -289,51 +283,11 @@ def _words(rules: Mapping[str, int]) -> list[str]:
     return [*used, "every stored value is proved to be what it was before these rules"]
 
 
-def tensors_by_name(
-    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], owners: Owners | None = None
-) -> dict[str, torch.Tensor]:
-    """The tensors of a call by the names that a capture gives them: parameters, buffers, arguments.
-
-    ``owners`` are the modules that the program uses, where they are known from an earlier call.
-    """
-    function = program.forward if isinstance(program, torch.nn.Module) else program
-    arguments = bind_arguments(function, args, kwargs)
-    owners = owners or Owners.of(program, arguments, wrappers=True)
+def tensors_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The tensors of a call by the names that a capture gives them: parameters, buffers, arguments."""
+    arguments = arguments_by_name(program, args, kwargs)
+    owners = Owners.of(program, arguments, wrappers=True)
     found: dict[str, torch.Tensor] = {**owners.parameters(), **owners.buffers()}
     for name, value in arguments.items():
         found |= {n: leaf for n, leaf in leaves(name, value) if isinstance(leaf, torch.Tensor)}
     return found
-
-
-def _fits(graph: Graph, inputs: Mapping[str, torch.Tensor]) -> bool:
-    for name, position in graph.inputs.items():
-        value = inputs.get(name)
-        kind = graph.nodes[position].type
-        if value is None or tuple(value.shape) != tuple(kind.shape) or value.dtype != targets.TORCH[kind.dtype]:
-            return False
-    return True
-
-
-def written_back(inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """What a program returns; what it writes to its inputs, as the statistics of a normalisation, is written there."""
-    updates = {name.removeprefix(UPDATED): name for name in outputs if name.startswith(UPDATED)}
-    written = {inputs[name].untyped_storage().data_ptr() for name in updates}
-
-    def kept(value: torch.Tensor) -> torch.Tensor:
-        return value.clone() if value.untyped_storage().data_ptr() in written else value
-
-    values = {name: kept(value) for name, value in outputs.items()} if updates else dict(outputs)
-    with torch.no_grad():
-        for name, output in updates.items():
-            inputs[name].copy_(values.pop(output))
-    return values
-
-
-def structured(outputs: Mapping[str, torch.Tensor]) -> Any:
-    """Outputs by name as what a program returns: one tensor, a tuple, or a mapping."""
-    names = list(outputs)
-    if names == ["output"]:
-        return outputs["output"]
-    if names == [f"output.{i}" for i in range(len(names))]:
-        return tuple(outputs.values())
-    return dict(outputs)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import torch
 
-from rewright.optimize.api import UPDATED, optimize, written_back
+from rewright.optimize.api import optimize
 
 _LOG = logging.getLogger("rewright.optimize")
 
@@ -26,30 +26,13 @@ def backend(
     if not why:
         found = optimize(module, list(examples), **dict(options or {}))
         if found.runner is not None and found.graph is not None:
-            names = list(found.graph.inputs)
-            run, places = found.runner, _places(module, names)
-            outputs = [name for name in found.graph.outputs if not name.startswith(UPDATED)]
-
-            def compiled(*values: Any) -> Any:
-                inputs = {name: values[places[name]] for name in names}
-                with torch.no_grad():
-                    results = written_back(inputs, run(inputs))
-                return [results[name] for name in outputs]
-
             _LOG.info("%d kernels, %s%s", len(found.plan.kernels) if found.plan else 0, found.status, found.left_out)
-            return compiled
+            return found
         why = found.reason
     _LOG.warning("left to Inductor: %s", why)
     from torch._inductor.compile_fx import compile_fx
 
     return cast("Callable[..., Any]", compile_fx(module, list(examples)))
-
-
-def _places(module: torch.fx.GraphModule, names: Sequence[str]) -> dict[str, int]:
-    """The positions of inputs among the arguments of a graph."""
-    holders = [node.name for node in module.graph.nodes if node.op == "placeholder"]
-    targets = [str(node.target) for node in module.graph.nodes if node.op == "placeholder"]
-    return {name: (targets.index(name) if name in targets else holders.index(name)) for name in names}
 
 
 def _unsupported(module: torch.fx.GraphModule, examples: Sequence[Any]) -> str:

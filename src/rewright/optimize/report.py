@@ -33,6 +33,8 @@ def explained(found: Optimized) -> str:
     lines += ["", "trust", f"  program = plan: {found.trust.evidence}, {found.trust.reason}"]
     lines += [f"  assuming that {a}" for a in found.trust.assumptions]
     lines += [f"  {u}" for u in found.trust.updates]
+    if found.calls is not None:
+        lines += ["", "calls: kernels run where", *(f"  {line}" for line in found.calls.lines())]
     if found.checked is not None:
         lines.append(f"  kernels: {found.checked.reason}, largest relative error {found.checked.error:.1e}")
     lines += ["", "seconds: " + ", ".join(f"{k} {v:.2f}" for k, v in found.seconds.items())]

@@ -1,0 +1,1 @@
+"""Calls of what was optimised: what they depend on besides the values of tensors, and what they return."""

@@ -1,0 +1,51 @@
+"""The modes of PyTorch in which a program runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+from torch.nn.modules import module as modules
+
+_torch: Any = torch
+_C: Any = _torch._C
+_ad: Any = forward_ad
+_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_buffer_registration_hooks")
+
+
+def modes() -> tuple[tuple[str, object], ...]:
+    """What surrounds a call: the same program under other modes may be another one.
+
+    Whether gradients are recorded is not among them: where one may be asked for kernels are not used, and a program
+    that looks is refused.
+    """
+    devices = ("cpu", "cuda")
+    cast = tuple((d, torch.get_autocast_dtype(d)) for d in devices if torch.is_autocast_enabled(d))
+    hooks = tuple(id(hook) for name in _HOOKS for hook in getattr(modules, name, {}).values())
+    return (
+        ("autocast", cast),
+        ("default dtype", torch.get_default_dtype()),
+        ("default device", str(torch.get_default_device())),
+        ("deterministic algorithms", torch.are_deterministic_algorithms_enabled()),
+        ("precision of float32 products", torch.get_float32_matmul_precision()),
+        ("hooks of all modules", hooks),
+    )
+
+
+def is_watched() -> str:
+    """What looks at, or changes, every operator of a call; empty for nothing. The original program runs then."""
+    if _C._len_torch_dispatch_stack() or _C._len_torch_function_stack() > _devices():
+        return "a mode that sees every operator is active"
+    if _C._functorch.peek_interpreter_stack() is not None:
+        return "a transform of functions is active"
+    if _ad._current_level >= 0:
+        return "forward gradients are recorded"
+    return "the program is traced" if _C._get_tracing_state() is not None else ""
+
+
+def _devices() -> int:
+    """The modes of functions that only say which device is the default one."""
+    kind: Any = _torch.utils._device.DeviceContext
+    stack = [_C._get_function_stack_at(n) for n in range(_C._len_torch_function_stack())]
+    return sum(isinstance(mode, kind) for mode in stack)

@@ -1,0 +1,222 @@
+"""Calls of an optimised program: by kernels where the guard of one that was looked at holds, else by itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from rewright.frontends.torch.names import bind_arguments, leaves
+from rewright.frontends.torch.owners import Owners
+from rewright.ir.digest import digest
+from rewright.ir.errors import CaptureError, RewrightError
+from rewright.ir.graph import Graph
+from rewright.optimize.calls.ambient import is_watched
+from rewright.optimize.calls.guard import Guard, Reached, look_at_arguments, names_of
+from rewright.optimize.calls.ran import Ran
+from rewright.optimize.calls.reachable import State, Walker, describe
+from rewright.optimize.calls.rehearsal import rehearsed
+from rewright.optimize.calls.results import UPDATED, Place, Results, updated
+
+LOOKS = 4
+"""So many kinds of calls beside the first are looked at, each by a capture; the original program runs for others."""
+CAPTURING = threading.RLock()
+"""Captures change what PyTorch's modules mean while they last: one at a time."""
+Capture = Callable[[Sequence[Any], Mapping[str, Any]], Graph]
+Run = Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A kind of calls that was looked at: what it returns, or why kernels are not for it."""
+
+    guard: Guard
+    results: Results | None = None
+    reason: str = ""
+
+
+@dataclass
+class Calls:
+    """What is known of the calls of one program, whose kernels compute one graph."""
+
+    program: Any
+    capture: Capture
+    ran: Ran
+    reached: Reached
+    graph: Graph
+    """The graph that was captured first."""
+    known: list[Known] = field(default_factory=list[Known])
+    constants: tuple[torch.Tensor, ...] = ()
+    """Tensors that kernels keep."""
+
+    @staticmethod
+    def of(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], capture: Capture) -> Calls:
+        """Look at a program and its first call; raises RewrightError where calls cannot be told apart."""
+        with CAPTURING:
+            arguments = arguments_by_name(program, args, kwargs)
+            owners = Owners.of(program, arguments, wrappers=True)
+            found = rehearsed(program, args, kwargs, _together(program))
+            reached = Reached.of(program, owners, found.ran)
+            calls = Calls(program, capture, found.ran, reached, capture(args, kwargs))
+            tensors, state = calls._looked_at(arguments, reached)
+            known = Known(calls._guard(reached, state, tensors), found.results)
+            _refuse(calls.graph, known, tensors)
+            calls.known.append(known)
+            return calls
+
+    def __call__(self, run: Run, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, str]:
+        """What the call returns, or why the original program has to run, which may raise what the program raises."""
+        if why := is_watched():
+            return None, why
+        try:
+            arguments = arguments_by_name(self.program, args, kwargs)
+        except CaptureError as error:
+            return None, str(error)
+        reached = self.reached = self.reached.now()
+        tensors, state = self._looked_at(arguments, reached)
+        if why := _gradient(tensors, reached.state) or _unusual(tensors):
+            return None, why
+        found = self._found(reached, state, tensors)
+        known = found if isinstance(found, Known) else self._learned(args, kwargs, reached, state, tensors, found)
+        results = known.results
+        if results is None:
+            return None, known.reason
+        if why := self._shared(tensors, reached.state):
+            return None, why
+        values = updated(tensors, run(tensors))
+        held = {item.path: item.tensor for item in reached.state.held}
+        with torch.no_grad():
+            return results.made(values, tensors | held, self.constants), ""
+
+    def lines(self) -> list[str]:
+        """What the kernels are for, and what they return, in words."""
+        first = self.known[0]
+        return [*first.guard.lines(), *(first.results.lines() if first.results else [])]
+
+    def _looked_at(self, arguments: Mapping[str, Any], reached: Reached) -> tuple[dict[str, torch.Tensor], State]:
+        tensors = dict(reached.tensors)
+        for name, value in arguments.items():
+            tensors |= {n: leaf for n, leaf in leaves(name, value) if isinstance(leaf, torch.Tensor)}
+        return tensors, look_at_arguments(arguments, self.ran, names_of(tensors))
+
+    def _guard(self, reached: Reached, state: State, tensors: Mapping[str, torch.Tensor]) -> Guard:
+        return Guard(reached, state, {name: describe(tensors[name]) for name in self.graph.inputs if name in tensors})
+
+    def _found(self, reached: Reached, state: State, tensors: Mapping[str, torch.Tensor]) -> Known | str:
+        """What is known of such a call, or else how it differs from the one that was looked at last."""
+        why = ""
+        for number, known in enumerate(self.known):
+            said = known.guard.violated(reached, state, tensors)
+            if not said:
+                if known.guard.reached is not reached:
+                    self.known[number] = known = replace(known, guard=known.guard.refreshed(reached))
+                    self.reached = known.guard.reached
+                return known
+            why = why or said
+        return why
+
+    def _learned(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        reached: Reached,
+        state: State,
+        tensors: Mapping[str, torch.Tensor],
+        why: str,
+    ) -> Known:
+        """Look at a call of another kind: where it has the same graph, its kernels are the same."""
+        guard = self._guard(reached, state, tensors)
+        if len(self.known) > LOOKS or not _fits(self.graph, tensors):
+            return Known(guard, None, f"{why}: the original program ran")
+        with CAPTURING:
+            try:
+                found = rehearsed(self.program, args, kwargs, _together(self.program))
+                same = digest(self.capture(args, kwargs)) == digest(self.graph)
+                known = Known(guard, found.results) if same else Known(guard, None, f"{why}: the original program ran")
+                _refuse(self.graph, known, tensors)
+            except RewrightError as error:
+                known = Known(guard, None, f"{why}: the original program ran ({error})")
+            self.known.append(known)
+        return known
+
+    def _shared(self, tensors: Mapping[str, torch.Tensor], state: State) -> str:
+        """Why memory that is written is also read under another name."""
+        written = [name.removeprefix(UPDATED) for name in self.graph.outputs if name.startswith(UPDATED)]
+        if not written:
+            return ""
+        every = [*((n, tensors[n]) for n in self.graph.inputs), *((h.path, h.tensor) for h in state.held)]
+        places: dict[int, str] = {}
+        for name, value in every:
+            place = value.untyped_storage().data_ptr()
+            other = places.setdefault(place, name)
+            if place and other != name and ({other, name} & set(written)):
+                return f"{name} and {other} share memory that is written: the original program ran"
+        return ""
+
+
+def arguments_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by the names that a capture gives them; raises CaptureError where they do not fit."""
+    if isinstance(program, torch.fx.GraphModule) and not kwargs and getattr(program, "_in_spec", None) is None:
+        names = [str(node.target) for node in program.graph.nodes if node.op == "placeholder"]
+        if len(names) != len(args):
+            raise CaptureError(f"the graph takes {len(names)} arguments, and {len(args)} are given; pass each")
+        return dict(zip(names, args, strict=True))
+    return bind_arguments(program.forward if isinstance(program, torch.nn.Module) else program, args, kwargs)
+
+
+def _together(program: Any) -> Callable[[Ran, Mapping[int, str], Mapping[str, Any]], State]:
+    """Looks at a program and its arguments as one."""
+
+    def looking(ran: Ran, names: Mapping[int, str], arguments: Mapping[str, Any]) -> State:
+        walker = Walker(ran, names, marks=False)
+        walker.look("", program)
+        walker.scopes()
+        for name, value in arguments.items():
+            walker.look(name, value)
+        return walker.state
+
+    return looking
+
+
+def _fits(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> bool:
+    """Whether the inputs have the sizes that a graph is for."""
+    shapes = {name: tuple(graph.nodes[position].type.shape) for name, position in graph.inputs.items()}
+    return all(name in tensors and tuple(tensors[name].shape) == shape for name, shape in shapes.items())
+
+
+def _gradient(tensors: Mapping[str, torch.Tensor], state: State) -> str:
+    if not torch.is_grad_enabled():
+        return ""
+    if any(t.requires_grad for t in (*tensors.values(), *(held.tensor for held in state.held))):
+        return "a gradient may be asked for, and kernels have none: the original program ran"
+    return ""
+
+
+def _unusual(tensors: Mapping[str, torch.Tensor]) -> str:
+    """Why tensors cannot be read element by element from memory."""
+    for name, value in tensors.items():
+        if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+            return f"{name} is a {type(value).__name__}: the original program ran"
+        if value.layout is not torch.strided or value.is_neg() or value.is_conj() or value.device.type == "meta":
+            return f"{name} is sparse, without values, or stands for other values: the original program ran"
+    return ""
+
+
+def _refuse(graph: Graph, known: Known, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Raise RewrightError where a graph has not what is returned, or writes would meet themselves."""
+    if known.results is None:
+        return
+    wanted = {leaf.value for leaf in known.results.leaves if isinstance(leaf, Place)}
+    made = {name for name in graph.outputs if not name.startswith(UPDATED)}
+    if wanted - made or any(name.startswith("grad:") for name in made):
+        raise RewrightError("it computes gradients itself, or returns what its capture does not; return tensors")
+    for name in graph.outputs:
+        value = tensors.get(name.removeprefix(UPDATED)) if name.startswith(UPDATED) else None
+        if value is not None and any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
+            raise RewrightError(f"it writes to {name.removeprefix(UPDATED)}, whose elements share memory")
+
+
+__all__ = ["CAPTURING", "Calls", "arguments_by_name"]

@@ -1,0 +1,133 @@
+"""Which functions a program runs, and which of them depend on more than they are given."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CodeType, FrameType
+from typing import Any
+
+_OF_TORCH = (
+    "torchgen",
+    "functorch",
+    "opt_einsum",
+    "sympy",
+    "mpmath",
+    "networkx",
+    "tqdm",
+    "filelock",
+    "typing_extensions",
+)
+INSTALLED = frozenset({"torch", "numpy", "rewright", *_OF_TORCH, *sys.stdlib_module_names})
+"""PyTorch with what it uses, and Python: functions and classes that do not change, nor keep a state to be read."""
+PURE = frozenset(
+    {
+        *(
+            "torch",
+            "numpy",
+            "rewright",
+            "math",
+            "cmath",
+            "operator",
+            "_operator",
+            "itertools",
+            "functools",
+            "_functools",
+        ),
+        *("collections", "_collections", "_collections_abc", "abc", "_abc", "copy", "copyreg", "enum", "dataclasses"),
+        *("typing", "types", "contextlib", "warnings", "_warnings", "logging", "inspect", "re", "string", "numbers"),
+        *("fractions", "decimal", "bisect", "_bisect", "heapq", "_heapq", "struct", "_struct", "textwrap", "weakref"),
+        *("builtins", "importlib", "_weakref", "opt_einsum", "torchgen", "reprlib", "statistics"),
+    }
+)
+"""Packages whose functions give what their arguments make of them; of another one nothing is known."""
+IMPURE = frozenset({"input", "open", "print", "id", "breakpoint", "is_grad_enabled", "is_inference_mode_enabled"})
+"""Functions of these packages that do more: they ask, tell, or look at what a capture sets."""
+_IMPORTS = "<frozen importlib._bootstrap>"
+
+
+@dataclass
+class Ran:
+    """The code that a program ran, with the globals that it sees."""
+
+    codes: dict[int, tuple[CodeType, dict[str, Any]]] = field(default_factory=dict[int, Any])
+    unknown: str = ""
+    """The first function that was called of which it is not known what it depends on."""
+
+    def __contains__(self, code: CodeType) -> bool:
+        return id(code) in self.codes
+
+    def own(self) -> list[tuple[CodeType, dict[str, Any]]]:
+        """The code that is not of an installed package."""
+        return [(code, scope) for code, scope in self.codes.values() if not is_installed(scope.get("__name__"))]
+
+    def names(self) -> frozenset[str]:
+        """The names and texts that occur in it: what it may read by a name."""
+        found: set[str] = set()
+        for code, _ in self.own():
+            found.update(code.co_names)
+            found.update(text for text in code.co_consts if isinstance(text, str))
+        return frozenset(found)
+
+    def note(self, frame: FrameType, called: str, package: str) -> None:
+        """A function that the program itself calls."""
+        name = called.rpartition(".")[2]
+        if (package.partition(".")[0] in PURE and name not in IMPURE) or self.unknown:
+            return
+        where = f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+        self.unknown = f"it calls {package}.{called} at {where}, which depends on, or does, more than it is given"
+
+
+def is_installed(name: object) -> bool:
+    """Whether a module is of a package that does not change."""
+    return str(name).partition(".")[0] in INSTALLED
+
+
+@contextmanager
+def recording(ran: Ran) -> Generator[None]:
+    """Record what runs inside of the block on this thread."""
+    codes, own, before, importing = ran.codes, set[int](), sys.getprofile(), 0
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal importing
+        if event in ("call", "return") and frame.f_code.co_filename == _IMPORTS:
+            importing += (1 if event == "call" else -1) * (frame.f_code.co_name == "_find_and_load")
+        elif importing:
+            return  # what a module does when it is first imported is no part of a call
+        elif event == "call":
+            code = frame.f_code
+            outer = frame.f_back
+            key = id(code)
+            if key not in codes:
+                codes[key] = code, frame.f_globals
+                if not is_installed(frame.f_globals.get("__name__")):
+                    own.add(key)
+            if key not in own and outer is not None and id(outer.f_code) in own:
+                ran.note(outer, code.co_name, str(frame.f_globals.get("__name__")))
+        elif event == "c_call" and id(frame.f_code) in own:
+            package = _package(argument)
+            if package:
+                ran.note(frame, getattr(argument, "__name__", ""), package)
+
+    collects = gc.isenabled()
+    gc.disable()  # what is deleted meanwhile runs code of its own
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+        if collects:
+            gc.enable()
+
+
+def _package(function: object) -> str:
+    """The package of a C function that belongs to no object; those of objects depend on these."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, type):
+        return owner.__module__
+    if isinstance(function, BuiltinFunctionType) and getattr(function, "__module__", None):
+        return str(function.__module__)
+    return ""

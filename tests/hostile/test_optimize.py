@@ -1,0 +1,167 @@
+"""What hostile use of ``optimize`` found: each test says what happened before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import rewright as rw
+from rewright.optimize.backend import backend
+
+Program = Callable[..., Any]
+
+
+def softmax_of(*args: Any, **kwargs: Any) -> Any:
+    """Optimise for the reference target, without the runs on numbers: these are about calls."""
+    found = rw.optimize(*args, target="torch", verify=False, **kwargs)
+    assert found.status == "proved", found.reason
+    return found
+
+
+def scaled(x: torch.Tensor, scale: float, causal: bool = False) -> torch.Tensor:
+    scores = x @ x.transpose(-1, -2) * scale
+    if causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), float("-inf"))
+    return torch.softmax(scores, -1) @ x
+
+
+class Gain(torch.nn.Module):
+    gain = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.drop(torch.softmax(x * self.gain, -1))
+
+
+def test_a_number_a_flag_an_attribute_a_mode_and_a_held_tensor_are_those_of_the_call() -> None:
+    """Before, the values of the first call were used for ever."""
+    with torch.no_grad():
+        x = torch.randn(2, 32, 16)
+        fast = softmax_of(scaled, (x, 0.25))
+        torch.testing.assert_close(fast(x, 1.0), scaled(x, 1.0))
+        torch.testing.assert_close(fast(x, 0.25, causal=True), scaled(x, 0.25, causal=True))
+        module = Gain().eval()
+        fast = softmax_of(module, (x,))
+        module.gain = 4.0
+        torch.testing.assert_close(fast(x), module(x))
+        module.train()
+        assert (fast(x) == 0).any()
+        table = torch.randn(16)
+        fast = softmax_of(lambda x: torch.softmax(x * table, -1), (x,))
+        table.mul_(3)
+        torch.testing.assert_close(fast(x), torch.softmax(x * table, -1))
+
+
+@pytest.mark.parametrize("way", ["optimize", "torch.compile"])
+def test_results_are_tensors_of_their_own(way: str) -> None:
+    """Before, ``x.clone()`` was x and ``y.clone()`` was y, so that writing to a result wrote to what the caller had."""
+
+    def program(x: torch.Tensor) -> Any:
+        y = torch.softmax(x, -1)
+        return y, x.clone(), x * 1.0, y.clone()
+
+    with torch.no_grad():
+        x = torch.randn(8, 64)
+        options: Any = {"target": "torch", "verify": False}
+        made = torch.compile(program, backend=backend, options=options) if way != "optimize" else None
+        fast: Any = made or softmax_of(program, (x,))
+        for k in (1, 2):
+            kept, out = x.clone(), fast(x)
+            out[k].zero_()
+            assert torch.equal(x, kept)
+        out = fast(x)
+        out[3].zero_()
+        assert out[0].any()
+
+
+def test_memory_that_is_shared_negative_bits_and_autocast() -> None:
+    """Before, all of these gave wrong values, or another dtype, in silence."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.mul_(2)
+        return torch.softmax(x + y, -1)
+
+    with torch.no_grad():
+        fast = softmax_of(program, (torch.randn(8, 64), torch.randn(8, 64)))
+        a = torch.randn(8, 64)
+        b = a.clone()
+        torch.testing.assert_close(fast(a, a), program(b, b))
+        a = torch.randn(9 * 64)
+        b = a.clone()
+        torch.testing.assert_close(
+            fast(a[:512].view(8, 64), a[64:].view(8, 64)), program(b[:512].view(8, 64), b[64:].view(8, 64))
+        )
+        fast, x = (
+            softmax_of(lambda x: torch.softmax(x, -1), (a[:512].view(8, 64),)),
+            torch._neg_view(torch.randn(8, 64)),
+        )
+        torch.testing.assert_close(fast(x), torch.softmax(x, -1))
+        module = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.Linear(64, 64))
+        x = torch.randn(8, 64)
+        fast = softmax_of(module, (x,))
+        with torch.autocast("cpu", torch.bfloat16):
+            assert fast(x).dtype == module(x).dtype == torch.bfloat16
+            inside = rw.optimize(module, (x,), target="torch", verify=False)
+        assert inside(x).dtype == module(x).dtype == torch.float32
+
+
+def test_a_tensor_of_another_device_runs_the_program() -> None:
+    """Before, its pointer went to the C++ kernel: a segmentation fault."""
+    fast = rw.optimize(lambda x: torch.softmax(x * 3, -1), (torch.randn(4, 33),), target="cpu", verify=False)
+
+    assert fast(torch.empty(4, 33, device="meta")).device.type == "meta"
+    sparse = torch.randn(4, 33).to_sparse()
+    assert fast.original is not None
+    for wrong in (None, sparse, "text", torch.empty(0), torch.randn(4, 33, dtype=torch.complex64)):
+        assert outcome(fast, wrong) == outcome(fast.original, wrong)
+
+
+def outcome(function: Program, argument: Any) -> object:
+    """The layout and dtype of what a call returns, or the kind of its error with its words."""
+    try:
+        found = function(argument)
+    except Exception as error:
+        return type(error), str(error)
+    return found.layout, found.dtype, found.shape
+
+
+class Output(dict[str, torch.Tensor]):
+    """A mapping of a class of its own, which PyTorch does not take apart."""
+
+
+STRUCTURES: dict[str, Program] = {
+    "list": lambda x: [torch.softmax(x, -1)],
+    "none": lambda x: (torch.softmax(x, -1), None),
+    "number": lambda x: (torch.softmax(x, -1), 3),
+    "nested": lambda x: ((torch.softmax(x, -1), x.exp()), x.sum()),
+    "named": lambda x: {"output": torch.softmax(x, -1)},
+    "deep": lambda x: {"a": [torch.softmax(x, -1), {"b": (x.exp(),)}], "c": "text"},
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_structure_of_what_is_returned(name: str) -> None:
+    """Before, lists were tuples, None and numbers were left out, and nested values were flat."""
+    from torch.utils import _pytree as pytree
+
+    program, x = STRUCTURES[name], torch.randn(8, 64)
+    with torch.no_grad():
+        got, want = softmax_of(program, (x,))(x), program(x)
+    left, right = pytree.tree_flatten(got), pytree.tree_flatten(want)
+    assert left[1] == right[1]
+    for a, b in zip(left[0], right[0], strict=True):
+        assert type(a) is type(b)
+        torch.testing.assert_close(a, b) if isinstance(a, torch.Tensor) else None
+
+
+def test_what_cannot_be_taken_apart_is_returned_by_the_program() -> None:
+    found = rw.optimize(lambda x: Output(a=torch.softmax(x, -1)), (torch.randn(8, 64),), target="torch")
+
+    assert found.status == "fallback" and "returns a Output" in found.reason
+    assert isinstance(found(torch.randn(8, 64)), Output)
