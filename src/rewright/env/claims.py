@@ -29,6 +29,10 @@ from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
 MOVEMENT = words("parameter reshape broadcast slice transpose concatenate reverse")
+_ROUNDS_NOTHING = MOVEMENT | words(
+    "constant iota tuple get-tuple-element copy select pad gather dynamic-slice negate abs"
+)
+"""Operators that give a float which one of their operands is, or its opposite; all others may be taken to round."""
 _DEPTHS = (0, 1, 2, 3, 5)
 _MOST_TERMS = 120
 _MOST_PARTS = 256
@@ -170,7 +174,7 @@ class Neighbourhood:
         self._check_bodies(inside)
         cut = _retyped(self._cut(inside, (left, right)))
         sides = [assembled(self.computations, cut, _name(root), "claim") for root in (left, right)]
-        return as_on_machines(sides[0].graph()), as_on_machines(sides[1].graph())
+        return as_on_machines(sides[0].graph(), sides[1].graph())
 
     def says_otherwise(self, left: int, right: int) -> str:
         """Why two values promise different things of what they read; empty where they promise the same.
@@ -199,10 +203,19 @@ class Neighbourhood:
                 raise RewrightError(f"a computation that it calls has {opcode}, which is no function of its operands")
 
     def rounds_alike(self, left: int, right: int) -> bool:
-        """Whether two values are computed at one precision, and none is rounded to fewer digits by name."""
+        """Whether two values are computed by the same operators at one precision, and not rounded by name.
+
+        The IR has fewer operators than HLO: what both sides share in it may be another one on a machine.
+        """
         found = [set(self._settings(side, (_PRECISION,))) for side in (left, right)]
-        opcodes = {self.inlined.terms[number].opcode for number in self._all(left) | self._all(right)}
-        return found[0] == found[1] and "reduce-precision" not in opcodes
+        opcodes = [set(self._rounding(self._all(side))) for side in (left, right)]
+        return found[0] == found[1] and opcodes[0] == opcodes[1] and "reduce-precision" not in opcodes[0]
+
+    def _rounding(self, numbers: set[int]) -> Iterator[str]:
+        for number in numbers:
+            term = self.inlined.terms[number]
+            if term.opcode not in _ROUNDS_NOTHING and read_shape(term.shape).element.startswith(("f", "bf", "c")):
+                yield term.opcode
 
     def adds_zero(self, left: int, right: int, depth: int) -> bool:
         """Whether a constant float that may be zero is added on the way: a zero of the other sign is then another."""

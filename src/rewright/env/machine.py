@@ -1,163 +1,225 @@
-"""What a machine does and the reals do not know: casts that do not fit, and asking whether a number is one.
+"""What a machine does and the reals do not know, as functions of which a proof knows the arguments only.
 
-Over the reals a cast keeps every whole number, whatever its size, and every number is finite and equals itself. On a
-machine a float that does not fit an integer dtype becomes the nearest that does, and a program that asks for what is no
-number has reasons to. Where a proof could rest on that, an operator is a function of which it knows the arguments only.
-An integer of more digits than a float has is rounded, which nothing may look at that tells numbers apart.
+Over the reals nothing is rounded, every number equals itself and a cast keeps every whole number. A machine rounds, has
+infinities and what is no number, and casts that do not fit. What only bends a value a little is no matter of a proof
+over the reals; but a comparison, a cast to integers, an order or a step makes another value of a rounding, and then it
+counts what was rounded. So these read their operands *as computed*: arithmetic below them is a function of its
+arguments, and only what is exact by the analysis of values (:mod:`rewright.analysis`) is what it is over the reals.
+The same goes for arithmetic on infinities that are written down, and for places and counts that a float type does not
+hold.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from rewright.env.words import words
+from rewright import ops
+from rewright.analysis.values import Setting, facts_of
+from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph, Node
-from rewright.ir.types import DType
-from rewright.ops.base import Array, Real, array_dtype, integer_limits
-from rewright.ops.elementwise import Compare, Convert, Elementwise
-from rewright.ops.leaf import Constant, Iota
-from rewright.ops.unary import IsFinite
+from rewright.ir.operator import Operator
+from rewright.ir.text import print_attributes
+from rewright.ir.types import DType, TensorType
+from rewright.ops.base import Array, Real, TensorOperator
+from rewright.ops.elementwise import Elementwise
+from rewright.ops.facts import REAL, UNKNOWN, Facts, fits
 
-_DIGITS = {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}
-"""Bits of the integers that a float dtype has all of."""
-_MOVES = words("broadcast_in_dim reshape transpose slice reverse concatenate pad")
-_DISCERNING = words("compare sort top_k")
-"""Operators that tell numbers apart which differ by a rounding; rounding keeps order, and so maxima."""
-
-Limits = tuple[float, float]
+MACHINE = Setting(floats=UNKNOWN, is_rounded=True)
+"""Inputs are anything that their types hold, and floats are rounded."""
+_SWAPPED = {"GT": "LT", "GE": "LE"}
+Numbers = dict[object, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Saturated(Convert):
-    """A cast of floats to an integer dtype of which only the argument is known."""
+class AsComputed(Elementwise):
+    """What a machine gives for an operator, whatever it rounds: a function of which only the arguments are known."""
 
-    name: ClassVar[str] = "convert"
+    of: str
+    tensor: TensorType
+    name: ClassVar[str] = "as_computed"
+
+    def infer(self, operands: Sequence[TensorType]) -> TensorType:
+        return self.tensor
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        low, high = integer_limits(self.dtype)
-        with np.errstate(invalid="ignore"):
-            return np.clip(np.nan_to_num(operands[0]), low, high).astype(array_dtype(self.dtype, real))
+        raise UnsupportedOperator(f"{self.of} as a machine computes it cannot be run here; run the module")
 
     def function(self, dtype: DType) -> str:
-        return f"?saturated_{self.dtype.value}"
+        return f"?{self.of}"
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        return super(AsComputed, self).facts((), (), result)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked(Compare):
-    """A comparison of which only the arguments are known: with infinity, or of a number with itself."""
+def as_on_machines(left: Graph, right: Graph) -> tuple[Graph, Graph]:
+    """Two graphs in which what a machine does and the reals do not know is a function of its arguments.
 
-    name: ClassVar[str] = "compare"
-
-    def function(self, dtype: DType) -> str:
-        return f"?compare_{self.direction}"
-
-
-@dataclass(frozen=True, slots=True)
-class AskedFinite(IsFinite):
-    """Whether a number is finite, as a function of which only the argument is known."""
-
-    name: ClassVar[str] = "is_finite"
-
-    def function(self, dtype: DType) -> str:
-        return "?is_finite"
+    What is computed alike on both sides is the same function.
+    """
+    numbers: Numbers = {}
+    return _Machine(left, numbers).run(), _Machine(right, numbers).run()
 
 
-def as_on_machines(graph: Graph) -> Graph:
-    """The graph with functions of their own for casts that may not fit, and for asking for infinity or no number."""
-    limits, same, endless = _limits(graph), _numbers(graph), _may_be_endless(graph)
-    nodes = list(graph.nodes)
-    for place, node in enumerate(nodes):
-        source = node.operands[0] if node.operands else place
-        if not nodes[source].type.dtype.is_float:
-            continue
-        if isinstance(node.op, Convert) and node.type.dtype.is_integer and not _fits(limits[source], node.type.dtype):
-            nodes[place] = replace(node, op=Saturated(node.op.dtype))
-        elif isinstance(node.op, IsFinite):
-            nodes[place] = replace(node, op=AskedFinite())
-        elif isinstance(node.op, Compare):
-            left, right = node.operands
-            if same[left] == same[right] or left in endless or right in endless:
-                nodes[place] = replace(node, op=Asked(node.op.direction))
-    return replace(graph, nodes=tuple(nodes))
+class _Machine:
+    """One graph that is written anew: each node as it is over the reals, and as computed where that is asked for."""
 
+    def __init__(self, graph: Graph, numbers: Numbers) -> None:
+        self.graph = graph
+        self.facts = facts_of(graph, MACHINE)
+        self.endless = self._endless()
+        self.numbers = self._numbered(numbers)
+        self.nodes: list[Node] = []
+        self.values: list[int] = []
+        self.computed: dict[int, int] = {}
 
-def _numbers(graph: Graph) -> list[int]:
-    """Equal numbers for nodes that are the same operators on the same values."""
-    found: list[int] = []
-    known: dict[object, int] = {}
-    for place, node in enumerate(graph.nodes):
-        key = (node.op, tuple(found[operand] for operand in node.operands), node.type)
-        found.append(known.setdefault(key, place))
-    return found
+    def run(self) -> Graph:
+        for place in range(len(self.graph.nodes)):
+            self.values.append(self._value(place))
+        inputs = {name: self.values[place] for name, place in self.graph.inputs.items()}
+        outputs = {name: self.values[place] for name, place in self.graph.outputs.items()}
+        return replace(self.graph, nodes=tuple(self.nodes), inputs=inputs, outputs=outputs)
 
+    # --- what is known of the nodes
 
-def _may_be_endless(graph: Graph) -> set[int]:
-    """Nodes of which an element is infinite, or no number, and was a constant."""
-    found: set[int] = set()
-    for place, node in enumerate(graph.nodes):
-        if isinstance(node.op, Constant):
-            if node.type.dtype.is_float and not all(map(math.isfinite, node.op.values)):
+    def _endless(self) -> set[int]:
+        """Nodes that may be infinite although all inputs are numbers: an infinity is written down."""
+        found: set[int] = set()
+        over_reals = facts_of(self.graph)
+        for place, node in enumerate(self.graph.nodes):
+            if isinstance(node.op, ops.Constant):
+                is_endless = not over_reals[place].is_finite
+            else:
+                is_endless = not found.isdisjoint(node.operands) and not over_reals[place].is_finite
+            if is_endless:
                 found.add(place)
-        elif found.intersection(node.operands) and (isinstance(node.op, Elementwise) or node.op.name in _MOVES):
-            found.add(place)
-    return found
+        return found
+
+    def _numbered(self, known: Numbers) -> list[int]:
+        """Equal numbers for nodes that are the same operators on the same values, on both sides."""
+        found: list[int] = []
+        for node in self.graph.nodes:
+            key = (node.op, tuple(found[operand] for operand in node.operands), node.type)
+            found.append(known.setdefault(key, len(known)))
+        return found
+
+    def _is_exact(self, place: int) -> bool:
+        """Whether the machine's elements are the numbers that they are over the reals."""
+        return self.facts[place].exact and self.facts[place].is_finite
+
+    def _is_float(self, place: int) -> bool:
+        return self.graph.nodes[place].type.dtype.is_float
+
+    def _moved(self, node: Node) -> tuple[int, ...]:
+        """The operands of which the elements of a node are elements; none where it computes."""
+        op = node.op
+        return tuple(node.operands[k] for k in op.moves(len(node.operands))) if isinstance(op, TensorOperator) else ()
+
+    def _tells_apart(self, node: Node) -> bool:
+        """Whether a rounding of an operand may be another value altogether."""
+        floats = [operand for operand in node.operands if self._is_float(operand)]
+        if not floats or all(map(self._is_exact, floats)):
+            return False
+        if isinstance(node.op, (ops.Sort, ops.TopK)):
+            return True
+        if not node.type.dtype.is_float:
+            return not self._moved(node)
+        return isinstance(node.op, ops.Remainder) or self._has_steps(node)
+
+    def _has_steps(self, node: Node) -> bool:
+        """Whether an operator gives whole numbers for any."""
+        if not isinstance(node.op, Elementwise) or self._moved(node):
+            return False
+        types = [self.graph.nodes[operand].type for operand in node.operands]
+        return node.op.facts([REAL] * len(types), types, node.type).whole
+
+    # --- nodes
+
+    def _add(self, op: Operator, operands: Sequence[int], like: Node) -> int:
+        self.nodes.append(Node(op, tuple(operands), like.type, like.span))
+        return len(self.nodes) - 1
+
+    def _value(self, place: int) -> int:
+        """A node over the reals, and as computed where a rounding or an infinity would decide."""
+        node = self.graph.nodes[place]
+        if self._tells_apart(node):
+            return self._apart(node)
+        own = self._add(node.op, [self.values[operand] for operand in node.operands], node)
+        if isinstance(node.op, ops.Iota) and self._is_float(place) and not self.facts[place].exact:
+            return self._named(place, own)
+        reads_endless = not self.endless.isdisjoint(node.operands) and not self._moved(node)
+        return self._as_computed(place) if reads_endless and not self._has_order(node.op) else own
+
+    def _has_order(self, op: Operator) -> bool:
+        """Whether an operator picks among its operands by their order, which infinities have a place in."""
+        return isinstance(op, (ops.Maximum, ops.Minimum))
+
+    def _apart(self, node: Node) -> int:
+        """A node that tells roundings apart, of operands as computed."""
+        op = node.op
+        if isinstance(op, ops.Compare):
+            return self._compared(node, op.direction, node.operands)
+        operands = [self._as_computed(operand) for operand in node.operands]
+        if isinstance(op, Elementwise) and not node.type.dtype.is_float:
+            if isinstance(op, ops.Convert) and self._fits(node):
+                return self._add(op, operands, node)
+            return self._add(_named(op, node), operands, node)
+        return self._add(op, operands, node)
+
+    def _fits(self, node: Node) -> bool:
+        return all(self._is_exact(o) and fits(self.facts[o], node.type.dtype) for o in node.operands)
+
+    def _compared(self, node: Node, direction: str, operands: tuple[int, ...]) -> int:
+        """A comparison as a function: greater is less the other way round, and unequal is not equal."""
+        if direction in _SWAPPED:
+            return self._compared(node, _SWAPPED[direction], operands[::-1])
+        if direction == "NE":
+            return self._add(ops.Not(), [self._compared(node, "EQ", operands)], node)
+        if direction == "EQ":
+            operands = self._in_order(operands)
+        computed = [self._as_computed(operand) for operand in operands]
+        return self._add(AsComputed(f"compare_{direction}", node.type), computed, node)
+
+    def _in_order(self, operands: tuple[int, ...]) -> tuple[int, ...]:
+        """Operands whose order does not matter, in the same order on both sides."""
+        return tuple(sorted(operands, key=self.numbers.__getitem__))
+
+    def _as_computed(self, place: int) -> int:
+        """A node of which a machine has the same value wherever it is written so."""
+        if place not in self.computed:
+            self.computed[place] = self._computed(place)
+        return self.computed[place]
+
+    def _computed(self, place: int) -> int:
+        node = self.graph.nodes[place]
+        is_given = isinstance(node.op, (ops.Input, ops.Constant))
+        if not node.type.dtype.is_float or is_given or self._is_exact(place):
+            return self.values[place] if place < len(self.values) else self._as_function(place)
+        if self._moved(node):
+            return self._add(node.op, [self._as_computed(operand) for operand in node.operands], node)
+        return self._as_function(place)
+
+    def _as_function(self, place: int) -> int:
+        """A node as a function of its operands; of all that it is made of where it is no elementwise operator."""
+        node = self.graph.nodes[place]
+        if not isinstance(node.op, Elementwise):
+            return self._named(place, self.values[place] if place < len(self.values) else self._plain(place))
+        operands = node.operands
+        if isinstance(node.op, (ops.Add, ops.Multiply)):
+            operands = self._in_order(operands)
+        return self._add(_named(node.op, node), [self._as_computed(operand) for operand in operands], node)
+
+    def _plain(self, place: int) -> int:
+        node = self.graph.nodes[place]
+        return self._add(node.op, [self.values[operand] for operand in node.operands], node)
+
+    def _named(self, place: int, own: int) -> int:
+        """A value under the name of all that it is made of, so that no other is equal to it."""
+        node = self.graph.nodes[place]
+        return self._add(AsComputed(f"{node.op.name} number {self.numbers[place]}", node.type), [own], node)
 
 
-def why_rounding_shows(sides: Sequence[Graph]) -> str:
-    """Which operator tells integers apart that were rounded as floats; empty where none does."""
-    for graph in sides:
-        found, rounded = _limits(graph), set[int]()
-        for place, node in enumerate(graph.nodes):
-            source = graph.nodes[node.operands[0]].type.dtype if node.operands else DType.BOOL
-            if node.type.dtype.is_float and node.op.name == "convert" and source.is_integer and found[place] is None:
-                rounded.add(place)
-            elif any(operand in rounded for operand in node.operands):
-                if node.op.name in _DISCERNING or (node.op.name == "convert" and not node.type.dtype.is_float):
-                    return f"integers may be rounded as floats before {node.op.name} reads them"
-                rounded.add(place)
-    return ""
-
-
-def _fits(limits: Limits | None, kind: DType) -> bool:
-    low, high = integer_limits(kind)
-    return limits is not None and low <= limits[0] and limits[1] <= high
-
-
-def _limits(graph: Graph) -> list[Limits | None]:
-    """Between which numbers the elements of each node are, where it has them without rounding; None: not known."""
-    found: list[Limits | None] = []
-    for node in graph.nodes:
-        found.append(_own(node, [found[operand] for operand in node.operands], graph))
-    return found
-
-
-def _own(node: Node, operands: Sequence[Limits | None], graph: Graph) -> Limits | None:
-    kind = node.type.dtype
-    if isinstance(node.op, Constant):
-        values = [float(value) for value in node.op.values]
-        return (min(values), max(values)) if values and all(map(math.isfinite, values)) else None
-    if isinstance(node.op, Iota):
-        size = node.type.shape[node.op.dimension]
-        return _exact((0.0, float(max(size - 1, 0))), kind) if isinstance(size, int) else None
-    if node.op.name in _MOVES:
-        known = [own for own in operands if own is not None]
-        return (min(k[0] for k in known), max(k[1] for k in known)) if known and len(known) == len(operands) else None
-    if node.op.name == "convert":
-        source = graph.nodes[node.operands[0]].type.dtype
-        own = operands[0]
-        if own is None and not source.is_float:
-            low, high = integer_limits(source)
-            own = float(low), float(high)
-        return _exact(own, kind) if own is not None and not (source.is_float and kind.is_integer) else None
-    return None
-
-
-def _exact(limits: Limits, kind: DType) -> Limits | None:
-    """Limits of whole numbers, where a dtype has all that are between them."""
-    low, high = (-float(1 << _DIGITS[kind]), float(1 << _DIGITS[kind])) if kind.is_float else integer_limits(kind)
-    return limits if low <= limits[0] and limits[1] <= high else None
+def _named(op: Operator, node: Node) -> AsComputed:
+    told = print_attributes(op)
+    return AsComputed(f"{op.name}{told} {node.type.dtype.value}", node.type)

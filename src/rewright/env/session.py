@@ -14,7 +14,7 @@ import numpy as np
 
 from rewright.env.hlo.literals import with_parameters
 from rewright.env.hlo.program import read, write
-from rewright.env.hlo.reentry import has_fusions, laid_out, with_calls
+from rewright.env.hlo.reentry import check_enterable, has_fusions, laid_out, with_calls
 from rewright.env.module import HloModule
 from rewright.env.passes import AFTER_LAYOUTS, Pipeline, XlaPass, all_but
 from rewright.env.values import KnownValues
@@ -165,6 +165,7 @@ class Session:
         """The module as XLA sees it at the start of its passes: imported, with no pass run."""
         if module.late:
             return module
+        check_enterable(module.program)
         key = ("canonical", module.digest)
         return self.remembered(key, lambda: HloModule(self.worker.call("run_passes", module.proto, all_but())))
 

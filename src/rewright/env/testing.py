@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.claims import is_same
@@ -12,7 +17,7 @@ from rewright.env.hlo.reentry import enterable
 from rewright.env.hlo.shapes import read_shape, tuple_of
 from rewright.env.hlo.widen import widened
 from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
-from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, dtype_of
+from rewright.env.inputs import DRAWS, Array, Draw, draw_inputs, dtype_of, nearby, seeds_of
 from rewright.env.module import HloModule
 from rewright.env.numeric import Agreement, compare, says_something, worst
 from rewright.env.session import Session
@@ -28,6 +33,8 @@ _DEVICE = words("partition-id replica-id")
 _NOTHING = "no value is a finite number on the inputs that were drawn"
 _MOST_ALONE = 4
 """Alternatives that are run one by one where all of them together cannot be run."""
+_MOST_MOVED = 3
+"""How often inputs are moved by a rounding where values do not agree at once."""
 
 
 def why_not_run(module: HloModule) -> str:
@@ -144,28 +151,82 @@ def _exposed_tests(
     found: list[Test] = [Test(None, "not run")] * len(numbers)
     worst_seen: list[Agreement] = [Agreement(True, 0.0, 0.0)] * len(numbers)
     telling = [False] * len(numbers)
-    for draw in draws:
-        values = session.execute(probe, draw_inputs(probe, seed, draw), "quick")
-        references = reference(session, probe, wide, seed, draw)
+    for draw, turn in product(draws, seeds_of(probe, seed)):
+        inputs = draw_inputs(probe, turn, draw)
+        values = session.execute(probe, inputs, "quick")
+        truth = _Reference(session, probe, wide, inputs, values)
         telling = [own or says_something(values[2 * place : 2 * place + 1]) for place, own in enumerate(telling)]
         for place in range(len(numbers)):
-            ref = None if references is None else references[2 * place]
-            own = compare(values[2 * place], values[2 * place + 1], ref)
+            left, right = 2 * place, 2 * place + 1
+            own = compare(values[left], values[right], truth.of(left), truth.spread(left), truth.output(right))
             if worst_seen[place].equal and (not own.equal or own.difference >= worst_seen[place].difference):
                 worst_seen[place] = own
                 found[place] = Test(own.equal, f"{draw} inputs: {own}")
     return [own if tells or not own.agrees else Test(None, _NOTHING) for own, tells in zip(found, telling, strict=True)]
 
 
-def reference(session: Session, module: HloModule, wide: HloModule, seed: int, draw: Draw) -> list[Array] | None:
-    """The outputs in float64 on the inputs that a module gets; None where it does not run in float64."""
-    try:
-        inputs = draw_inputs(module, seed, draw)
-        wanted = map(dtype_of, wide.parameter_shapes())
-        same = [x.astype(dtype) for x, dtype in zip(inputs, wanted, strict=True)]
-        return session.execute(wide, same, "quick")
-    except XlaError:
-        return None
+class _Reference:
+    """The outputs of a module in float64 on the inputs that it got, and how far they move where the inputs do.
+
+    Where the module does not run in float64 nothing is known of the outputs, and they move as it moves them itself.
+    """
+
+    def __init__(
+        self, session: Session, module: HloModule, wide: HloModule | None, inputs: Sequence[Array], own: Sequence[Array]
+    ) -> None:
+        self._session, self._inputs, self._own = session, inputs, own
+        self._module, self._wide = module, wide
+
+    @cached_property
+    def outputs(self) -> list[Array] | None:
+        """All outputs in float64, which are computed when they are asked for."""
+        if self._wide is None:
+            return None
+        same = [x.astype(dtype) for x, dtype in zip(self._inputs, self._dtypes(self._wide), strict=True)]
+        try:
+            return self._session.execute(self._wide, same, "quick")
+        except XlaError:
+            return None
+
+    def _dtypes(self, module: HloModule) -> list[np.dtype[Any]]:
+        return [dtype_of(shape) for shape in module.parameter_shapes()]
+
+    def of(self, place: int) -> Array | None:
+        """One output."""
+        return None if self.outputs is None else self.outputs[place]
+
+    def output(self, place: int) -> Callable[[], Array | None]:
+        """One output, when it is asked for."""
+        return lambda: self.of(place)
+
+    def spread(self, place: int) -> Callable[[], Array | None]:
+        """How far the elements of an output move, when that is asked for."""
+        return lambda: self._spreads[place] if self._spreads is not None else None
+
+    @cached_property
+    def _spreads(self) -> list[Array] | None:
+        module = self._module if self.outputs is None or self._wide is None else self._wide
+        still = self._own if self.outputs is None else self.outputs
+        found = [np.zeros(own.shape) for own in still]
+        for seed in range(_MOST_MOVED):
+            try:
+                moved = self._session.execute(module, nearby(self._inputs, self._dtypes(module), seed), "quick")
+            except XlaError:
+                return None
+            for place, (own, other) in enumerate(zip(still, moved, strict=True)):
+                if own.dtype.kind not in "biu":
+                    found[place] = np.maximum(found[place], _apart(own, other))
+        return found
+
+
+def _apart(left: Array, right: Array) -> Array:
+    """How far apart elements are; infinitely far where one is a number, and no distance where none is."""
+    wide = np.complex128 if left.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        left, right = left.astype(wide), right.astype(wide)
+        numbers = np.isfinite(left), np.isfinite(right)
+        distance = np.where(numbers[0] & numbers[1], np.abs(left - right), np.inf)
+    return np.where(~numbers[0] & ~numbers[1], 0.0, distance)
 
 
 def _applied_tests(
@@ -210,15 +271,17 @@ def compare_modules(
     reason = why_not_run(before) or why_not_run(after)
     if reason:
         return Test(None, reason)
-    wide = HloModule(write(widened(before.program)))
+    wide, wider = (None if own.late else HloModule(write(widened(own.program))) for own in (before, after))
     found = Agreement(True, 0.0, 0.0)
     text, telling = "", False
-    for draw in draws:
-        inputs = draw_inputs(before, seed, draw)
+    for draw, turn in product(draws, seeds_of(before, seed)):
+        inputs = draw_inputs(before, turn, draw)
         values, others = session.execute(before, inputs, "quick"), session.execute(after, inputs, "quick")
         telling = telling or says_something(values)
-        references = None if before.late else reference(session, before, wide, seed, draw)
-        own = worst(values, others, references)
+        truth = _Reference(session, before, wide, inputs, values)
+        rewritten = _Reference(session, after, wider, inputs, others)
+        asked = [(truth.spread(place), rewritten.output(place)) for place in range(len(values))]
+        own = worst(values, others, truth.outputs, *([own[k] for own in asked] for k in (0, 1)))
         if not own.equal or own.difference >= found.difference:
             found, text = own, f"{draw} inputs: outputs {own}"
         if not own.equal:

@@ -33,6 +33,20 @@ def _computation(computation: Computation) -> Computation:
     return replace(computation, instructions={name: changed(i) for name, i in computation.instructions.items()})
 
 
+def check_enterable(program: Program) -> None:
+    """Raise RewrightError where an import would lose what layouts say: at a bitcast that is not row-major."""
+    for computation in program.computations.values():
+        for i in computation.instructions.values():
+            if i.opcode != "bitcast":
+                continue
+            shapes = (read_shape(computation.instructions[i.operands[0]].shape), read_shape(i.shape))
+            if not all(map(_row_major, shapes)):
+                raise RewrightError(
+                    f"{i.name:.60} is a bitcast of arrays that are not row-major, whose layouts XLA's import drops;"
+                    " start from the module before layouts are assigned"
+                )
+
+
 def _row_major(shape: Shape) -> bool:
     return shape.layout in ((), tuple(reversed(range(len(shape.sizes)))))
 
