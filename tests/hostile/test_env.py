@@ -14,6 +14,7 @@ from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, evidence_for
 from rewright.env.hloenv import HloEnv
 from rewright.env.hloenv_pipelines import GeneralFusionPipeline
+from rewright.env.testing import compare_modules
 
 pytest.importorskip("jax")
 
@@ -159,3 +160,180 @@ def test_general_fusion_with_the_first_choice_everywhere_can_be_evaluated(xla: S
     env.run(pipeline.post_pass_optimizations)
     assert min(env.evaluate(3).durations) > 0
     assert env.has_equal_output_as(before)
+
+
+# --- what decides a comparison
+
+
+_HEAD = "HloModule m\nENTRY main {\n x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n"
+_ZERO = " k = f32[] constant(0)\n K = f32[4] broadcast(k), dimensions={}\n"
+_INFINITY = " k = f32[] constant(inf)\n K = f32[4] broadcast(k), dimensions={}\n"
+_TRUE = _HEAD + " k = pred[] constant(true)\n ROOT v = pred[4] broadcast(k), dimensions={}\n}"
+DECIDED: dict[str, tuple[str, str, set[str]]] = {
+    "exp(x) > 0": (
+        f"{_HEAD}{_ZERO} e = f32[4] exponential(x)\n ROOT v = pred[4] compare(e, K), direction=GT\n}}",
+        _TRUE,
+        {"refuted"},
+    ),
+    "x * x >= 0": (
+        f"{_HEAD}{_ZERO} e = f32[4] multiply(x, x)\n ROOT v = pred[4] compare(e, K), direction=GE\n}}",
+        _TRUE,
+        {"refuted"},
+    ),
+    "max(x, 0) >= 0": (
+        f"{_HEAD}{_ZERO} e = f32[4] maximum(x, K)\n ROOT v = pred[4] compare(e, K), direction=GE\n}}",
+        _TRUE,
+        {"refuted"},
+    ),
+    "x + y - y >= x": (
+        f"{_HEAD} a = f32[4] add(x, y)\n b = f32[4] subtract(a, y)\n ROOT v = pred[4] compare(b, x), direction=GE\n}}",
+        _TRUE,
+        {"refuted"},
+    ),
+    # At x = -inf the left side is no number: there nothing is claimed, and elsewhere both are infinite.
+    "x + inf = inf": (
+        f"{_HEAD}{_INFINITY} ROOT v = f32[4] add(x, K)\n}}",
+        f"{_HEAD} k = f32[] constant(inf)\n ROOT v = f32[4] broadcast(k), dimensions={{}}\n}}",
+        {"unknown"},
+    ),
+    "bf16(x) == bf16(y)": (
+        f"{_HEAD} a = bf16[4] convert(x)\n b = bf16[4] convert(y)\n ROOT v = pred[4] compare(a, b), direction=EQ\n}}",
+        f"{_HEAD} ROOT v = pred[4] compare(x, y), direction=EQ\n}}",
+        {"refuted"},
+    ),
+    "places in bf16": (
+        f"{_HEAD} i = bf16[1000] iota(), iota_dimension=0\n j = f32[1000] convert(i)\n"
+        " k = f32[1000] iota(), iota_dimension=0\n ROOT v = pred[1000] compare(j, k), direction=EQ\n}",
+        f"{_HEAD} k = pred[] constant(true)\n ROOT v = pred[1000] broadcast(k), dimensions={{}}\n}}",
+        # XLA on a CPU keeps more digits than are written, and says that they are equal.
+        {"tested", "refuted"},
+    ),
+    "reduce-precision": (
+        f"{_HEAD} a = f32[4] reduce-precision(x), exponent_bits=5, mantissa_bits=3\n ROOT v = f32[4] negate(a)\n}}",
+        f"{_HEAD} ROOT v = f32[4] negate(x)\n}}",
+        {"refuted"},
+    ),
+    "relu by a choice": (
+        f"{_HEAD}{_ZERO} p = pred[4] compare(x, K), direction=GT\n ROOT v = f32[4] select(p, x, K)\n}}",
+        f"{_HEAD}{_ZERO} ROOT v = f32[4] maximum(x, K)\n}}",
+        {"refuted"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "known"), DECIDED.values(), ids=DECIDED.keys())
+def test_what_rounding_or_infinity_decides_is_not_proved(
+    xla: Session, before: str, after: str, known: set[str]
+) -> None:
+    """All were proved over the reals, and no test drew a number at which they part."""
+    assert "proved" not in {own.status for own in _said(xla, before, after, tested=False)}
+    assert {own.status for own in _said(xla, before, after)} & known
+    assert "proved" not in {own.status for own in _said(xla, before, after)}
+
+
+_BELOW = {
+    "a constant": " low = f32[4] broadcast(i), dimensions={}",
+    "a reduction": " c = f32[2,4] broadcast(i), dimensions={}\n"
+    " low = f32[4] reduce(c, i), dimensions={0}, to_apply=max_f",
+    "a slice": " c = f32[8] broadcast(i), dimensions={}\n n = s32[] parameter(1)\n"
+    " low = f32[4] dynamic-slice(c, n), dynamic_slice_sizes={4}",
+}
+
+
+@pytest.mark.parametrize("low", _BELOW.values(), ids=_BELOW.keys())
+def test_nothing_is_known_to_differ_from_infinity(xla: Session, low: str) -> None:
+    """A private list of operators said what may be infinite, and had no reduction: ``x == low`` was proved false."""
+    head = "HloModule m\nmax_f { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT m = f32[] maximum(a, b) }\n"
+    head += "ENTRY e { x = f32[4] parameter(0)\n i = f32[] constant(-inf)\n"
+    before = f"{head}{low}\n ROOT r = pred[4] compare(x, low), direction=EQ }}"
+    after = f"{head}{low}\n f = pred[] constant(false)\n ROOT r = pred[4] broadcast(f), dimensions={{}} }}"
+    assert [own.status for own in _said(xla, before, after)] == ["refuted"]
+    assert [own.status for own in _said(xla, before, after, tested=False)] == ["unknown"]
+
+
+# --- what tests draw, and what they allow
+
+
+_BESIDE = """HloModule m
+ENTRY main {
+ x = f32[8] parameter(0)
+ k = f32[] constant(1e8)
+ K = f32[8] broadcast(k), dimensions={}
+ c = f32[] constant(%s)
+ C = f32[8] broadcast(c), dimensions={}
+ a = f32[8] multiply(x, K)
+ b = f32[8] add(x, C)
+ ROOT v = f32[16] concatenate(a, b), dimensions={0}
+}"""
+
+
+@pytest.mark.parametrize("large", ["1e8", "1e20", "1e30"])
+def test_a_large_element_excuses_no_small_one(xla: Session, large: str) -> None:
+    """The largest element said what is allowed: a difference of 7 was less than the 5,750 that 1e8 x gave."""
+    one, eight = (xla.parse((_BESIDE % value).replace("1e8", large)) for value in ("1", "8"))
+    assert compare_modules(xla, one, eight).agrees is False
+    assert compare_modules(xla, one, one).agrees
+    assert not HloEnv(one, session=xla).has_equal_output_as(eight)
+
+
+_SOFTMAX = """HloModule m
+add_f { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] add(a, b) }
+max_f { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] maximum(a, b) }
+ENTRY main {
+ x = f32[4,6] parameter(0)
+ z = f32[] constant(0)
+ n = f32[] constant(-inf)
+ m = f32[4] reduce(x, n), dimensions={1}, to_apply=max_f
+ M = f32[4,6] broadcast(m), dimensions={0}
+ d = f32[4,6] subtract(x, M)
+ e = f32[4,6] exponential(%s)
+ s = f32[4] reduce(e, z), dimensions={1}, to_apply=add_f
+ S = f32[4,6] broadcast(s), dimensions={0}
+ ROOT v = f32[4,6] divide(e, S)
+}"""
+
+
+def test_a_softmax_without_its_maximum_is_another_one(xla: Session) -> None:
+    """It agreed: no number beyond 20 was drawn. At 100 it is no number."""
+    stable, naive = (xla.parse(_SOFTMAX % exponent) for exponent in ("d", "x"))
+    said = compare_modules(xla, stable, naive)
+    assert said.agrees is False
+    assert "difference inf" in said.what
+    assert compare_modules(xla, naive, naive).agrees
+
+
+REAL = {
+    "sums in another order": (" a = f32[4] add(x, y)\n ROOT v = f32[4] add(a, x)", " ROOT v = f32[4] add(x, a)"),
+    "a common factor": (
+        " a = f32[4] multiply(x, y)\n b = f32[4] multiply(x, x)\n ROOT v = f32[4] add(a, b)",
+        " a = f32[4] add(x, y)\n ROOT v = f32[4] multiply(x, a)",
+    ),
+    "a quotient of quotients": (
+        " a = f32[4] divide(x, y)\n ROOT v = f32[4] divide(a, y)",
+        " a = f32[4] divide(x, y)\n b = f32[4] divide(a, y)\n ROOT v = f32[4] copy(b)",
+    ),
+    "a hyperbolic tangent": (
+        " ROOT v = f32[4] tanh(x)",
+        " t = f32[] constant(2)\n T = f32[4] broadcast(t), dimensions={}\n a = f32[4] multiply(T, x)\n"
+        " s = f32[4] logistic(a)\n b = f32[4] multiply(T, s)\n o = f32[] constant(1)\n"
+        " O = f32[4] broadcast(o), dimensions={}\n ROOT v = f32[4] subtract(b, O)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), REAL.values(), ids=REAL.keys())
+def test_rounding_is_no_difference(xla: Session, before: str, after: str) -> None:
+    shared = " a = f32[4] add(x, y)\n" if "(x, a)" in after and "a =" not in after else ""
+    one, other = xla.parse(f"{_HEAD}{before}\n}}"), xla.parse(f"{_HEAD}{shared}{after}\n}}")
+    assert compare_modules(xla, one, other).agrees
+
+
+def test_a_difference_that_only_float64_would_not_show_is_found(xla: Session) -> None:
+    """What is lost by cancellation with a large constant is no rounding of the result."""
+    lost = f"{_HEAD} k = f32[] constant(1e8)\n K = f32[4] broadcast(k), dimensions={{}}\n"
+    lost += " a = f32[4] add(x, K)\n ROOT v = f32[4] subtract(a, K)\n}"
+    assert compare_modules(xla, xla.parse(f"{_HEAD} ROOT v = f32[4] copy(x)\n}}"), xla.parse(lost)).agrees is False

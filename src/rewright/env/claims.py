@@ -25,14 +25,15 @@ from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ops import REGISTRY
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
 MOVEMENT = words("parameter reshape broadcast slice transpose concatenate reverse")
-_ROUNDS_NOTHING = MOVEMENT | words(
-    "constant iota tuple get-tuple-element copy select pad gather dynamic-slice negate abs"
+_KEPT = {name.replace("_", "-") for name in REGISTRY} | words(
+    "parameter broadcast tuple get-tuple-element bitcast copy map while conditional"
 )
-"""Operators that give a float which one of their operands is, or its opposite; all others may be taken to round."""
+"""Operators that the IR has too, or that round nothing; all others it may write with several."""
 _DEPTHS = (0, 1, 2, 3, 5)
 _MOST_TERMS = 120
 _MOST_PARTS = 256
@@ -203,19 +204,14 @@ class Neighbourhood:
                 raise RewrightError(f"a computation that it calls has {opcode}, which is no function of its operands")
 
     def rounds_alike(self, left: int, right: int) -> bool:
-        """Whether two values are computed by the same operators at one precision, and not rounded by name.
+        """Whether two values are computed at one precision, not rounded by name, and by what the IR has a name for.
 
-        The IR has fewer operators than HLO: what both sides share in it may be another one on a machine.
+        An operator of one side only that the IR writes with others may be another function on a machine.
         """
         found = [set(self._settings(side, (_PRECISION,))) for side in (left, right)]
-        opcodes = [set(self._rounding(self._all(side))) for side in (left, right)]
-        return found[0] == found[1] and opcodes[0] == opcodes[1] and "reduce-precision" not in opcodes[0]
-
-    def _rounding(self, numbers: set[int]) -> Iterator[str]:
-        for number in numbers:
-            term = self.inlined.terms[number]
-            if term.opcode not in _ROUNDS_NOTHING and read_shape(term.shape).element.startswith(("f", "bf", "c")):
-                yield term.opcode
+        opcodes = [{self.inlined.terms[number].opcode for number in self._all(side)} for side in (left, right)]
+        written = opcodes[0].symmetric_difference(opcodes[1]) - _KEPT
+        return found[0] == found[1] and not written and "reduce-precision" not in opcodes[0] | opcodes[1]
 
     def adds_zero(self, left: int, right: int, depth: int) -> bool:
         """Whether a constant float that may be zero is added on the way: a zero of the other sign is then another."""
