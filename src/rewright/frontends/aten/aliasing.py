@@ -12,6 +12,7 @@ from rewright.frontends.aten.context import Context, Table, Value
 from rewright.frontends.aten.views import (
     BroadcastStep,
     DiagonalStep,
+    MemoryStep,
     ReshapeStep,
     SliceStep,
     Step,
@@ -182,10 +183,7 @@ def select(c: Context, x: Value, dim: int, index: Dim) -> Steps:
 
 @TABLE.register("aten.diagonal.default", "aten.diagonal_copy.default")
 def diagonal(c: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Steps:
-    first, second = x.axis(dim1), x.axis(dim2)
-    if offset or x.shape[first] != x.shape[second]:
-        raise UnsupportedOperator("only the main diagonal of a square is supported; index it instead")
-    return (DiagonalStep(first, second),)
+    return (DiagonalStep(x.axis(dim1), x.axis(dim2), offset),)
 
 
 @TABLE.register("aten.as_strided.default", "aten.as_strided_copy.default")
@@ -208,12 +206,16 @@ def strided_steps(x: Value, memory: Layout | None, size: Shape, stride: Shape, o
     inner: Dim = 1
     for axis in reversed(order):
         if stride[axis] != inner and size[axis] != 1:
-            raise UnsupportedOperator("as_strided with gaps or overlaps; use slices and transposes instead")
+            return (MemoryStep(_numbers(size), _numbers(stride), _number(start)),)
         inner = inner * size[axis]
     flat = x.type.size()
     packed = tuple(size[axis] for axis in order)
     back = tuple(order.index(axis) for axis in range(len(order)))
     return (ReshapeStep((flat,)), SliceStep(0, start, start + inner), ReshapeStep(packed), *_permuted(back))
+
+
+def _numbers(sizes: Shape) -> tuple[int, ...]:
+    return tuple(_number(size) for size in sizes)
 
 
 def _number(size: Dim) -> int:
@@ -274,9 +276,11 @@ _WIDEST = 256
 @TABLE.register("aten.unfold.default")
 def unfold(c: Context, x: Value, dimension: int, size: int, step: int) -> Steps:
     axis = x.axis(dimension)
-    whole = x.shape[axis] if x.rank else 1
+    if not x.rank:
+        return () if c.result().shape == () else (ReshapeStep(c.result().shape),)
+    whole = x.shape[axis]
     count = divide(whole, size)
-    if x.rank and isinstance(whole, int) and 0 < size <= _WIDEST and (step != size or count is None):
+    if isinstance(whole, int) and 0 < size <= _WIDEST and (step != size or count is None):
         return (WindowStep(axis, size, step),)
     if step != size or count is None:
         raise UnsupportedOperator("unfold with wide windows that overlap or leave a rest; use a convolution or slices")

@@ -188,6 +188,8 @@ class Context:
     def uninitialized(self) -> int:
         """Memory that nothing was written to: an unknown of the program, or equal to no other tensor."""
         kind = self.result()
+        if 0 in kind.shape:  # there is no element to be unknown
+            return rb.splat(self.b, 0, kind.shape, kind.dtype)
         if self._unknown is not None:
             return self._unknown("memory", self.call.site, kind)
         return self.b.add(ops.CustomCall(ops.CustomCall.UNINITIALIZED, self.site(), (kind,), 0))

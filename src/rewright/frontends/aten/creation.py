@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 from rewright import ops
 from rewright.frontends.aten.context import Context, Number, Operand, Table, Value
 from rewright.ir.dims import Dim
 from rewright.ir.errors import TypeMismatch, UnsupportedOperator
-from rewright.ir.types import DType
+from rewright.ir.types import DType, TensorType
 from rewright.ops.reference import building as rb
 
 TABLE = Table()
@@ -79,11 +82,15 @@ def arange_start(c: Context, start: Operand, end: Operand, step: Number = 1, **_
         and len(range(start, end, step)) != (kind.shape[0])
     ):
         raise TypeMismatch(f"a ramp from {start} to {end} by {step} is not {kind}; capture it again")
-    ramp = c.b.add(ops.Iota(kind, 0))
-    scaled = rb.scaled(c.b, ramp, step)
-    if start == 0:
-        return scaled
-    return c.spread(rb.add(c.b, scaled, c.position(start, kind.dtype)))
+    count = kind.shape[0]
+    if kind.dtype.is_unsigned and step < 0 and isinstance(start, int) and isinstance(count, int):
+        return c.b.add(ops.Reverse((0,)), _ramp(c, kind, int(start + step * (count - 1)), -step))
+    return _ramp(c, kind, start, step)
+
+
+def _ramp(c: Context, kind: TensorType, start: Operand, step: Number) -> int:
+    scaled = rb.scaled(c.b, c.b.add(ops.Iota(kind, 0)), step)
+    return scaled if start == 0 else rb.broadcast(c.b, rb.add(c.b, scaled, c.position(start, kind.dtype)), kind.shape)
 
 
 @TABLE.register("aten.linspace.default")
@@ -91,9 +98,20 @@ def linspace(c: Context, start: Number, end: Number, steps: Dim, **__: object) -
     kind = c.result()
     if not isinstance(steps, int):
         raise UnsupportedOperator("linspace with a symbolic number of steps; use arange instead")
+    if not kind.dtype.is_float:
+        return c.b.add(ops.Constant(kind, _whole_steps(int(start), int(end), steps)))
     width = (end - start) / (steps - 1) if steps > 1 else 0.0
     ramp = rb.convert(c.b, rb.iota(c.b, kind.shape, 0), kind.dtype)
     return rb.shifted(c.b, rb.scaled(c.b, ramp, width), start)
+
+
+def _whole_steps(start: int, end: int, steps: int) -> tuple[int, ...]:
+    """What PyTorch's kernel gives: each half is counted from its own end, rounded once, and cut off."""
+    width = Fraction((end - start) / (steps - 1)) if steps > 1 else Fraction(0)
+    return tuple(
+        math.trunc(float(start + width * k if k < steps // 2 or steps == 1 else end - width * (steps - k - 1)))
+        for k in range(steps)
+    )
 
 
 @TABLE.register("aten.eye.default", "aten.eye.m")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rewright import ops
 from rewright.frontends.aten.context import Context, Number, Operand, Table, Value
@@ -57,7 +57,21 @@ def _scatter(c: Context, x: Value, dim: int, index: Value, source: Operand, kind
     updates = c.position(source, x.dtype)
     if not isinstance(source, Value):
         updates = rb.broadcast(c.b, updates, index.shape)
-    return reference.scatter_along(c.b, x.position, index.position, updates, x.axis(dim), kind)
+
+    def write(base: int, updates: int, kind: ScatterKind) -> int:
+        return reference.scatter_along(c.b, base, index.position, updates, x.axis(dim), kind)
+
+    return _combined(c, x.position, updates, kind, write)
+
+
+def _combined(
+    c: Context, base: int, updates: int, kind: ScatterKind, write: Callable[[int, int, ScatterKind], int]
+) -> int:
+    """A write; sums and products of booleans say whether one, or every one, holds."""
+    if kind not in ("sum", "product") or c.b.type(base).dtype is not DType.BOOL:
+        return write(base, updates, kind)
+    bits = [rb.convert(c.b, part, DType.U8) for part in (base, updates)]
+    return rb.convert(c.b, write(bits[0], bits[1], "maximum" if kind == "sum" else "minimum"), DType.BOOL)
 
 
 @TABLE.register("aten.scatter.src", "aten.scatter.value")
@@ -143,7 +157,11 @@ def index_put(c: Context, x: Value, indices: Indices, values: Value, accumulate:
     selection = _indices(c, x, indices)
     if isinstance(selection, int):
         return _masked_put(c, x, selection, updates, accumulate)
-    return write(c.b, x.position, selection, updates, "sum" if accumulate else "replace")
+
+    def written(base: int, updates: int, kind: ScatterKind) -> int:
+        return write(c.b, base, selection, updates, kind)
+
+    return _combined(c, x.position, updates, "sum" if accumulate else "replace", written)
 
 
 def _is_permutation(c: Context, index: int) -> bool:
@@ -168,7 +186,11 @@ def _masked_put(c: Context, x: Value, mask: int, values: int, accumulate: bool) 
 
 @TABLE.register("aten.index_add.default")
 def index_add(c: Context, x: Value, dim: int, index: Value, source: Value, *, alpha: Number = 1) -> int:
-    updates = rb.scaled(c.b, rb.convert(c.b, source.position, x.dtype), alpha)
+    updates = rb.convert(c.b, source.position, x.dtype)
+    if x.dtype is not DType.BOOL:
+        updates = rb.scaled(c.b, updates, alpha)
+    elif not alpha:
+        return x.position
     return _index_write(c, x, dim, index, updates, "sum")
 
 
@@ -178,17 +200,23 @@ def index_copy(c: Context, x: Value, dim: int, index: Value, source: Value) -> i
 
 
 def _index_write(c: Context, x: Value, dim: int, index: Value, updates: int, kind: ScatterKind) -> int:
-    axis = x.axis(dim)
-    moved = rb.transpose(c.b, updates, [axis, *(i for i in range(x.rank) if i != axis)])
-    return reference.scatter_points(c.b, x.position, [axis], [index.position], moved, kind)
+    axis, rank = x.axis(dim), max(x.rank, 1)
+    base = rb.reshape(c.b, x.position, x.shape or (1,))
+    updates = rb.reshape(c.b, updates, c.b.type(updates).shape or (1,))
+    moved = rb.transpose(c.b, updates, [axis, *(i for i in range(rank) if i != axis)])
+    places = _from_front(c, rb.reshape(c.b, index.position, (index.type.size(),)), c.b.type(base).shape[axis])
+
+    def write(base: int, updates: int, kind: ScatterKind) -> int:
+        return reference.scatter_points(c.b, base, [axis], [places], updates, kind)
+
+    return rb.reshape(c.b, _combined(c, base, moved, kind, write), x.shape)
 
 
 @TABLE.register("aten.index_fill.int_Scalar")
 def index_fill(c: Context, x: Value, dim: int, index: Value, value: Number) -> int:
-    axis = x.axis(dim)
-    shape = (index.shape[0], *(size for i, size in enumerate(x.shape) if i != axis))
-    updates = rb.splat(c.b, value, shape, x.dtype)
-    return reference.scatter_points(c.b, x.position, [axis], [index.position], updates, "replace")
+    axis, count = x.axis(dim), index.type.size()
+    shape = tuple(count if i == axis else size for i, size in enumerate(x.shape or (1,)))
+    return _index_write(c, x, dim, index, rb.splat(c.b, value, shape, x.dtype), "replace")
 
 
 @TABLE.register("aten.cat.default", "aten.concat.default")
@@ -228,6 +256,8 @@ def repeat_interleave(c: Context, x: Value, repeats: Dim, dim: int | None = None
 
 @TABLE.register("aten.roll.default")
 def roll(c: Context, x: Value, shifts: Sequence[int], dims: Sequence[int] = ()) -> int:
+    if 0 in x.shape or not x.rank:
+        return x.position
     axes = [x.axis(dim) for dim in dims] or [0]
     position = x.position if dims else rb.reshape(c.b, x.position, (x.type.size(),))
     for shift, axis in zip(shifts, axes, strict=True):

@@ -18,6 +18,9 @@ PLACEMENT = frozenset(
 )
 """Keyword arguments that say where and how a result is stored; its dtype is known from the capture."""
 NO_LOWERING = "no lowering exists; rewrite that line with supported operators, or report it"
+NOT_WRITTEN_FOR = (
+    "its lowering does not cover these operands and attributes; write that line in another way, or report it"
+)
 
 
 class Lowering:
@@ -31,25 +34,33 @@ class Lowering:
 
         Raises UnsupportedOperator and TypeMismatch where the operator has no meaning on these operands.
         """
-        name = call.operator
         given = {key: value for key, value in keywords.items() if key not in PLACEMENT}
         before = self.c.enter(call)
         try:
-            if name in tables.VIEWS:
-                return self._view(call, tables.VIEWS[name], arguments, given)
-            if name in tables.WRITES:
-                return self._write(tables.WRITES[name], arguments, given)
-            if name in tables.PURE:
-                return self._pure(call, tables.PURE[name], arguments, given)
-            returning = tables.returning_form(name)
-            if returning is not None:
-                return self._pure(call, tables.PURE[returning], arguments, given)
-            functional = tables.functional_name(name)
-            if functional in tables.PURE:
-                return self._write(tables.PURE[functional], arguments, given)
-            raise UnsupportedOperator(NO_LOWERING)
+            return self._lowered(call, arguments, given)
+        except RewrightError:
+            raise
+        except (TypeError, ValueError, ArithmeticError, LookupError, AssertionError, AttributeError) as error:
+            # A setting that the lowering was not written for: nothing is known of what it means.
+            raise UnsupportedOperator(f"{NOT_WRITTEN_FOR} ({type(error).__name__}: {error})") from error
         finally:
             self.c.leave(before)
+
+    def _lowered(self, call: Call, arguments: list[Any], given: dict[str, Any]) -> Any:
+        name = call.operator
+        if name in tables.VIEWS:
+            return self._view(call, tables.VIEWS[name], arguments, given)
+        if name in tables.WRITES:
+            return self._write(tables.WRITES[name], arguments, given)
+        if name in tables.PURE:
+            return self._pure(call, tables.PURE[name], arguments, given)
+        returning = tables.returning_form(name)
+        if returning is not None:
+            return self._pure(call, tables.PURE[returning], arguments, given)
+        functional = tables.functional_name(name)
+        if functional in tables.PURE:
+            return self._write(tables.PURE[functional], arguments, given)
+        raise UnsupportedOperator(NO_LOWERING)
 
     def operands(self, arguments: Any) -> Any:
         """Tensors as what they hold now."""
@@ -76,6 +87,12 @@ class Lowering:
                 target.write(self.c.b, value)
             return arguments[0]
         return fresh
+
+    def assign(self, target: Tensor, value: Tensor) -> None:
+        """Write a tensor into another one, in the dtype and shape of that, as all its aliases see."""
+        b = self.c.b
+        kind = b.type(target.read(b))
+        target.write(b, rb.broadcast(b, rb.convert(b, value.read(b), kind.dtype), kind.shape))
 
     def _write(self, function: Callable[..., int], arguments: list[Any], keywords: dict[str, Any]) -> Tensor:
         """An in-place operator: its result in the dtype and shape of the first operand, seen by all aliases."""

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from rewright import ops
 from rewright.frontends.aten import aliasing
 from rewright.frontends.aten.context import Context, Operand, Table, Value
-from rewright.frontends.aten.views import SliceStep, Step
+from rewright.frontends.aten.views import DiagonalStep, SliceStep, Step
 from rewright.ir.dims import Dim, Shape
-from rewright.ir.errors import UnsupportedOperator
 from rewright.ops.reference import building as rb
 
 WRITES = Table()
@@ -98,6 +97,11 @@ def slice_backward(
     return _into_zeros(c, gradient, shape, axis, low, high, step)
 
 
+@TABLE.register("aten.diagonal_scatter.default")
+def diagonal_scatter(c: Context, x: Value, source: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> int:
+    return _written(c, x, aliasing.diagonal(c, x, offset, dim1, dim2), source)
+
+
 @TABLE.register("aten.diagonal_backward.default")
 def diagonal_backward(
     c: Context, gradient: Value, input_sizes: Sequence[Dim], offset: int, dim1: int, dim2: int
@@ -105,7 +109,8 @@ def diagonal_backward(
     shape = tuple(input_sizes)
     first, second = dim1 % len(shape), dim2 % len(shape)
     if offset or shape[first] != shape[second]:
-        raise UnsupportedOperator("only the main diagonal of a square is supported; index it instead")
+        zeros = rb.splat(c.b, 0, shape, gradient.dtype)
+        return DiagonalStep(first, second, offset).write(c.b, zeros, gradient.position)
     others = [axis for axis in range(len(shape)) if axis not in (first, second)]
     held = (*others, first)
     order = sorted(range(len(held)), key=lambda axis: held[axis])

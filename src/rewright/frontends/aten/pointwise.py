@@ -45,11 +45,14 @@ for _name, _op in {
     "sigmoid": ops.Logistic(),
     "sin": ops.Sine(),
     "cos": ops.Cosine(),
-    "sign": ops.Sign(),
-    "sgn": ops.Sign(),
     "erf": ops.Erf(),
 }.items():
     TABLE.register(f"aten.{_name}.default")(_unary(_op))
+
+
+@TABLE.register("aten.sign.default", "aten.sgn.default")
+def sign(c: Context, x: Value) -> int:
+    return x.position if x.dtype is DType.BOOL else c.b.add(ops.Sign(), x.position)
 
 
 def _rounding(op: Operator) -> Callable[[Context, Value], int]:
@@ -334,6 +337,8 @@ def isnan(c: Context, x: Value) -> int:
 
 @TABLE.register("aten.isinf.default")
 def isinf(c: Context, x: Value) -> int:
+    if not x.dtype.is_float:
+        return rb.splat(c.b, False, x.shape, DType.BOOL)
     size = c.b.add(ops.Abs(), x.position)
     return rb.compare(c.b, "EQ", size, rb.splat_like(c.b, math.inf, size))
 
@@ -462,6 +467,12 @@ def lerp(c: Context, start: Value, end: Value, weight: Number) -> int:
     return c.spread(rb.add(c.b, low, rb.scaled(c.b, rb.subtract(c.b, high, low), weight)))
 
 
+@TABLE.register("aten.lerp.Tensor")
+def lerp_tensor(c: Context, start: Value, end: Value, weight: Value) -> int:
+    low, high, share = c.positions(start, end, weight)
+    return c.spread(rb.add(c.b, low, rb.multiply(c.b, share, rb.subtract(c.b, high, low))))
+
+
 @TABLE.register("aten._to_copy.default")
 def to_copy(c: Context, x: Operand, **_: object) -> int:
     if isinstance(x, float) and not c.result().dtype.is_float:
@@ -480,7 +491,8 @@ def native_dropout(c: Context, x: Value, p: float, train: bool | None) -> tuple[
 
 
 def _dropped(c: Context, x: Value, mask: int, scale: float) -> int:
-    return rb.scaled(c.b, rb.multiply(c.b, x.position, rb.convert(c.b, mask, x.dtype)), scale)
+    (position,) = c.positions(x)
+    return rb.scaled(c.b, rb.multiply(c.b, position, rb.convert(c.b, mask, c.result().dtype)), scale)
 
 
 @TABLE.register("aten.native_dropout_backward.default")

@@ -60,7 +60,7 @@ def _truth(kind: ReductionKind) -> Callable[..., int]:
         position = x.position
         if x.dtype is not DType.BOOL:
             position = rb.compare(c.b, "NE", position, rb.splat_like(c.b, 0, position))
-        return rb.reduce(c.b, kind, position, axes_of(x, dim), keepdim)
+        return rb.convert(c.b, rb.reduce(c.b, kind, position, axes_of(x, dim), keepdim), c.result().dtype)
 
     return lower
 
@@ -115,7 +115,7 @@ TABLE.register("aten.min.dim")(_extreme_with_index(False))
 
 def _variance(c: Context, x: Value, dim: Axes, correction: Number | None, keepdim: bool) -> int:
     (position,) = c.positions(x)
-    less = 1 if correction is None else int(correction)
+    less = 1 if correction is None else correction
     return normalization.variance(c.b, position, axes_of(x, dim), less, keepdim)
 
 
@@ -146,17 +146,34 @@ def var_mean(
 def logsumexp(c: Context, x: Value, dim: Axes, keepdim: bool = False) -> int:
     (position,) = c.positions(x)
     axes = axes_of(x, dim)
-    if len(axes) != 1:
-        raise UnsupportedOperator("logsumexp over several axes; flatten them before")
+    if not axes:
+        return position
+    if len(axes) > 1:
+        position, shape = _folded_together(c, position, axes), c.b.type(position).shape
+        found = _logsumexp(c, position, 0, keepdim=False)
+        return rb.insert_ones(c.b, found, axes) if keepdim and len(axes) <= len(shape) else found
+    return _logsumexp(c, position, axes[0], keepdim)
+
+
+def _folded_together(c: Context, x: int, axes: Sequence[int]) -> int:
+    """Some axes as one, which comes first."""
+    shape = c.b.type(x).shape
+    others = [axis for axis in range(len(shape)) if axis not in axes]
+    moved = rb.transpose(c.b, x, [*axes, *others])
+    size: Dim = 1
+    for axis in axes:
+        size = size * shape[axis]
+    return rb.reshape(c.b, moved, (size, *(shape[axis] for axis in others)))
+
+
+def _logsumexp(c: Context, position: int, axis: int, keepdim: bool) -> int:
     if not c.guards_queries:
-        return softmax.logsumexp(c.b, position, axes[0], keepdim)
-    parts = softmax.exponentials(c.b, position, axes[0])
+        return softmax.logsumexp(c.b, position, axis, keepdim)
+    parts = softmax.exponentials(c.b, position, axis)
     own = rb.splat_like(c.b, 0.0, parts.total)  # the maximum is all that there is where it is infinite
     own = rb.select(c.b, c.b.add(ops.IsFinite(), parts.maximum), c.b.add(ops.Log(), parts.total), own)
     found = rb.add(c.b, parts.maximum, own)
-    return (
-        found if keepdim else rb.reshape(c.b, found, [s for a, s in enumerate(c.b.type(found).shape) if a != axes[0]])
-    )
+    return found if keepdim else rb.reshape(c.b, found, [s for a, s in enumerate(c.b.type(found).shape) if a != axis])
 
 
 @TABLE.register("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar")
@@ -169,10 +186,17 @@ def vector_norm(
     size = c.b.add(ops.Abs(), position)
     if order == math.inf:
         return rb.reduce(c.b, "maximum", size, axes, keepdim)
+    if order == -math.inf:
+        return rb.reduce(c.b, "minimum", size, axes, keepdim)
+    if order == 0:
+        there = rb.compare(c.b, "NE", position, rb.splat_like(c.b, 0, position))
+        return rb.reduce(c.b, "sum", rb.convert(c.b, there, c.b.type(position).dtype), axes, keepdim)
     if order == 1:
         return rb.reduce(c.b, "sum", size, axes, keepdim)
     if order != 2:
-        raise UnsupportedOperator(f"vector norm of order {order}; orders 1, 2 and infinity are supported")
+        powers = rb.binary(c.b, ops.Power(), size, rb.splat_like(c.b, float(order), size))
+        total = rb.reduce(c.b, "sum", powers, axes, keepdim)
+        return rb.binary(c.b, ops.Power(), total, rb.splat_like(c.b, 1.0 / order, total))
     squares = rb.multiply(c.b, position, position)
     return c.b.add(ops.Sqrt(), rb.reduce(c.b, "sum", squares, axes, keepdim))
 
@@ -187,6 +211,28 @@ def cumsum(c: Context, x: Value, dim: int, **__: object) -> int:
 def cumprod(c: Context, x: Value, dim: int, **__: object) -> int:
     (position,) = c.positions(x)
     return position if x.rank == 0 else _prefixes(c, "product", position, x.axis(dim))
+
+
+def _running(kind: ReductionKind) -> Callable[..., tuple[int, int]]:
+    def lower(c: Context, x: Value, dim: int) -> tuple[int, int]:
+        """The largest (or smallest) element up to each one, and where it was last; NaN is kept."""
+        if x.rank == 0:
+            return x.position, rb.splat(c.b, 0, (), DType.I64)
+        axis = x.axis(dim)
+        wide = rb.convert(c.b, x.position, DType.U8) if x.dtype is DType.BOOL else x.position
+        values = _prefixes(c, kind, wide, axis)
+        is_new = rb.compare(c.b, "EQ", wide, values)
+        if x.dtype.is_float:
+            is_new = rb.binary(c.b, ops.Or(), is_new, rb.compare(c.b, "NE", wide, wide))
+        ramp = rb.iota(c.b, x.shape, axis)
+        places = rb.select(c.b, is_new, ramp, rb.splat_like(c.b, 0, ramp))
+        return rb.convert(c.b, values, x.dtype), _prefixes(c, "maximum", places, axis)
+
+    return lower
+
+
+TABLE.register("aten.cummax.default")(_running("maximum"))
+TABLE.register("aten.cummin.default")(_running("minimum"))
 
 
 def prefix_sum(c: Context, x: int, axis: int) -> int:

@@ -19,6 +19,7 @@ from rewright.frontends.aten import (
     pointwise,
     pooling,
     reduction,
+    searching,
     special,
     vendor,
 )
@@ -30,6 +31,7 @@ FAMILIES: dict[str, dict[str, Callable[..., Any]]] = {
     "creation": creation.TABLE,
     "indexing": indexing.TABLE,
     "reduction": reduction.TABLE,
+    "searching": searching.TABLE,
     "pooling": pooling.TABLE,
     "contraction": contraction.TABLE,
     "attention": attention.TABLE,
@@ -63,6 +65,7 @@ IGNORED = frozenset(
         "aten._assert_async.msg",
         "aten._assert_scalar.default",
         "aten._assert_tensor_metadata.default",
+        "aten._linalg_check_errors.default",
         "aten.sym_constrain_range.default",
         "aten.sym_constrain_range_for_size.default",
         "profiler._record_function_enter.default",

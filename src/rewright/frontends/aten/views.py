@@ -150,20 +150,58 @@ class BroadcastStep:
 
 @dataclass(frozen=True, slots=True)
 class DiagonalStep:
-    """The diagonal of two axes as the last axis, for two axes of one size; only read."""
+    """A diagonal of two axes as the last axis; ``offset`` is how far it is above the main one."""
 
     first: int
     second: int
+    offset: int = 0
+
+    def _columns(self, b: GraphBuilder, base: int) -> list[int]:
+        """Where the diagonal is on both axes."""
+        rows, columns = b.type(base).shape[self.first], b.type(base).shape[self.second]
+        if not self.offset and rows == columns:
+            ramp = rb.iota(b, (rows,), 0)
+            return [ramp, ramp]
+        if not isinstance(rows, int) or not isinstance(columns, int):
+            raise UnsupportedOperator("a diagonal of symbolic sizes that differ; give the sizes numbers")
+        down, right = max(-self.offset, 0), max(self.offset, 0)
+        ramp = rb.iota(b, (max(min(rows - down, columns - right), 0),), 0)
+        return [rb.shifted(b, ramp, down), rb.shifted(b, ramp, right)]
 
     def read(self, b: GraphBuilder, base: int) -> int:
-        size = b.type(base).shape[self.first]
-        ramp = rb.iota(b, (size,), 0)
-        found = indexing.gather_points(b, base, (self.first, self.second), [ramp, ramp])
+        found = indexing.gather_points(b, base, (self.first, self.second), self._columns(b, base))
         rank = b.type(found).rank
         return rb.transpose(b, found, [*range(1, rank), 0])
 
     def write(self, b: GraphBuilder, base: int, value: int) -> int:
-        raise UnsupportedOperator("an in-place operator writes to a diagonal; use torch.where on the whole tensor")
+        rank = b.type(value).rank
+        moved = rb.transpose(b, value, [rank - 1, *range(rank - 1)])
+        axes = (self.first, self.second)
+        return indexing.scatter_points(b, base, axes, self._columns(b, base), moved, "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStep:
+    """Elements at any places of the memory, one after the other, which may be seen several times."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    start: int
+
+    def _places(self, b: GraphBuilder) -> int:
+        total = rb.splat(b, self.start, self.shape, DType.I64)
+        for axis, step in enumerate(self.stride):
+            total = rb.add(b, total, rb.scaled(b, rb.iota(b, self.shape, axis), step))
+        return total
+
+    def read(self, b: GraphBuilder, base: int) -> int:
+        flat = rb.reshape(b, base, (b.type(base).size(),))
+        return indexing.gather_points(b, flat, (0,), [self._places(b)])
+
+    def write(self, b: GraphBuilder, base: int, value: int) -> int:
+        flat = rb.reshape(b, base, (b.type(base).size(),))
+        written = indexing.scatter_points(b, flat, (0,), [self._places(b)], value, "replace")
+        return rb.reshape(b, written, b.type(base).shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from rewright.frontends.aten.context import Communicator
 from rewright.frontends.torch import complexes
 from rewright.frontends.torch.constants import check_constants
 from rewright.frontends.torch.decompositions import library_decompositions
+from rewright.frontends.torch.definitions import TRACED
 from rewright.frontends.torch.exported import InterpretedProgram, as_program
 from rewright.frontends.torch.fakes import (
     Dynamic,
@@ -336,7 +337,12 @@ def _make_graph(
 
     mode = "symbolic" if symbolic else "fake"
     with undecided_sizes():
-        decompositions = {**foreach_decompositions(), **library_decompositions(), **complexes.decompositions()}
+        decompositions = {
+            **foreach_decompositions(),
+            **library_decompositions(),
+            **complexes.decompositions(),
+            **TRACED,
+        }
         return make_fx(function, decompositions, mode, _allow_non_fake_inputs=True)(values)
 
 

@@ -223,7 +223,7 @@ def reduce(builder: GraphBuilder, kind: ReductionKind, x: int, axes: Sequence[in
     return insert_ones(builder, result, folded) if keep else result
 
 
-def count(builder: GraphBuilder, x: int, axes: Sequence[int], less: int = 0) -> int:
+def count(builder: GraphBuilder, x: int, axes: Sequence[int], less: float = 0) -> int:
     """How many elements a reduction over ``axes`` folds, minus ``less``, as a scalar of the dtype of ``x``.
 
     For a symbolic size it is a sum of ones, which is the size for every value of its symbols.

@@ -17,7 +17,14 @@ def take(b: GraphBuilder, table: int, index: int, axis: int) -> int:
     shape, rows = b.type(table).shape, b.type(index).rank
     offsets = (*range(axis), *range(axis + rows, len(shape) - 1 + rows))
     sizes = (*shape[:axis], 1, *shape[axis + 1 :])
+    if nothing := _nothing(b, (*shape[:axis], *b.type(index).shape, *shape[axis + 1 :]), table):
+        return nothing
     return b.add(ops.Gather(offsets, (axis,), (), (), (axis,), rows, sizes), table, index)
+
+
+def _nothing(b: GraphBuilder, shape: Shape, x: int) -> int | None:
+    """A tensor without elements, which may be read of an axis that has none; None for other shapes."""
+    return rb.splat(b, 0, shape, b.type(x).dtype) if 0 in shape else None
 
 
 def add_rows(b: GraphBuilder, rows: Dim, index: int, updates: int) -> int:
@@ -39,8 +46,10 @@ def pick(b: GraphBuilder, x: int, index: int, axis: int) -> int:
 def gather_along(b: GraphBuilder, x: int, index: int, axis: int) -> int:
     """``result[i, j, k] = x[i, index[i, j, k], k]`` for axis 1; ``index`` may be shorter along the other axes."""
     shape, wanted = b.type(x).shape, b.type(index).shape
+    if nothing := _nothing(b, wanted, x):
+        return nothing
     if not shape:
-        return rb.broadcast(b, x, wanted)
+        return rb.reshape(b, rb.broadcast(b, x, (1,) * len(wanted)), wanted)
     for other in range(len(shape)):
         if other != axis:
             x = rb.slice_axis(b, x, other, 0, wanted[other])
@@ -52,8 +61,11 @@ def gather_along(b: GraphBuilder, x: int, index: int, axis: int) -> int:
 def scatter_along(b: GraphBuilder, x: int, index: int, updates: int, axis: int, kind: ScatterKind) -> int:
     """``x[i, index[i, j, k], k]`` combined with ``updates[i, j, k]`` for axis 1."""
     shape, given = b.type(x).shape, b.type(index).shape
+    if 0 in given:
+        return x
     if not shape:
-        return updates if kind == "replace" else rb.add(b, x, updates)
+        one = [rb.reshape(b, part, (1,)) for part in (x, index, updates)]
+        return rb.reshape(b, scatter_along(b, one[0], one[1], one[2], 0, kind), ())
     for position, size in enumerate(b.type(updates).shape):
         if size != given[position]:
             updates = rb.slice_axis(b, updates, position, 0, given[position])
@@ -92,6 +104,8 @@ def gather_points(b: GraphBuilder, x: int, axes: Sequence[int], columns: Sequenc
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     sizes = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     offsets = tuple(range(points, points + len(kept)))
+    if nothing := _nothing(b, (*b.type(columns[0]).shape, *(shape[axis] for axis in kept)), x):
+        return nothing
     return b.add(ops.Gather(offsets, tuple(sorted(axes)), (), (), tuple(axes), points, sizes), x, index)
 
 
@@ -103,6 +117,8 @@ def scatter_points(
     points = b.type(columns[0]).rank
     index = columns[0] if len(columns) == 1 else stack_last(b, columns)
     window = tuple(range(points, points + len(shape) - len(axes)))
+    if 0 in b.type(updates).shape:
+        return x
     return b.add(ops.Scatter(kind, window, tuple(sorted(axes)), (), (), tuple(axes), points), x, index, updates)
 
 

@@ -28,7 +28,7 @@ def standardize(b: GraphBuilder, x: int, axes: Sequence[int], eps: float) -> Nor
     return Normalized(rb.multiply(b, centered, rstd), mean, rstd)
 
 
-def variance(b: GraphBuilder, x: int, axes: Sequence[int], correction: int, keep: bool = False) -> int:
+def variance(b: GraphBuilder, x: int, axes: Sequence[int], correction: float, keep: bool = False) -> int:
     """Sum of squared deviations over some axes divided by their number minus ``correction``."""
     mean = rb.mean(b, x, axes, keep=True)
     centered = rb.subtract(b, x, mean)

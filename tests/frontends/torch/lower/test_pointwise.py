@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from rewright.ir.errors import UnsupportedOperator
 from tests.frontends.torch.lower.executing import agree, gradients, integers, lowered, numbers, operators
 
 X, Y, ROW = numbers(2, 3, 4), numbers(2, 3, 4, seed=1), numbers(4, seed=2)
@@ -105,9 +104,10 @@ def test_bytes_are_unpacked_by_several_shifts_at_once(dtype: torch.dtype) -> Non
     agree(lambda x: (x & 1, x & 7, 15 & x, x & 100, x >> torch.tensor(3, dtype=dtype)), values)
 
 
-def test_shifts_that_are_not_known_are_refused() -> None:
-    with pytest.raises(UnsupportedOperator, match="not known"):
-        lowered(lambda x, y: x >> y, torch.arange(4), torch.arange(4))
+def test_shifts_by_data_drop_what_does_not_fit() -> None:
+    places = torch.tensor([0, 1, 5, 63, 64, 70])
+    for values in (torch.arange(6) * 1001, -torch.arange(6) - 1):
+        agree(lambda x, y: (x >> y, x << y), values, places)
 
 
 def test_booleans() -> None:

@@ -13,7 +13,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from rewright.frontends.aten import tables
+from rewright.frontends.torch.definitions import DEFINITIONS, TRACED
 from rewright.frontends.torch.lower.nodes import example, schema
+from rewright.frontends.torch.trace import quiet
+from rewright.ir.errors import RewrightError
 
 
 def decomposition(node: torch.fx.Node) -> torch.fx.GraphModule | None:
@@ -22,7 +25,10 @@ def decomposition(node: torch.fx.Node) -> torch.fx.GraphModule | None:
     Only this one operator is traced, on the fake tensors that the node was traced with.
     """
     found = schema(node)
-    function = None if found is None or found.is_mutable else _decomposing(node.target)
+    if found is None:
+        return None
+    target = _functional(node.target) if found.is_mutable else node.target
+    function = None if target is None else _decomposing(target)
     if function is None:
         return None
     leaves, spec = pytree.tree_flatten((node.args, dict(node.kwargs)))
@@ -35,15 +41,47 @@ def decomposition(node: torch.fx.Node) -> torch.fx.GraphModule | None:
         for place, tensor in zip(places, tensors, strict=True):
             filled[place] = tensor
         arguments, keywords = pytree.tree_unflatten(filled, spec)
-        return function(*arguments, **keywords)
+        result = function(*_mutable(arguments), **_mutable(keywords))
+        if result is NotImplemented:
+            raise NotImplementedError(str(node.target))
+        return result
 
     examples = [plain[place] for place in places]
     mode: Any = next((x.fake_mode for x in examples if hasattr(x, "fake_mode")), None)
-    with mode or contextlib.nullcontext():
-        return make_fx(program, decomposition_table=_table(), _allow_non_fake_inputs=True)(*examples)
+    try:
+        with mode or contextlib.nullcontext(), quiet():
+            return make_fx(program, decomposition_table=_table(), _allow_non_fake_inputs=True)(*examples)
+    except RewrightError:
+        raise
+    except Exception:  # PyTorch's decompositions refuse settings in many ways
+        return None
+
+
+def _mutable(argument: Any) -> Any:
+    """Lists that a decomposition may write into, where a traced graph has its own."""
+    if isinstance(argument, list):
+        return [_mutable(item) for item in cast("list[Any]", argument)]
+    if isinstance(argument, tuple):
+        return tuple(_mutable(item) for item in cast("tuple[Any, ...]", argument))
+    if isinstance(argument, dict):
+        return {key: _mutable(item) for key, item in cast("dict[str, Any]", argument).items()}
+    return argument
+
+
+def _functional(target: Any) -> Any:
+    """The form of an in-place operator that returns what that writes; None where there is none."""
+    name = str(target._schema.name)
+    only_first = all(a.alias_info is None or not a.alias_info.is_write for a in target._schema.arguments[1:])
+    if not name.endswith("_") or name.endswith("__") or not only_first:
+        return None
+    namespace, packet = name[:-1].split("::")
+    found: Any = getattr(getattr(torch.ops, namespace), packet, None)
+    return getattr(found, target._overloadname, None)
 
 
 def _decomposing(target: Any) -> Callable[..., Any] | None:
+    if target in DEFINITIONS:
+        return DEFINITIONS[target]
     known = cast("Any", decompositions).decomposition_table
     if target in known:
         return known[target]
@@ -55,4 +93,4 @@ def _table() -> dict[Any, Callable[..., Any]]:
     """Core ATen decompositions of the operators that have no lowering here."""
     known = {**tables.PURE, **tables.VIEWS, **tables.WRITES}
     every: Any = decompositions.core_aten_decompositions()
-    return {target: every[target] for target in every if str(target) not in known}
+    return {target: every[target] for target in every if str(target) not in known} | TRACED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -23,7 +22,7 @@ from rewright.frontends.torch.lower.constants import constant
 from rewright.frontends.torch.lower.foreign import foreign, is_foreign
 from rewright.frontends.torch.lower.nodes import schema
 from rewright.frontends.torch.lower.sizes import dim_of
-from rewright.ir.errors import TypeMismatch, UnsupportedOperator
+from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
 from rewright.ir.types import SourceSpan
 
 Spans = Callable[[torch.fx.Node], SourceSpan]
@@ -82,27 +81,20 @@ class Walk:
         self.c.b.span = span
         call = FxCall(node)
         try:
-            result = self._lowered(call)
-        except UnsupportedOperator as error:
+            return self._lowered(call)
+        except (UnsupportedOperator, TypeMismatch) as error:
             raise UnsupportedOperator(locate(call, span, error)) from None
-        except TypeMismatch as error:
-            raise TypeMismatch(locate(call, span, error)) from None
-        return result
 
     def _lowered(self, call: FxCall) -> Any:
         """The result of a call, of the type that was captured; one without a lowering may be opaque."""
         if not self.opaque:
-            result = self._lower(call)
-            self.lowering.check(call, result)
-            return result
+            return self._lower(call)
         arguments, keywords = self._argument(call.node.args), self._argument(call.node.kwargs)
         is_complex = is_foreign((arguments, keywords)) and call.node.target is not operator.getitem
         try:
             if not is_complex:
-                result = self._lower(call)
-                self.lowering.check(call, result)
-                return result
-        except UnsupportedOperator as error:
+                return self._lower(call)
+        except (UnsupportedOperator, TypeMismatch) as error:
             try:
                 return foreign(self.c.b, call.node, arguments, keywords)
             except UnsupportedOperator:
@@ -133,10 +125,24 @@ class Walk:
         if call.operator in _INLINED:
             place = _INLINED[call.operator]
             return self._inline(arguments[place], arguments[place + 1 :])
-        if is_known(call.operator) and not _reads_more(call):
-            with contextlib.suppress(NotCovered):
-                return self._communicated(call, arguments, self.lowering.lower(call, arguments, keywords))
-        return self._decomposed(call, [x for x in pytree.tree_leaves((arguments, keywords)) if isinstance(x, Tensor)])
+        tensors = [x for x in pytree.tree_leaves((arguments, keywords)) if isinstance(x, Tensor)]
+        if not is_known(call.operator) or _reads_more(call):
+            return self._decomposed(call, tensors)
+        try:
+            result = self.lowering.lower(call, arguments, keywords)
+            self.lowering.check(call, result)
+        except (UnsupportedOperator, TypeMismatch) as error:
+            if call.operator in tables.VIEWS and not isinstance(error, NotCovered):
+                raise  # what a decomposition gives may be no view
+            return self._otherwise(call, tensors, error)
+        return self._communicated(call, arguments, result)
+
+    def _otherwise(self, call: FxCall, tensors: list[Tensor], error: RewrightError) -> Any:
+        """A call that its own lowering refuses, by PyTorch's decomposition; the error where that is refused too."""
+        try:
+            return self._decomposed(call, tensors)
+        except (UnsupportedOperator, TypeMismatch):
+            raise error from None
 
     def _communicated(self, call: FxCall, arguments: list[Any], result: Any) -> Any:
         """The result; of a collective that may be read before it is waited for, what is in its memory until then."""
@@ -165,11 +171,15 @@ class Walk:
         if inner is None:
             raise UnsupportedOperator(NO_LOWERING)
         try:
-            return self._inline(inner, tensors)
+            result = self._inline(inner, tensors)
         except UnsupportedOperator as error:
             if NO_LOWERING in str(error):
                 raise UnsupportedOperator(NO_LOWERING) from None
             raise
+        if schema(call.node).is_mutable:
+            self.lowering.assign(tensors[0], result)
+            return tensors[0]
+        return result
 
     def _inline(self, module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Any:
         """Lower a graph inside the graph; its nodes are at the place of the node that calls it."""

@@ -1,0 +1,138 @@
+"""Functions of single numbers and products that have no operator of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from rewright.frontends.torch.definitions.table import Definitions, common_shape, together
+
+DEFINITIONS = Definitions()
+_aten: Any = torch.ops.aten
+
+
+@DEFINITIONS.define("addbmm.default")
+def addbmm(
+    x: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    """The sum of the products of many pairs of matrices, added to one."""
+    product = alpha * torch.bmm(first, second).sum(0, dtype=x.dtype)
+    return product.expand(common_shape(x.shape, product.shape)) if beta == 0 else beta * x + product
+
+
+@DEFINITIONS.define("_trilinear.default")
+def trilinear(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    z: torch.Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> torch.Tensor:
+    """A product of three tensors with new axes, summed over some."""
+    spread: list[torch.Tensor] = []
+    for operand, places in ((x, expand1), (y, expand2), (z, expand3)):
+        for place in sorted(places):
+            operand = operand.unsqueeze(place)
+        spread.append(operand)
+    product = spread[0] * spread[1] * spread[2]
+    return product.sum(list(sumdim)) if sumdim else product
+
+
+def _bits(dtype: torch.dtype) -> int:
+    return torch.iinfo(dtype).bits
+
+
+@DEFINITIONS.define("bitwise_left_shift.Tensor", "__lshift__.Tensor")
+def left_shift(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """A product with a power of two, which is zero where that has more bits than the type."""
+    dtype = torch.result_type(x, places)
+    x, places = x.to(dtype), places.to(dtype)
+    fits = (places >= 0) & (places < _bits(dtype))
+    return torch.where(fits, x * torch.pow(2, torch.where(fits, places, 0)), 0)
+
+
+@DEFINITIONS.define("bitwise_right_shift.Tensor", "__rshift__.Tensor")
+def right_shift(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """A quotient by a power of two, towards minus infinity."""
+    dtype = torch.result_type(x, places)
+    x, places = x.to(dtype), places.to(dtype)
+    most = _bits(dtype) - (1 if dtype.is_signed else 0)
+    fits = (places >= 0) & (places < most)
+    divisor = torch.pow(2, torch.where(fits, places, 0))
+    return torch.where(fits, torch.div(x, divisor, rounding_mode="floor"), torch.where(x < 0, -1, 0))
+
+
+@DEFINITIONS.define("gcd.default")
+def gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The greatest common divisor, by as many remainders as any two numbers of the type need."""
+    dtype = torch.result_type(x, y)
+    a, b = together(x.to(dtype).abs(), y.to(dtype).abs())
+    for _ in range(math.ceil(_bits(dtype) * math.log(2) / math.log((1 + math.sqrt(5)) / 2)) + 1):
+        more = b != 0
+        a, b = torch.where(more, b, a), torch.where(more, torch.fmod(a, torch.where(more, b, 1)), 0)
+    return a
+
+
+@DEFINITIONS.define("lcm.default")
+def lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The least common multiple; zero where both are."""
+    divisor = gcd(x, y)
+    part = torch.div(x, torch.where(divisor == 0, 1, divisor), rounding_mode="trunc")
+    return torch.where(divisor == 0, 0, (part * y).abs())
+
+
+@DEFINITIONS.define("frexp.Tensor")
+def frexp(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A number from a half to one, and the power of two that it was divided by."""
+    plain = torch.isfinite(x) & (x != 0)
+    size = torch.where(plain, x.abs(), 0.5)
+    exponent = size.log2().floor() + 1
+    part = size / torch.pow(2.0, exponent)
+    exponent = exponent + (part >= 1).to(x.dtype) - (part < 0.5).to(x.dtype)
+    part = x / torch.pow(2.0, exponent)
+    return torch.where(plain, part, x), torch.where(plain, exponent, 0).to(torch.int32)
+
+
+@DEFINITIONS.define("special_ndtri.default")
+def ndtri(x: torch.Tensor) -> torch.Tensor:
+    """The number below which a standard normal variable is with the given probability."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    return math.sqrt(2) * torch.erfinv(2 * x - 1)
+
+
+@DEFINITIONS.define("special_spherical_bessel_j0.default")
+def spherical_bessel_j0(x: torch.Tensor) -> torch.Tensor:
+    """``sin(x) / x``, one at zero, and zero at both infinities."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    plain = torch.isfinite(x) & (x != 0)
+    part = torch.where(plain, x, 1.0)
+    other = torch.where(torch.isinf(x), 0.0, torch.where(x == 0, 1.0, x))
+    return torch.where(plain, part.sin() / part, other)
+
+
+@DEFINITIONS.define("special_modified_bessel_i0.default")
+def modified_bessel_i0(x: torch.Tensor) -> torch.Tensor:
+    """The same function under another name."""
+    return _aten.i0.default(x)
+
+
+@DEFINITIONS.define("special_modified_bessel_i1.default")
+def modified_bessel_i1(x: torch.Tensor) -> torch.Tensor:
+    """The same function under another name."""
+    return _aten.special_i1.default(x)
+
+
+@DEFINITIONS.define("angle.default")
+def angle(x: torch.Tensor) -> torch.Tensor:
+    """The angle of a number in the complex plane: zero, or pi for one below zero."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    return torch.where(torch.isnan(x), x, torch.where(x < 0, math.pi, 0.0))
+
+
+Chebyshev = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

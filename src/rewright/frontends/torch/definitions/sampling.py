@@ -1,0 +1,83 @@
+"""Sampling of volumes at points."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from rewright.frontends.torch.definitions.table import KNOWN, Definitions
+from rewright.ir.errors import UnsupportedOperator
+
+DEFINITIONS = Definitions()
+
+
+def _reflected(place: torch.Tensor, low: float, high: float) -> torch.Tensor:
+    """A place thrown back at both ends."""
+    if low == high:
+        return torch.zeros_like(place)
+    span = high - low
+    away = (place - low).abs()
+    turns = torch.floor(away / span)
+    rest = away - turns * span
+    return torch.where(turns % 2 == 0, rest + low, high - rest)
+
+
+def _place(grid: torch.Tensor, size: int, padding_mode: int, align_corners: bool) -> torch.Tensor:
+    """Where a coordinate from -1 to 1 is on an axis."""
+    place = (grid + 1) / 2 * (size - 1) if align_corners else ((grid + 1) * size - 1) / 2
+    if padding_mode == 2:
+        ends = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
+        place = _reflected(place, *ends)
+    return place.clamp(0, size - 1) if padding_mode else place
+
+
+@DEFINITIONS.define("grid_sampler_3d.default")
+def grid_sampler_3d(
+    x: torch.Tensor, grid: torch.Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> torch.Tensor:
+    """The elements at points (x, y, z), or a mean of the eight around each; zero outside, where so asked."""
+    sizes = x.shape[:1:-1]
+    places = [_place(grid[..., axis], size, padding_mode, align_corners) for axis, size in enumerate(sizes)]
+    if interpolation_mode == 1:
+        return _read(x, [place.round() for place in places])
+    corners = [place.floor() for place in places]
+    total: torch.Tensor | None = None
+    for steps in itertools.product((0, 1), repeat=3):
+        weight = torch.ones_like(places[0])
+        for place, corner, step in zip(places, corners, steps, strict=True):
+            weight = weight * (place - corner if step else corner + 1 - place)
+        at = [corner + step for corner, step in zip(corners, steps, strict=True)]
+        part = _read(x, at) * weight.unsqueeze(1)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _read(x: torch.Tensor, places: list[torch.Tensor]) -> torch.Tensor:
+    sizes = x.shape[:1:-1]
+    inside = torch.ones_like(places[0], dtype=torch.bool)
+    indices: list[torch.Tensor] = []
+    for place, size in zip(places, sizes, strict=True):
+        inside = inside & (place >= 0) & (place <= size - 1)
+        indices.append(place.clamp(0, size - 1).long())
+    batch = torch.arange(x.shape[0], device=x.device).reshape(-1, 1, 1, 1)
+    found = x.permute(0, 2, 3, 4, 1)[batch, indices[2], indices[1], indices[0]]
+    return torch.where(inside.unsqueeze(1), found.permute(0, 4, 1, 2, 3), 0.0)
+
+
+def _interpolated(target: Any) -> Callable[..., torch.Tensor]:
+    def forward(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+        """PyTorch's decomposition; of bytes its kernel computes with weights that it rounds to integers."""
+        if x.dtype is torch.uint8:
+            raise UnsupportedOperator("interpolation of bytes rounds its weights; convert the tensor to floats")
+        return KNOWN[target](x, *rest)
+
+    return forward
+
+
+for _name in ("upsample_bilinear2d", "upsample_bicubic2d"):
+    for _overload in ("default", "vec"):
+        DEFINITIONS.define(f"{_name}.{_overload}")(_interpolated(getattr(getattr(torch.ops.aten, _name), _overload)))
