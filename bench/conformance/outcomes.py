@@ -24,6 +24,7 @@ TOLERANCES = {
     torch.float16: (5e-3, 1e-3),
     torch.bfloat16: (5e-2, 1e-2),
     torch.complex64: (1e-4, 1e-5),
+    torch.complex32: (5e-3, 1e-3),
 }
 """By dtype of a sample, relative and absolute; the IR does not round floats."""
 

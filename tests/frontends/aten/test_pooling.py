@@ -9,7 +9,6 @@ import torch.nn.functional as F
 import rewright as rw
 from rewright import ops
 from rewright.interp.program import run
-from rewright.ir.errors import UnsupportedOperator
 
 
 @pytest.mark.parametrize(("width", "stride", "padding"), [(5, 1, 2), (3, 2, 0), (2, 2, 1)])
@@ -22,17 +21,14 @@ def test_windows_count_their_padding(width: int, stride: int, padding: int) -> N
     torch.testing.assert_close(torch.as_tensor(found).float(), F.avg_pool1d(x, width, stride, padding))
 
 
-def test_what_has_no_lowering_says_so() -> None:
-    with pytest.raises(UnsupportedOperator, match="ceil_mode"):
-        rw.capture(lambda x: F.avg_pool1d(x, 3, ceil_mode=True), (torch.ones(1, 2, 12),))
-
-
 POOLS = {
     "places": lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
     "dilated": lambda x: F.max_pool2d(x, 3, 1, 1, dilation=2),
     "up": lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True),
     "one axis": lambda x: F.max_pool1d(x[0], 3, 2, 1),
     "not counted": lambda x: F.avg_pool2d(x, (3, 2), 2, (1, 0), count_include_pad=False),
+    "up to the padding": lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+    "up, not counted": lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
     "divided": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False, divisor_override=2),
 }
 

@@ -39,6 +39,15 @@ def out(x: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(x)
 
 
+def written_conjugate(x: torch.Tensor) -> torch.Tensor:
+    """Both see what is written into either."""
+    held = pairs(x.clone())
+    seen = held.conj()
+    seen[0] *= 3j
+    held[1] += 1
+    return out(held) + out(seen.resolve_conj())
+
+
 FUNCTIONS: dict[str, Function] = {
     "rotary": lambda x: out(pairs(x) * turns()).flatten(-2),
     "by positions": lambda x: out(pairs(x) * turns()[torch.tensor([3, 1, 1, 0])]),
@@ -53,6 +62,15 @@ FUNCTIONS: dict[str, Function] = {
     "joined": lambda x: out(torch.cat([pairs(x), pairs(x) * turns()], -1)),
     "parted": lambda x: out(torch.cat([*reversed((pairs(x) * turns()).chunk(2, -1)), *pairs(x).split([1, 2], -1)], -1)),
     "stacked": lambda x: out(torch.stack([pairs(x), pairs(x).clone()], -1)),
+    "quotient": lambda x: out(pairs(x) / turns() + 1 / turns()),
+    "functions": lambda x: out(pairs(x).exp() + (pairs(x) * turns()).sin() - turns().log() * 1j),
+    "sizes and angles": lambda x: pairs(x).abs() + pairs(x).angle() + pairs(x).sum(0).sgn().real,
+    "products": lambda x: out(pairs(x) @ turns().mT + (pairs(x) - 2).mean(0) @ turns().mH),
+    "chosen": lambda x: out(torch.where(x[..., :3] > 0, pairs(x), turns()) + x[..., :3]),
+    "written": lambda x: out(pairs(x.clone()).mul_(2 + 1j)),
+    "a written conjugate": written_conjugate,
+    "transform": lambda x: out(torch.fft.fft(x) + torch.fft.ifft(turns(), n=6, dim=-1)),
+    "transform of halves": lambda x: torch.fft.irfft2(torch.fft.rfft2(x) * 2, s=(4, 6)),
     "wide": lambda x: out(pairs(x).to(torch.complex128) * turns()),
 }
 
@@ -123,13 +141,10 @@ def test_complex_results_are_their_parts() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x: out(pairs(x.clone()).mul_(2)),
-        lambda x: out(pairs(x) / turns()),
-        lambda x: out(pairs(x).exp()),
-        lambda x: pairs(x).abs(),
-        lambda x: out(pairs(x) + 1),
-        lambda x: out(pairs(x) * 1j),
-        lambda x: out(torch.fft.fft(x)),
+        lambda x: out(pairs(x.clone()).transpose_(0, 1)),
+        lambda x: out(pairs(x).atan()),
+        lambda x: out(pairs(x).cumsum(0)),
+        lambda x: out(torch.linalg.eigvals(x)),
     ],
 )
 def test_what_is_refused(function: Function) -> None:

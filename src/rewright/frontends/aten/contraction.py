@@ -107,11 +107,6 @@ def linear(c: Context, x: Value, weight: Value, bias: Value | None = None) -> in
     return product if bias is None else c.spread(rb.add(c.b, product, *c.positions(bias)))
 
 
-def _refuse_transposed(transposed: bool) -> None:
-    if transposed:
-        raise UnsupportedOperator("transposed convolutions are not supported; pad the input and convolve it")
-
-
 @TABLE.register("aten.convolution.default", "aten._convolution.default")
 def convolution(
     c: Context,
@@ -126,9 +121,11 @@ def convolution(
     groups: int,
     *_: object,
 ) -> int:
-    _refuse_transposed(transposed)
     window = reference.Window.of(x.rank - 2, stride, padding, dilation, groups)
-    result = reference.convolution(c.b, x.position, weight.position, window)
+    if transposed:  # it is the gradient of the input of a convolution
+        result = reference.input_gradient(c.b, x.position, c.result().shape, weight.position, window)
+    else:
+        result = reference.convolution(c.b, x.position, weight.position, window)
     if bias is None:
         return result
     return rb.add(c.b, result, rb.along(c.b, bias.position, c.b.type(result).shape, 1))
@@ -163,11 +160,28 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[int | None, int | None, int | None]:
-    _refuse_transposed(transposed)
     window = reference.Window.of(x.rank - 2, stride, padding, dilation, groups)
+    if transposed:
+        return _transposed_gradients(c, gradient, x, weight, window, output_mask)
     others = [axis for axis in range(gradient.rank) if axis != 1]
     return (
         reference.input_gradient(c.b, gradient.position, x.shape, weight.position, window) if output_mask[0] else None,
         reference.kernel_gradient(c.b, gradient.position, x.position, weight.shape, window) if output_mask[1] else None,
         rb.reduce(c.b, "sum", gradient.position, others) if output_mask[2] else None,
     )
+
+
+def _transposed_gradients(
+    c: Context, gradient: Value, x: Value, weight: Value, window: reference.Window, output_mask: Sequence[bool]
+) -> tuple[int | None, int | None, int | None]:
+    """Those of a transposed convolution: the convolution, and the gradient of its kernel with both sides exchanged."""
+    given, kernel, bias = None, None, None
+    if output_mask[0]:
+        given = reference.convolution(c.b, gradient.position, weight.position, window)
+        for axis, size in enumerate(x.shape):  # an output padding may have made room for more
+            given = rb.slice_axis(c.b, given, axis, 0, size)
+    if output_mask[1]:
+        kernel = reference.kernel_gradient(c.b, x.position, gradient.position, weight.shape, window)
+    if output_mask[2]:
+        bias = rb.reduce(c.b, "sum", gradient.position, [axis for axis in range(gradient.rank) if axis != 1])
+    return given, kernel, bias

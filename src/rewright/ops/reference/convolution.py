@@ -110,8 +110,16 @@ def _transposed(b: GraphBuilder, gradient: int, shape: Shape, kernel: int, windo
         low = reach - window.padding[axis]
         spread = (b.type(gradient).shape[2 + axis] - 1) * window.strides[axis] + 1
         padding.append((low, shape[2 + axis] - spread - low + reach))
-    op = ops.Convolution((1,) * spatial, tuple(padding), window.strides, window.dilation, window.groups)
-    return b.add(op, gradient, swapped)
+    wide = tuple((_at_least_none(low), _at_least_none(high)) for low, high in padding)
+    op = ops.Convolution((1,) * spatial, wide, window.strides, window.dilation, window.groups)
+    found = b.add(op, gradient, swapped)
+    for axis, ((low, _), (used, _)) in enumerate(zip(padding, wide, strict=True), start=2):
+        found = rb.slice_axis(b, found, axis, used - low, used - low + shape[axis])  # where elements are left out
+    return found
+
+
+def _at_least_none(padding: Dim) -> Dim:
+    return max(padding, 0) if isinstance(padding, int) else padding
 
 
 def kernel_gradient(b: GraphBuilder, gradient: int, x: int, shape: Shape, window: Window) -> int:

@@ -1,0 +1,30 @@
+"""Complex tensors while a program is traced: real tensors with one more axis for the two parts.
+
+``view_as_complex`` and ``view_as_real`` are no operators then, and a trace has real tensors only. What shares memory
+goes on sharing it. Rotary embeddings and Fourier transforms are what this is for: operators that they do not need, and
+writing into a complex tensor, are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from rewright.frontends.torch.complexes import arithmetic, fourier, layouts
+from rewright.frontends.torch.complexes.tensor import Complex, inner, joined, outer, parts
+
+__all__ = ["decompositions", "inner", "layouts", "outer", "parts"]
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """What makes complex tensors of real ones."""
+    aten: Any = torch.ops.aten
+    return {
+        aten.view_as_complex.default: Complex,
+        aten.complex.default: joined,
+        aten.polar.default: arithmetic.made,
+        aten._to_copy.default: arithmetic.converted,
+        aten._fft_r2c.default: fourier.real_to_complex,
+    }
