@@ -8,9 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewright.frontends.torch.lower import lower
 from rewright.ir.errors import UnsupportedOperator
-from tests.frontends.torch.lower.executing import agree, gradients, integers, lowered, numbers, operators, traced
+from tests.frontends.torch.lower.executing import agree, gradients, integers, lowered, numbers, operators
 
 X = numbers(4, 6)
 CUBE = numbers(2, 3, 4)
@@ -188,12 +187,21 @@ def test_gradients_of_diagonals(axes: tuple[int, int]) -> None:
     agree(gradients(lambda x: torch.diagonal(x, 0, *axes) ** 2), numbers(3, 3, 3))
 
 
-def test_writing_to_an_expanded_tensor_is_refused_with_the_line() -> None:
-    program = traced(lambda x: torch.ones(3, dtype=x.dtype).as_strided((3,), (1,)) + x[:1, :3], X)
-    lower(program)
-    message = r"operator aten.as_strided.default at model.py:7: as_strided with gaps or overlaps; use slices"
-    with pytest.raises(UnsupportedOperator, match=message):
-        lowered(lambda x: x.as_strided((2, 3), (2, 1)), X)
+def test_memory_with_gaps_and_overlaps() -> None:
+    agree(lambda x: torch.ones(3, dtype=x.dtype).as_strided((3,), (1,)) + x[:1, :3], X)
+    agree(lambda x: (x.as_strided((2, 3), (2, 1)), x.as_strided((3, 2), (0, 5), 1)), X)
+
+
+def written_diagonals(x: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x.diagonal(1).mul_(2)
+    x.diagonal(-1, 1, 0)[1:] = 0
+    x.as_strided((2, 2), (5, 2), 1).add_(1)
+    return x
+
+
+def test_writing_to_diagonals_and_to_memory_with_gaps() -> None:
+    agree(written_diagonals, X)
 
 
 def test_bits_read_as_another_type_are_refused() -> None:

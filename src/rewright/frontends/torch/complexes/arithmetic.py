@@ -81,8 +81,8 @@ def _sum(func: Any, x: Any, y: Any, alpha: Any = 1) -> Complex:
     """A sum or difference; the second operand may have a factor."""
     if isinstance(alpha, complex):
         raise UnsupportedOperator("a sum with a complex factor; multiply before")
-    parts = zip(_pair(x), _pair(y), strict=True)
-    return _joined(*(_added(func, a, b, alpha) for a, b in parts), (*_pair(x), *_pair(y)))
+    (a, b), (c, d) = _pair(x), _pair(y)
+    return _joined(_added(func, a, c, alpha), _added(func, b, d, alpha), (a, b, c, d))
 
 
 def _added(func: Any, a: Part, b: Part, alpha: float) -> Part:
@@ -192,38 +192,40 @@ def _sine(turn: float) -> Callable[[Any, Complex], Complex]:
     return lower
 
 
-FUNCTIONS |= {
-    _aten.mul.Tensor: _product,
-    _aten.mul.Scalar: _product,
-    _aten.div.Tensor: _quotient,
-    _aten.div.Scalar: _quotient,
-    _aten.reciprocal: _inverse,
-    _aten.add.Tensor: _sum,
-    _aten.add.Scalar: _sum,
-    _aten.sub.Tensor: _sum,
-    _aten.sub.Scalar: _sum,
-    _aten.neg: _by_parts,
-    _aten._conj: _shown_conjugated,
-    _aten.conj_physical: _conjugated,
-    _aten._conj_physical: _conjugated,
-    _aten.copy: _copy,
-    _aten.zero: _nought,
-    _aten.view_as_real: _real_parts,
-    _aten.abs: _size,
-    _aten.angle: _angle,
-    _aten.sgn: _sign,
-    _aten.exp: _exponential,
-    _aten.log: _logarithm,
-    _aten.sqrt: _root,
-    _aten.sin: _sine(0.0),
-    _aten.cos: _sine(cmath.pi / 2),
-    _aten.pow.Tensor_Scalar: _power,
-    _aten.mm: _matrix_product,
-    _aten.bmm: _matrix_product,
-    _aten.mv: _matrix_product,
-    _aten.dot: _matrix_product,
-    _aten.sum: _folded,
-    _aten.mean: _folded,
-    _aten.where.self: _selected,
-    _aten.masked_fill: _filled,
-}
+FUNCTIONS.update(
+    {
+        _aten.mul.Tensor: _product,
+        _aten.mul.Scalar: _product,
+        _aten.div.Tensor: _quotient,
+        _aten.div.Scalar: _quotient,
+        _aten.reciprocal: _inverse,
+        _aten.add.Tensor: _sum,
+        _aten.add.Scalar: _sum,
+        _aten.sub.Tensor: _sum,
+        _aten.sub.Scalar: _sum,
+        _aten.neg: _by_parts,
+        _aten._conj: _shown_conjugated,
+        _aten.conj_physical: _conjugated,
+        _aten._conj_physical: _conjugated,
+        _aten.copy: _copy,
+        _aten.zero: _nought,
+        _aten.view_as_real: _real_parts,
+        _aten.abs: _size,
+        _aten.angle: _angle,
+        _aten.sgn: _sign,
+        _aten.exp: _exponential,
+        _aten.log: _logarithm,
+        _aten.sqrt: _root,
+        _aten.sin: _sine(0.0),
+        _aten.cos: _sine(cmath.pi / 2),
+        _aten.pow.Tensor_Scalar: _power,
+        _aten.mm: _matrix_product,
+        _aten.bmm: _matrix_product,
+        _aten.mv: _matrix_product,
+        _aten.dot: _matrix_product,
+        _aten.sum: _folded,
+        _aten.mean: _folded,
+        _aten.where.self: _selected,
+        _aten.masked_fill: _filled,
+    }
+)

@@ -76,7 +76,9 @@ def complex_to_real(func: Any, x: Complex, dim: Sequence[int], normalization: in
     return found * _scale(sizes, normalization)
 
 
-FUNCTIONS |= {
-    _aten._fft_c2c: complex_to_complex,
-    _aten._fft_c2r: complex_to_real,
-}
+FUNCTIONS.update(
+    {
+        _aten._fft_c2c: complex_to_complex,
+        _aten._fft_c2r: complex_to_real,
+    }
+)
