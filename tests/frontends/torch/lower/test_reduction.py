@@ -140,10 +140,8 @@ def test_a_patch_embedding_is_a_matrix_product() -> None:
     assert operators(graph) == ["input", "input", "reshape", "dot_general", "transpose"]
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"stride": 2, "output_padding": 1}, {"padding": 1, "dilation": 2, "groups": 2}]
-)
+@pytest.mark.parametrize("settings", [{}, {"stride": 2, "output_padding": 1}, {"padding": 1, "groups": 2}])
 def test_transposed_convolutions(settings: dict[str, int]) -> None:
     weight = numbers(2, 2, 2, 3, seed=1)
     agree(lambda x, w: F.conv_transpose2d(x, w, **settings), numbers(1, 2, 4, 4), weight)
-    gradients(lambda x, w: F.conv_transpose2d(x, w, **settings).cos().sum(), numbers(1, 2, 4, 4), weight)
+    agree(gradients(lambda x, w: F.conv_transpose2d(x, w, **settings).cos()), numbers(1, 2, 4, 4), weight)
