@@ -165,3 +165,63 @@ def test_what_cannot_be_taken_apart_is_returned_by_the_program() -> None:
 
     assert found.status == "fallback" and "returns a Output" in found.reason
     assert isinstance(found(torch.randn(8, 64)), Output)
+
+
+def shares(total: torch.Tensor, parts: torch.Tensor) -> Any:
+    rest = torch.fmod(total, parts), torch.div(total, parts, rounding_mode="trunc")
+    return total // parts, (total % parts).sum(-1), *rest
+
+
+def test_integers_are_divided_as_eager_divides_them() -> None:
+    """Before, the self-test drew a divisor of zero, and SIGFPE ended the process."""
+    total, parts = torch.randint(-50, 50, (4, 33)), torch.randint(1, 7, (4, 33))
+    fast = rw.optimize(shares, (total, parts), target="cpu")
+    assert fast.status == "proved", fast.reason
+
+    for sign in (1, -1):
+        for mine, other in zip(fast(total, sign * parts), shares(total, sign * parts), strict=True):
+            assert torch.equal(mine, other)
+    parts[2, 3] = 0
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        fast(total, parts)
+    assert "divides by zero" in fast.notes[0]
+
+
+def test_integers_wrap_within_an_expression() -> None:
+    """Before, kernels computed in 64 bits and wrapped at stores only."""
+    programs: dict[str, Program] = {
+        "int8": lambda a: (a + a).sum(-1),
+        "int16": lambda a: (-a * a).amax(-1),
+        "int32": lambda a: ((a * a) > 0).sum(-1),
+        "uint8": lambda a: (a * 3 - 7 > a).sum(-1),
+    }
+    for name, program in programs.items():
+        kind = getattr(torch, name)
+        x = torch.arange(-66, 66).mul(2**29 + 12345).reshape(4, 33).to(kind)
+        fast = rw.optimize(program, (x,), target="cpu", verify=False)
+        assert fast.status == "proved" and torch.equal(fast(x), program(x)), name
+
+
+def test_places_of_few_bits_wrap() -> None:
+    """Places that a program computes are no integers without end: before, 10,000,000 times 299 fitted 32 bits."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        i = torch.arange(300, dtype=torch.int32)
+        return ((i * 10_000_000 > 0) * x + i.to(torch.int8) * x).sum(-1)
+
+    x = torch.randn(2, 300, dtype=torch.float64)
+    fast = rw.optimize(program, (x,), target="torch", verify=False)
+
+    torch.testing.assert_close(fast(x), program(x))
+
+
+def test_an_index_out_of_range_is_an_error() -> None:
+    """Before, it was brought into range."""
+    table, places = torch.randn(7, 16), torch.tensor([1, -1, 3])
+    fast = softmax_of(lambda t, i: torch.softmax(t[i], -1), (table, places))
+
+    torch.testing.assert_close(fast(table, places), torch.softmax(table[places], -1))
+    for wrong in (7, -8):
+        with pytest.raises(IndexError, match="out of bounds"):
+            fast(table, torch.tensor([0, wrong, 1]))
+    assert len(fast.notes) == 1 and "reads out of range" in fast.notes[0]

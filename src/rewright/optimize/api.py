@@ -20,6 +20,7 @@ from rewright.optimize import targets
 from rewright.optimize.calls.dispatch import Calls, arguments_by_name
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.composing import Known
+from rewright.optimize.domains import Domain
 from rewright.optimize.execution import Runner
 from rewright.optimize.laws import laws
 from rewright.optimize.leaving import computed_for, look_ups
@@ -60,6 +61,8 @@ class Optimized:
     """By phase: of the processor for ``capture``, ``plan`` and ``prove``, by the clock for ``build`` and ``check``."""
     runner: Runner | None = None
     original: Callable[..., Any] | None = None
+    domain: Domain | None = None
+    """Where the program is defined, as far as that depends on values."""
     calls: Calls | None = None
     """What calls of the program depend on besides the values of tensors, and what they return."""
     notes: list[str] = field(default_factory=list[str])
@@ -99,6 +102,8 @@ class Optimized:
         if self.runner is None:
             raise RewrightError(f"there are no kernels for this graph ({self.reason}); call the program itself")
         with torch.no_grad():
+            if self.domain is not None and (why := self.domain.violated(inputs)):
+                raise RewrightError(why)
             return self.runner(inputs)
 
     def explain(self) -> str:
@@ -150,7 +155,7 @@ def optimize(
         if original is not None:
             found.calls = Calls.of(original, args, kwargs or {}, partial(_captured, program))
         captured = found.calls.graph if found.calls is not None else _captured(program, args, kwargs)
-        found.graph = prepared(captured)
+        found.graph, found.domain = prepared(captured), Domain.of(captured)
         seconds["capture"] = time.process_time() - started
         _fill(found, captured, chosen, allow, budget, verify)
     except RewrightError as error:
@@ -247,7 +252,7 @@ def _build(found: Optimized, plan: Plan, target: Target, small: Graph | None, ti
         found.checked = check(small, small_runner)
         seconds["check"] = seconds.get("check", 0.0) + time.monotonic() - started
         if not found.checked.passed:
-            found.reason = f"kernels do not agree with float64: {found.checked.reason}"
+            found.reason = f"kernels failed on small inputs: {found.checked.reason}"
             return False
     found.plan, found.printed, found.runner = plan, printed, runner
     return True

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from rewright.ir.errors import RewrightError
@@ -18,6 +19,7 @@ FLAGS = (
     "-std=c++17",
     "-fopenmp",
     "-fPIC",
+    "-fwrapv",
     "-shared",
     "-fno-math-errno",
     "-fno-trapping-math",
@@ -45,17 +47,56 @@ def cache_folder() -> Path:
 
 
 def build(text: str, folder: Path | None = None) -> ctypes.CDLL:
-    """The loaded library of a translation unit; raises NoCompiler where it cannot be compiled."""
+    """The loaded library of a translation unit; raises NoCompiler where it cannot be compiled.
+
+    Beside every library lies the digest of its file: one that was damaged or exchanged is built again. Where the cache
+    cannot be written, libraries are kept as long as this process.
+    """
     command = compiler()
     if command is None:
         raise NoCompiler("no C++ compiler was found; install g++ or clang++, or use target='torch'")
-    where = folder or cache_folder()
-    key = hashlib.sha256("\0".join((command, *FLAGS, _machine(), text)).encode()).hexdigest()[:32]
-    library = where / f"{key}.so"
-    if not library.exists():
-        where.mkdir(parents=True, exist_ok=True)
+    key = hashlib.sha256("\0".join((command, _version(command), *FLAGS, _machine(), text)).encode()).hexdigest()[:32]
+    library = _folder(folder or cache_folder()) / f"{key}.so"
+    if not _is_intact(library):
         _compile(command, text, library)
-    return ctypes.CDLL(str(library))
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError as error:
+        raise NoCompiler(f"{library} cannot be loaded ({error}); remove it") from None
+
+
+def _folder(wanted: Path) -> Path:
+    """The folder, or one of this process where it cannot be written."""
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        if os.access(wanted, os.W_OK | os.X_OK):
+            return wanted
+    except OSError:
+        pass
+    return Path(_own_folder().name)
+
+
+@cache
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="rewright-")
+
+
+def _digest_file(library: Path) -> Path:
+    return library.with_suffix(".sha256")
+
+
+def _is_intact(library: Path) -> bool:
+    """Whether a library is what was built: its file has the digest that lies beside it."""
+    try:
+        return hashlib.sha256(library.read_bytes()).hexdigest() == _digest_file(library).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+@cache
+def _version(command: str) -> str:
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
 
 
 def _machine() -> str:
@@ -76,4 +117,6 @@ def _compile(command: str, text: str, library: Path) -> None:
         if done.returncode != 0:
             first = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
             raise NoCompiler(f"{command} refuses a generated kernel ({first.strip()[:300]}); report it")
+        (made.with_suffix(".sha256")).write_text(hashlib.sha256(made.read_bytes()).hexdigest() + "\n")
         os.replace(made, library)
+        os.replace(made.with_suffix(".sha256"), _digest_file(library))

@@ -17,7 +17,9 @@ from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
+from rewright.optimize.domains import Domain
 from rewright.optimize.execution import TORCH, library, tensor_of
+from rewright.optimize.isolation import Crashed
 from rewright.refine.shrink.shrinking import shrink
 
 SCALES = (1.0, 30.0)
@@ -54,9 +56,11 @@ def small_graph(graph: Graph) -> Graph:
 
 def check(graph: Graph, kernels: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]) -> Checked:
     """Compare kernels with the program in float64, in units of what float32 alone gets wrong."""
-    worst = 0.0
+    worst, domain = 0.0, Domain.of(graph)
     for number, scale in enumerate(SCALES):
-        inputs = draw(graph, scale, number)
+        inputs = _defined(graph, domain, scale, number)
+        if inputs is None:
+            return Checked(True, worst, "not run on numbers: no draw was found on which it is defined")
         if number:
             inputs = {name: with_a_row_out(value) for name, value in inputs.items()}
         try:
@@ -65,7 +69,10 @@ def check(graph: Graph, kernels: Callable[[Mapping[str, torch.Tensor]], Mapping[
         except RewrightError as error:
             return Checked(True, worst, f"not run on numbers: {error}")
         given = {n: tensor_of(v).to(TORCH[_dtype(graph, n)]) for n, v in inputs.items()}
-        found = kernels(given)
+        try:
+            found = kernels(given)
+        except Crashed as error:
+            return Checked(False, worst, str(error))
         for name, expected in exact.items():
             kind = graph.nodes[graph.outputs[name]].type.dtype
             mine = found[name]
@@ -148,8 +155,18 @@ def own_outputs(graph: Graph, given: Mapping[str, torch.Tensor]) -> dict[str, Ar
     return {name: values[p].double().numpy() for name, p in graph.outputs.items()}
 
 
-def draw(graph: Graph, scale: float, seed: int) -> dict[str, Array]:
-    """Random inputs, rounded to the dtype that they have in the program; integers are zero or one."""
+def _defined(graph: Graph, domain: Domain, scale: float, seed: int) -> dict[str, Array] | None:
+    """A draw on which the program is defined; None where none is found."""
+    for least in (0, 1, 2):
+        found = draw(graph, scale, seed, least)
+        given = {name: tensor_of(value).to(TORCH[_dtype(graph, name)]) for name, value in found.items()}
+        if not domain.violated(given):
+            return found
+    return None
+
+
+def draw(graph: Graph, scale: float, seed: int, least: int = 0) -> dict[str, Array]:
+    """Random inputs, rounded to the dtype that they have in the program; integers are the least one or the next."""
     generator = np.random.default_rng(seed)
     found: dict[str, Array] = {}
     for name, position in graph.inputs.items():
@@ -161,7 +178,7 @@ def draw(graph: Graph, scale: float, seed: int) -> dict[str, Array]:
         elif kind.dtype is DType.BOOL:
             found[name] = generator.random(shape) < 0.5
         else:
-            found[name] = generator.integers(0, 2, shape)
+            found[name] = generator.integers(least, least + 2, shape)
     return found
 
 

@@ -113,6 +113,9 @@ template <class T> static inline T larger(T a, T b) { return a > b || a != a ? a
 template <class T> static inline T smaller(T a, T b) { return a < b || a != a ? a : b; }
 template <class T> static inline T sign_(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
 template <class T> static inline T nan_or_power(T a, T b) { return std::pow(a, b); }
+// Integers over integers, towards zero. Nothing is computed where a divisor is zero: such calls run the program itself.
+static inline long quotient_(long a, long b) { return b == 0 ? 0 : b == -1 ? (long)(0ul - (unsigned long)a) : a / b; }
+static inline long rest_(long a, long b) { return b == 0 || b == -1 ? 0 : a % b; }
 static inline long floor_div(long a, long b) { long q = a / b; return q - ((a % b != 0) && ((a < 0) != (b < 0))); }
 static inline long floor_mod(long a, long b) { return a - b * floor_div(a, b); }
 

@@ -88,8 +88,21 @@ def power(exponent: Expression, text: Callable[[Expression], str], real: str) ->
     return f"exp2_({text(exponent)})"
 
 
+_WIDTH = {DType.I32: "int32_t", DType.I16: "int16_t", DType.I8: "int8_t", DType.U8: "uint8_t"}
+"""Integers that are computed as ``long``, and what they are."""
+
+
+def wrapped(text: str, dtype: DType) -> str:
+    """A number of the width of its dtype: what does not fit wraps, as in PyTorch."""
+    return f"(long)({_WIDTH[dtype]})({text})" if dtype in _WIDTH else text
+
+
 def function(e: Expression, a: list[str], real: str) -> str:
     """A scalar function of printed arguments; raises RewrightError where there is none."""
+    return wrapped(_function(e, a, real), e.dtype)
+
+
+def _function(e: Expression, a: list[str], real: str) -> str:
     op, kind = e.op, e.arguments[0].dtype
     if op.startswith("convert_"):
         return _converted(e.dtype, kind, a[0], real)
@@ -105,10 +118,12 @@ def function(e: Expression, a: list[str], real: str) -> str:
         return f"(!{a[0]})" if kind is DType.BOOL else f"(~{a[0]})"
     if op == "negate":
         return f"(-{a[0]})"
-    if op in ("divide", "divide_integer"):
+    if op == "divide":
         return f"({a[0]} / {a[1]})"
+    if op == "divide_integer":
+        return f"quotient_({a[0]}, {a[1]})"
     if op == "remainder":
-        return f"std::fmod({a[0]}, {a[1]})" if kind.is_float else f"({a[0]} % {a[1]})"
+        return f"{'std::fmod' if kind.is_float else 'rest_'}({a[0]}, {a[1]})"
     if op == "clamp":
         return f"smaller(larger({a[1]}, {a[0]}), {a[2]})"
     if op in ("at_least_zero", "is_zero"):
@@ -123,8 +138,7 @@ def _converted(to: DType, kind: DType, text: str, real: str) -> str:
         return text if kind.is_float else f"({real}){text}"
     if to is DType.BOOL:
         return f"({text} != 0)"
-    width = {DType.I64: "long", DType.I32: "int32_t", DType.I16: "int16_t", DType.I8: "int8_t", DType.U8: "uint8_t"}[to]
-    return f"(long)({width}){text}" if width != "long" else f"(long){text}"
+    return f"(long){text}"
 
 
 def index_text(index: Index, name: Callable[[str], str]) -> str:

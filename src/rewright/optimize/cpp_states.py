@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.optimize.constants import power_of_two
-from rewright.optimize.cpp_scalars import CLAUSE, COMBINE, JOIN, ctype, function, literal, power
+from rewright.optimize.cpp_scalars import CLAUSE, COMBINE, JOIN, ctype, function, literal, power, wrapped
 from rewright.optimize.cpp_values import Values
 from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, Table, walk
@@ -75,7 +75,7 @@ class States(Values):
         real = ctype(running.value.dtype, self.real)
         if number in sweep.exact:
             row.line(f"part{number} = nan{number} ? std::numeric_limits<{real}>::quiet_NaN() : part{number};")
-        new = JOIN[kind].format(old=old, part=f"part{number}")
+        new = wrapped(JOIN[kind].format(old=old, part=f"part{number}"), running.value.dtype)
         row.line(f"const {real} old{number} = {state}[r];")
         row.line(f"const {wide} next{number} = {new};")
         row.line(f"{state}[r] = next{number};")

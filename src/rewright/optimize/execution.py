@@ -54,7 +54,7 @@ class Runner:
 
     def __init__(self, plan: Plan, launches: Mapping[str, tuple[tuple[int, ...], Launch]]) -> None:
         self.plan, self.launches = plan, launches
-        self.constants = {p: _constant(node) for p, node in enumerate(plan.graph.nodes) if _is_table(node)}
+        self.constants = {p: constant(node) for p, node in enumerate(plan.graph.nodes) if _is_table(node)}
         self.last = _last_uses(plan)
 
     def __call__(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -237,9 +237,11 @@ def _is_table(node: Node) -> bool:
     return isinstance(node.op, ops.Constant) and len(node.op.values) != 1
 
 
-def _constant(node: Node) -> torch.Tensor:
+def constant(node: Node) -> torch.Tensor:
+    """The values of a constant."""
     assert isinstance(node.op, ops.Constant)
-    return torch.tensor(node.op.values, dtype=TORCH[node.type.dtype]).reshape(_sizes(node.type.shape))
+    found = torch.tensor(node.op.values, dtype=TORCH[node.type.dtype])
+    return found.expand(_sizes(node.type.shape)) if len(node.op.values) == 1 else found.reshape(_sizes(node.type.shape))
 
 
 def _last_uses(plan: Plan) -> dict[int, list[int]]:

@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
+from rewright.analysis.values import facts_of
 from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
+from rewright.ops.facts import Facts, integer_range
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
@@ -93,6 +95,7 @@ class Planner(Storing):
         self.denotations: dict[int, Scalar | Unsupported] = {} if before is None else before.denotations
         self.live = sorted(graph.live())
         self.users = graph.users()
+        self._facts: list[Facts] = []
         self.fixed = self._fixed()
         """What depends on no input, as masks do: it is known where it is computed, and not where it is read."""
         self.projections = frozenset(p for p in self.live if self._is_projection(p))
@@ -134,12 +137,23 @@ class Planner(Storing):
             elif isinstance(node.op, ops.CustomCall):
                 what = ", ".join(names(node.op)) if node.op.target == TARGET else node.op.target
                 self._leave(position, f"{what} has no kernel")
+            elif position in self.fixed and node.type.dtype.is_integer and self._wraps(position):
+                self.library[position] = f"{node.op.name} at {node.span} may not fit its integers"
             elif isinstance(node.op, SPECIAL):
                 self.library[position] = f"{node.op.name} at {node.span} is a special function"
             elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
                 self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
             elif isinstance(node.op, ops.DotGeneral) and len(node.op.lhs_contracting) != 1:
                 self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
+
+    def _wraps(self, position: int) -> bool:
+        """Whether a number of places may wrap: as an index it would be computed as if it did not."""
+        if not isinstance(self.graph.nodes[position].op, (ops.Elementwise, ops.Reduce)):
+            return False
+        if not self._facts:
+            self._facts = facts_of(self.graph)
+        known, (low, high) = self._facts[position], integer_range(self.graph.nodes[position].type.dtype)
+        return known.low <= low or high <= known.high
 
     # --- kernels
 

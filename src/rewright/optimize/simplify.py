@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from rewright.ir.types import DType
+from rewright.ops.facts import integer_range
 from rewright.optimize.expressions import Expression, Number, Table
 from rewright.terms.index import Index
 
@@ -59,6 +60,9 @@ _COMPARED = {
 }
 """How a comparison of two integers is a condition on one: sign of left minus right, what is added, and which."""
 
+_PLACES = (DType.I64, DType.I32)
+"""Integers that hold every place in a tensor; narrower ones wrap."""
+
 
 def simplified(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expression | None:
     """The simpler expression, if there is one."""
@@ -66,7 +70,7 @@ def simplified(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expr
         return _folded(table, op, arguments)
     if op.startswith("convert_"):
         return _converted(table, op, arguments[0])
-    if arguments[0].dtype.is_integer and len(arguments) == 2:
+    if arguments[0].dtype in _PLACES and len(arguments) == 2:
         found = _affine(table, op, arguments[0], arguments[1])
         if found is not None:
             return found
@@ -88,7 +92,7 @@ def _folded(table: Table, op: str, arguments: tuple[Expression, ...]) -> Express
             return table.constant(float(value), target)
         if target is DType.BOOL:
             return table.constant(value != 0, target)
-        return table.constant(int(value), target) if math.isfinite(value) else None
+        return table.constant(_fitting(value, target), target) if math.isfinite(value) else None
     if op == "select":
         return arguments[1] if values[0] else arguments[2]
     if op in _ROUNDED and arguments[0].dtype.is_float and all(math.isfinite(v) for v in values):
@@ -100,7 +104,16 @@ def _folded(table: Table, op: str, arguments: tuple[Expression, ...]) -> Express
     if op not in _FOLDED or any(isinstance(v, float) and math.isnan(v) for v in values):
         return None
     result = _FOLDED[op](*values)
-    return table.constant(result, DType.BOOL if op.startswith("compare_") else arguments[0].dtype)
+    if op.startswith("compare_"):
+        return table.constant(result, DType.BOOL)
+    kind = arguments[0].dtype
+    return table.constant(_fitting(result, kind) if kind.is_integer and math.isfinite(result) else result, kind)
+
+
+def _fitting(value: Number, dtype: DType) -> int:
+    """An integer as its dtype holds it: what does not fit wraps."""
+    low, high = integer_range(dtype)
+    return (int(value) - low) % (high - low + 1) + low
 
 
 def _exactly(table: Table, op: str, values: list[Number], dtype: DType) -> Expression | None:
@@ -119,7 +132,7 @@ def _converted(table: Table, op: str, value: Expression) -> Expression | None:
     target = DType(op.removeprefix("convert_"))
     if value.dtype is target:
         return value
-    if value.op == "index" and target.is_integer and value.index is not None:
+    if value.op == "index" and target in _PLACES and value.index is not None:
         return table.index(value.index, target)
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
@@ -12,6 +13,7 @@ from rewright.ir.errors import RewrightError
 from rewright.optimize import building, cpp
 from rewright.optimize.costs import Machine
 from rewright.optimize.execution import TORCH, Runner, native
+from rewright.optimize.isolation import Isolated
 from rewright.optimize.planning import Plan
 
 Target = Literal["cpu", "cuda", "torch"]
@@ -65,7 +67,7 @@ def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
 
 
 def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None]:
-    """Runners of the plan and of the small one."""
+    """Runners of the plan and of the small one, whose kernels in C++ run in a process of their own."""
     if target == "torch":
         from rewright.optimize import torch_printer
 
@@ -81,8 +83,9 @@ def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tu
     }
     if small is None:
         return Runner(plan, first), None
+    child = Isolated(Path(library._name))
     second = {
-        k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))
+        k.name: (s.tensors, child.launch(s.name, [s.tensors.index(t) for t in s.written], torch.get_num_threads))
         for k, s in zip(small.kernels, code.small, strict=True)
     }
     return Runner(plan, first), Runner(small, second)
