@@ -10,7 +10,8 @@ from hypothesis import settings
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.checker import audit
-from rewright.refine import engine
+from rewright.refine import engine, objections
+from rewright.refine.twin.contest import Contradiction
 from rewright.refine.verdict import Verdict
 
 settings.register_profile("reproducible", derandomize=True, deadline=None, database=None)
@@ -32,6 +33,19 @@ def every_proof_is_audited(monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
         return verdict
 
     monkeypatch.setattr(engine, "_proved", audited)
+
+
+@pytest.fixture(autouse=True)
+def no_run_contradicts_a_proof(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """No test sees an alarm: whatever is proved computes the same numbers when it is run."""
+    if request.node.get_closest_marker("alarm") is not None:
+        return
+
+    def raised(verdict: Verdict, found: Contradiction, *rest: Any) -> Verdict:
+        raise AssertionError(f"proved, and {found.reason}: {found.example}")
+
+    monkeypatch.setattr(objections, "alarmed", raised)
+    monkeypatch.setattr(objections, "contradicted", raised)
 
 
 _LEMMAS: set[str] = set()

@@ -23,7 +23,7 @@ from rewright.equiv.guessing import guessed, related
 from rewright.equiv.ideal import MASKS
 from rewright.equiv.lemmas import Lemma, Prover
 from rewright.equiv.masks import shared_masks
-from rewright.equiv.preparing import Prepared, Values, asked, prepared
+from rewright.equiv.preparing import Prepared, Values, asked, prepared, related
 from rewright.equiv.ranges import held
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.scales import told_apart
@@ -44,6 +44,7 @@ from rewright.refine import buffers
 from rewright.refine.certify import NotCertified
 from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer
+from rewright.refine.objections import Run, objected, replicated
 from rewright.refine.relations import Relations, input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict
@@ -167,6 +168,8 @@ def _judged(
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
     if apart and verdict.status == "proved":
         verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
+    if verdict.status == "proved" or (verdict.status == "unknown" and not doubt and not apart):
+        verdict = _run(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     before = time.perf_counter()
     rules = synthesised(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
@@ -180,6 +183,25 @@ def _judged(
     )
     equations = weights.told()
     return Equivalence(**fields, equations=equations, lemmas=lemmas, rules=rules, left=pair.left, right=pair.right)
+
+
+def _run(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | None) -> Verdict:
+    """The verdict after the programs, as they were captured, were run on inputs that try to tell them apart."""
+    ready = captured.ready
+    if ready.unread:
+        return verdict  # a tensor that one side alone has may be any
+    started = time.perf_counter()
+    both = related(captured.left, captured.right, captured.weights, values)
+    of = replace(pair, left=both.left, right=both.right)
+    program = replace(both.right, inputs=of.relations().placements)
+    left, right = values or ({}, {})
+    known = {n: left[n] if n in captured.left.inputs else right[n] for n in both.left.inputs if n in left or n in right}
+    fixed = {name: value for name, value in known.items() if name in ready.ranges}
+    outputs = replicated(both.left) if pair.is_single else None
+    unclaimed = pair.left if any("-infinity" in text for text in ready.assumptions) else None
+    found = objected(verdict, Run(both.left, program, outputs, None, known, fixed, unclaimed, mutual=True))
+    verdict.stats.seconds["runs"] = time.perf_counter() - started
+    return found
 
 
 def _given(name: str, values: Values | None) -> bool:
@@ -349,6 +371,7 @@ class _Pair:
             audit=audit,
             counts=False,
             rounds=False,
+            runs=False,
         )
         if is_over and verdict.status == "unknown":
             return replace(verdict, reason=f"the budget of {self.budget:g} s was used up by parts of the programs")

@@ -29,7 +29,7 @@ from rewright.equiv.shares import shares_alike
 from rewright.equiv.starts import without_starts
 from rewright.equiv.tables import bound
 from rewright.equiv.truths import with_masks_chosen
-from rewright.equiv.weights import Side, WeightMap, inputs_read, renamed, shared
+from rewright.equiv.weights import Shared, Side, WeightMap, inputs_read, renamed, shared
 from rewright.equiv.wholes import with_wholes
 from rewright.ir.digest import digest
 from rewright.ir.errors import ContradictoryRelations, RewrightError
@@ -80,10 +80,7 @@ def prepared(
 
     Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
     """
-    right = renamed(left, right)
-    _check(left, right)
-    mine, other = _bound(left, right, weights, values)
-    both = shared(mine, other, weights)
+    right, mine, other, both = _related(left, right, weights, values)
     both = replace(both, right=of_one_kind(both.left, both.right))
     # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
     first, taken = with_computed([both.left, *both.right.graphs], most)
@@ -105,6 +102,21 @@ def prepared(
     program = replace(both.right, graphs=graphs[1:])
     said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more)))
     return Prepared(graphs[0], program, said_before, tables, both.unread, first, ranges, wraps)
+
+
+def related(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Shared:
+    """The captured programs over the same inputs, and nothing else changed; raises RewrightError as ``prepared``."""
+    return _related(left, right, weights, values)[-1]
+
+
+def _related(
+    left: Graph, right: RankProgram, weights: WeightMap, values: Values | None
+) -> tuple[RankProgram, Graph, RankProgram, Shared]:
+    """The right program with the left one's names, both with tables as constants, and both with the map in front."""
+    right = renamed(left, right)
+    _check(left, right)
+    mine, other = _bound(left, right, weights, values)
+    return right, mine, other, shared(mine, other, weights)
 
 
 @dataclass(frozen=True)

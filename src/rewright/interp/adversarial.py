@@ -49,8 +49,12 @@ class Kind(Enum):
     """Masks and labels with rows, or parts of rows, in which nothing counts."""
     LARGE = "large"
     """Large and small floats side by side; integers that use all digits of their type."""
+    IDS = "ids"
+    """Usual numbers, and integers that no table bounds up to what short floats do not hold, flags among them."""
 
 
+_IDS = 1 << 18
+"""Ids of tokens and positions are drawn below this."""
 SPECIAL = (Kind.CONSTANTS, Kind.ROWS, Kind.TIES, Kind.LARGE, Kind.ZEROS)
 """The kinds besides the usual one, those first that tell more programs apart."""
 
@@ -64,6 +68,8 @@ class IntegerRange:
     low: int = 0
     ends: tuple[int, int] | None = None
     """The range of large integers, where nothing but the type bounds them."""
+    flags: bool = False
+    """Whether nothing that programs do with them speaks for more than zeros and ones."""
     ignored: tuple[int, ...] = ()
     """Values that the programs test for: labels that do not count, the number of padding."""
 
@@ -135,7 +141,11 @@ def plan_draws(
             counting = classes.of(position)
             high = bound(reference, counting)
             starts = _boundaries(reference, placements or {}, high) if isinstance(high, int) else []
-            integers[name] = _range(high, counting, starts, whole, op.tensor.dtype)
+            dtypes = [
+                graph.nodes[graph.inputs[name]].type.dtype for graph in (reference, *others) if name in graph.inputs
+            ]
+            ends = _shared_limits(dtypes)
+            integers[name] = _range(high, counting, starts, whole, ends)
     floats = {value for graph in (reference, *others) for value in _constants(graph, floats=True)}
     return Draws(inputs, integers, constants=tuple(sorted(floats)[:MOST_CONSTANTS]))
 
@@ -206,8 +216,10 @@ def _rows(shape: tuple[int, ...], generator: np.random.Generator, trial: int) ->
 def _integers(
     shape: tuple[int, ...], known: IntegerRange, generator: np.random.Generator, trial: int, kind: Kind
 ) -> Array:
-    if kind is Kind.LARGE and known.ends is not None:
+    if kind is Kind.LARGE and known.ends is not None and not known.flags:
         return _digits(shape, known.ends, generator)
+    if kind is Kind.IDS and known.ends is not None:
+        return _digits(shape, (max(known.ends[0], 0), min(known.ends[1], _IDS)), generator)
     values = generator.integers(known.low, known.high, math.prod(shape))
     start = trial * values.size % max(len(known.special), 1)
     chosen = (known.special[start:] + known.special[:start])[: values.size]
@@ -231,28 +243,32 @@ def _digits(shape: tuple[int, ...], ends: tuple[int, int], generator: np.random.
     longest = max(high.bit_length(), 1)
     size = np.exp2(generator.uniform(0, longest, shape))
     signs = np.where(generator.random(shape) < 0.5, -1.0, 1.0) if low < 0 else np.ones(shape)
-    values = np.clip(signs * size, float(low), float(high // 2)).astype(np.int64)
+    values = np.clip(signs * size, float(low), float(high)).astype(np.int64)
     steps = (low, high, -1, *(2**k + d for k in (7, 8, 11, 15, 16, 24, 31) for d in (-1, 0, 1)))
     special = np.array([v for v in steps if low <= v <= high and v < 1 << 63], np.int64)
     return np.where(generator.random(shape) < 0.25, generator.choice(special, shape), values)
 
 
 def _range(
-    high: object, counting: Counting, boundaries: Sequence[int], constants: Sequence[int], dtype: DType
+    high: object, counting: Counting, boundaries: Sequence[int], constants: Sequence[int], ends: tuple[int, int]
 ) -> IntegerRange:
-    low, most = integer_limits(dtype)
-    ends = max(low, -_LONG), min(most, _LONG)
     tested = tuple(sorted(counting.compared))
     if counting.digits and not counting.uses:
-        return IntegerRange(ends[1] + 1, (), ends[0], ends, tested)
+        return IntegerRange(ends[1] + 1, (), ends[0], ends, ignored=tested)
     if not isinstance(high, int) or high < 1:
         flags = not counting.divided and counting.compared <= {0, 1}
-        return IntegerRange(2 if flags else UNBOUNDED, (), 0, None if flags else ends, tested)
+        return IntegerRange(2 if flags else UNBOUNDED, (), 0, ends, flags and not counting.scaled, tested)
     near: dict[int, None] = dict.fromkeys((0, high - 1))
     for boundary in [*boundaries, *constants]:
         near.update(dict.fromkeys(v for v in (boundary - 1, boundary, boundary + 1) if 0 <= v < high))
     near.update(dict.fromkeys(value for value in tested if value < 0))
     return IntegerRange(high, tuple(near), ignored=tuple(v for v in tested if v < high))
+
+
+def _shared_limits(dtypes: Sequence[DType]) -> tuple[int, int]:
+    """The integers that all types hold; programs may read one tensor in different ones."""
+    limits = [integer_limits(dtype) for dtype in dtypes if not dtype.is_float]
+    return max(-_LONG, *(low for low, _ in limits)), min(_LONG, *(high for _, high in limits))
 
 
 def _boundaries(reference: Graph, placements: Mapping[str, Placement], size: int) -> list[int]:

@@ -70,6 +70,8 @@ class Counting:
     """Whether binary digits are taken from the numbers."""
     divided: bool = False
     """Whether quotients or remainders of the numbers are taken."""
+    scaled: bool = False
+    """Whether whole multiples of the numbers are taken, which says that they are no flags."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,10 @@ def _record(
             if not isinstance(graph.nodes[operand].op, ops.Constant):
                 counting[representative[operand]].digits |= is_code
                 counting[representative[operand]].divided = True
+    if isinstance(node.op, ops.Multiply) and position in representative:
+        factors = [constant_value(graph, operand) for operand in node.operands]
+        for operand, factor in zip(node.operands, reversed(factors), strict=True):
+            counting[representative[operand]].scaled |= factor is not None and abs(factor) > 1
     if isinstance(node.op, ops.Compare) and node.op.direction in ("EQ", "NE"):
         for operand in node.operands:
             source = constant_value(graph, operand)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,6 +42,10 @@ class Floating:
         return op.execute(operands, self.real)
 
 
+Settle = Callable[[int, Array], Array]
+"""What becomes of the value of a node, by its position, before anything reads it."""
+
+
 class ExecutionFailed(RewrightError):
     """An operator that could not be executed on the values that it met, an index out of range for example."""
 
@@ -55,6 +59,7 @@ class Machine:
     """One program under execution: the values of its nodes that are still needed.
 
     ``keep`` names nodes whose values stay besides those of the outputs; ``rank`` is what messages call the program.
+    ``settle`` changes values before they are read.
     """
 
     def __init__(
@@ -64,12 +69,13 @@ class Machine:
         semantics: Semantics,
         keep: Collection[int] = (),
         rank: int | None = None,
+        settle: Settle | None = None,
     ) -> None:
         self.graph, self.inputs, self.semantics = graph, inputs, semantics
         self.keep = frozenset(keep)
         self.values: dict[int, Array] = {}
         self._pinned = self.keep | frozenset(graph.outputs.values())
-        self._rank = rank
+        self._rank, self._settle = rank, settle
         self._readers = [0] * len(graph.nodes)
         for node in graph.nodes:
             for operand in node.operands:
@@ -113,6 +119,8 @@ class Machine:
 
     def store(self, position: int, value: Array) -> None:
         """Give a node its value and forget the operands that nothing else reads."""
+        if self._settle is not None:
+            value = self._settle(position, value)
         if self._readers[position] or position in self._pinned:
             self.values[position] = value
         for operand in self.graph.nodes[position].operands:

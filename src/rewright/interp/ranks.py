@@ -11,7 +11,7 @@ from rewright import ops
 from rewright.analysis.meetings import Meeting, Schedule, Step, match_collectives
 from rewright.interp.collectives import simulate
 from rewright.interp.machine import ExecutionFailed as ExecutionFailed
-from rewright.interp.machine import Floating, Machine
+from rewright.interp.machine import Floating, Machine, Settle
 from rewright.ir.graph import Graph
 from rewright.ops.base import Array, Real
 
@@ -38,6 +38,7 @@ def run_ranks(
     real: Real = np.float64,
     keep: Sequence[Collection[int]] | None = None,
     schedule: Schedule | None = None,
+    settle: Sequence[Settle | None] | None = None,
 ) -> list[Execution]:
     """Execute the programs of all ranks, with collectives simulated over their groups.
 
@@ -46,15 +47,17 @@ def run_ranks(
         inputs: for every rank its tensors by input name; floats are computed in ``real``.
         keep: for every rank the positions of the nodes whose values are returned besides the outputs.
         schedule: the order from :func:`match_collectives`, where it is known already.
+        settle: for every rank what becomes of values before they are read.
 
     Raises CollectiveMismatch where ranks do not meet, RewrightError for inputs that are missing or of the wrong
     shape and for operators that cannot be executed; the message names rank and source line.
     """
     kept = keep if keep is not None else [()] * len(graphs)
+    settled = settle if settle is not None else [None] * len(graphs)
     alone = len(graphs) == 1
     machines = [
-        Machine(graph, given, Floating(real), positions, None if alone else rank)
-        for rank, (graph, given, positions) in enumerate(zip(graphs, inputs, kept, strict=True))
+        Machine(graph, given, Floating(real), positions, None if alone else rank, own)
+        for rank, (graph, given, positions, own) in enumerate(zip(graphs, inputs, kept, settled, strict=True))
     ]
     for step in match_collectives(graphs) if schedule is None else schedule:
         if isinstance(step, Step):

@@ -23,9 +23,11 @@ from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.numbered import Pairing, aligned
 from rewright.refine.numbered import told as told_of
+from rewright.refine.objections import Run, objected
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
 from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
+from rewright.refine.solving import reads
 from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.unwritten import made_of_memory
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
@@ -76,14 +78,16 @@ def answer(
     audit: bool = False,
     counts: bool = True,
     rounds: bool = True,
+    runs: bool = True,
 ) -> Verdict:
     """As :func:`refine`, with less said of a refutation, which takes most of its time.
 
     With ``suggest=False`` no repairs are tried; with ``locate=False`` the place where values part is not looked for;
-    with ``counts=False`` short integers have no end; with ``rounds=False`` rounded constants are what they are.
+    with ``counts=False`` short integers have no end; with ``rounds=False`` rounded constants are what they are; with
+    ``runs=False`` what is proved is not run.
     """
     deadline = None if budget is None else time.monotonic() + budget
-    asked = _Asked(relations, expect, budget, deadline, suggest, locate, audit, counts, rounds)
+    asked = _Asked(relations, expect, budget, deadline, suggest, locate, audit, counts, rounds, runs)
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
     sequential, program = with_own_memory(sequential, program)
@@ -112,6 +116,7 @@ class _Asked:
     audit: bool
     counts: bool
     rounds: bool
+    runs: bool
     explain: bool = True
 
 
@@ -226,7 +231,17 @@ def _of_proof(case: Case, proof: Proof, is_written_out: bool, asked: _Asked, tol
     if doubt and not _is_proof(attempt(*_counted(*meant), case.relations, case.expected, asked.deadline)):
         return told.unknown(doubt)
     verdict = _proved(*programs, meant, case, proof, told, asked.counts)
-    return audited(verdict, *programs, counts=asked.counts) if asked.audit else verdict
+    verdict = audited(verdict, *programs, counts=asked.counts) if asked.audit else verdict
+    return _run(case, verdict, proof.placements or None) if asked.runs else verdict
+
+
+def _run(case: Case, verdict: Verdict, placements: Mapping[str, Placement] | None = None) -> Verdict:
+    """The verdict after its programs were run on inputs that try to tell them apart."""
+    started = time.perf_counter()
+    solved = reads(case.relations.equations, case.sequential, case.program)
+    found = objected(verdict, Run(case.sequential, case.program, placements, solved))
+    verdict.stats.seconds["runs"] = time.perf_counter() - started
+    return found
 
 
 @dataclass(frozen=True)
@@ -325,7 +340,8 @@ def _failed(case: Case, values: _Values, proof: Proof, asked: _Asked, told: _Tol
     else:
         reason = f"{_said_of(proof.failed, proof, 'not related')}; {twin.reason}"
     about = told.assumptions, proof.relations, found, (*told.notes, *more), told.stats, reason
-    return Verdict(status, Evidence.TESTED, *about, programs=(case.sequential, case.program))
+    verdict = Verdict(status, Evidence.TESTED, *about, programs=(case.sequential, case.program))
+    return _run(case, verdict) if asked.runs and twin.agrees is True else verdict
 
 
 def _said_of(names: Sequence[str], proof: Proof, what: str) -> str:

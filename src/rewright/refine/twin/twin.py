@@ -141,22 +141,27 @@ class Twin:
             inputs, sequential = self._run_sequential(seed, trial, keep_sequential)
         except RewrightError as error:
             return TwinResult(None, f"the sequential program cannot be executed: {error}")
-        generator = np.random.default_rng((seed, trial, 1))
         try:
-            held = local_inputs(inputs, self.program.inputs, self.program.mesh, generator)
-            for (rank, name), parts in self.solved.items():
-                graph = self.program.graphs[rank]
-                shape = static(name, graph.nodes[graph.inputs[name]].type.shape)
-                held[rank][name] = filled(shape, parts, inputs)
-            generator = np.random.default_rng((seed, trial, 2, self.memory))
-            for graph, given in zip(self.program.graphs, held, strict=True):
-                given |= drawn(graph, generator)
+            held = self.held(inputs, seed, trial)
             ranks = run_ranks(self.program.graphs, held, keep=keep or None, schedule=self.schedule)
         except RewrightError as error:
             where = (error.rank, error.position) if isinstance(error, ExecutionFailed) else None
             why = f"the sequential program runs, and the distributed one fails: {error}"
             return TwinResult(False, why, counterexample=_nothing(inputs, sequential, seed), failed_at=where)
         return Trial(inputs, held, sequential, ranks)
+
+    def held(self, inputs: Mapping[str, Array], seed: int, trial: int) -> list[dict[str, Array]]:
+        """What every rank is given of the inputs, and of memory that nothing was written to; raises RewrightError."""
+        generator = np.random.default_rng((seed, trial, 1))
+        held = local_inputs(inputs, self.program.inputs, self.program.mesh, generator)
+        for (rank, name), parts in self.solved.items():
+            graph = self.program.graphs[rank]
+            shape = static(name, graph.nodes[graph.inputs[name]].type.shape)
+            held[rank][name] = filled(shape, parts, inputs)
+        generator = np.random.default_rng((seed, trial, 2, self.memory))
+        for graph, given in zip(self.program.graphs, held, strict=True):
+            given |= drawn(graph, generator)
+        return held
 
     def spoiled(self) -> list[str]:
         """The outputs that change with what is in memory that ranks read before it is written."""
@@ -284,13 +289,18 @@ MARGIN = 32
 
 
 def make_twin(
-    sequential: Graph, program: RankProgram, largest: int = LARGEST, solved: Solved | None = None
+    sequential: Graph,
+    program: RankProgram,
+    largest: int = LARGEST,
+    solved: Solved | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Twin | Unsupported:
     """The twin of a pair of programs, at smaller sizes where the captured ones are too large to execute.
 
     Args:
         largest: with more elements than this in all tensors together, sizes are shrunk.
         solved: the rank inputs that equations give; programs with such inputs are not shrunk.
+        sizes: numbers for size symbols; different small primes where none are given.
 
     Returns Unsupported with the reason where inputs have no placement, an operator cannot be executed, or the
     sizes cannot be shrunk consistently. Raises CollectiveMismatch where collectives do not meet.
@@ -303,10 +313,9 @@ def make_twin(
     if why is not None:
         return Unsupported(why)
     shapes = {name: sequential.nodes[p].type.shape for name, p in sequential.outputs.items()}
-    sizes: dict[str, int] = {}
     names = size_symbols(sequential).union(*(size_symbols(graph) for graph in program.graphs))
+    sizes = {**default_sizes(names), **(sizes or {})} if names else {}
     if names:
-        sizes = default_sizes(names)
         sequential, program = at_sizes(sequential, sizes), program_at_sizes(program, sizes)
     schedule = match_collectives(program.graphs)
     if elements((sequential, *program.graphs)) <= largest:

@@ -1,0 +1,190 @@
+"""What running two programs says against a verdict about them.
+
+A proof is about real numbers, and holds where both programs are defined. Where numbers differ all the same, either the
+inputs are among those that the programs are meant for, and the claim is refuted; or they are not, and the verdict names
+the operator that must not meet them; or the proof is wrong, which is an alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from rewright.interp.adversarial import Kind
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
+from rewright.ir.placement import Mesh, Placement, RankProgram, place
+from rewright.ops.agreement import CollectiveMismatch
+from rewright.ops.base import Array
+from rewright.refine.alarm import PREFIX, bundle
+from rewright.refine.solving import Solved
+from rewright.refine.twin.contest import RARE, Contest, Contradiction
+from rewright.refine.twin.symbols import at_sizes, further_sizes
+from rewright.refine.twin.twin import LARGEST, Twin, make_twin
+from rewright.refine.verdict import Evidence, Finding, Verdict
+
+_SMALL = LARGEST >> 3
+"""A pair that is proved is run at sizes that take a part of the time of the proof."""
+LEFT_OUT = "rows in which no element counts are left out of the claim"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Two programs as they were captured, over the same inputs."""
+
+    sequential: Graph
+    program: RankProgram
+    placements: Mapping[str, Placement] | None = None
+    """How outputs are held; what fits the values of a first draw where that is not known."""
+    solved: Solved | None = None
+    given: Mapping[str, Array] | None = None
+    """Values of inputs that are known; they are run as they are, besides random ones."""
+    fixed: Mapping[str, Array] | None = None
+    """Those of them that the verdict is about, and no others."""
+    unclaimed: Graph | None = None
+    """A program over the same inputs; where its outputs are not a number nothing is claimed."""
+    mutual: bool = False
+    """Whether either program is as good as the other: neither may be undefined where the other is not."""
+
+
+def objected(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict:
+    """The verdict after its programs were run on inputs that try to tell them apart.
+
+    Args:
+        verdict: ``proved`` or ``unknown``; others stay as they are.
+        pair: the programs.
+        folder: where the bundle of an alarm is written; the folder of temporary files by default.
+    """
+    if verdict.status == "refuted":
+        return verdict
+    for contest in _contests(pair, proved=verdict.status == "proved"):
+        for draw in contest.draws(thorough=verdict.status == "proved"):
+            found = contest.tried(draw)
+            verdict = verdict if found is None else _against(verdict, found, pair.mutual, folder)
+            if verdict.status == "refuted" or verdict.reason.startswith(PREFIX):
+                return verdict
+    return verdict
+
+
+def replicated(graph: Graph) -> dict[str, Placement]:
+    """Every output as one rank holds it."""
+    one = Mesh.of({"rank": 1})
+    return {name: place(graph.nodes[p].type.shape, one, ("Replicate()",)) for name, p in graph.outputs.items()}
+
+
+def _contests(pair: Run, *, proved: bool) -> list[Contest]:
+    """The pair at its usual sizes, with the values that are known, and at further sizes."""
+    twins = [_twin(pair, None, proved)]
+    twins += [_twin(pair, sizes, True) for sizes in further_sizes((pair.sequential, *pair.program.graphs))]
+    found: list[Contest] = []
+    for twin in _with_values(twins, pair):
+        unclaimed = pair.unclaimed and at_sizes(pair.unclaimed, twin.resize.sizes)
+        placements = twin.compare(trials=1).placements if pair.placements is None else twin.resized(pair.placements)
+        known = {name: p for name, p in placements.items() if p is not None}
+        found.append(Contest(twin, known, unclaimed))
+    return found
+
+
+def _with_values(twins: Sequence[Twin | None], pair: Run) -> Iterator[Twin]:
+    """The twins, first the one of usual sizes with all values that are known."""
+    usual = twins[0]
+    if usual is not None and pair.given and not usual.shrunk:
+        yield replace(usual, draws=replace(usual.draws, given=pair.given))
+    for twin in twins:
+        if twin is not None and not (twin.shrunk and pair.fixed):
+            yield replace(twin, draws=replace(twin.draws, given=pair.fixed or {}))
+
+
+def _twin(pair: Run, sizes: Mapping[str, int] | None, proved: bool) -> Twin | None:
+    try:
+        made = make_twin(pair.sequential, pair.program, _SMALL if proved else LARGEST, pair.solved, sizes)
+    except CollectiveMismatch:
+        return None
+    except RewrightError:
+        if sizes is None:
+            raise
+        return None  # the sizes do not fit the programs
+    return None if isinstance(made, Unsupported) else made
+
+
+def _against(verdict: Verdict, found: Contradiction, mutual: bool, folder: Path | None) -> Verdict:
+    """The verdict with what a contradiction does to it."""
+    proved = verdict.status == "proved"
+    if found.cause == "unclaimed":
+        told = any(text.startswith(LEFT_OUT) for text in verdict.assumptions)
+        return verdict if told or not proved else _with_assumption(verdict, f"{LEFT_OUT}: there {_values(found)}")
+    if not found.is_reference_defined and not mutual:
+        return verdict  # where the sequential program is not defined nothing is claimed
+    if found.cause == "failed":
+        return verdict if any("in range" in text for text in verdict.assumptions) else refuted(verdict, found)
+    if found.cause in ("rounded", "wrapped"):
+        if found.draw.kind is Kind.LARGE or (found.draw.kind is Kind.IDS and _reads_flags(found)):
+            return _with_assumption(verdict, found.condition) if proved else verdict
+        return refuted(verdict, found)
+    if found.cause == "undefined":
+        if found.draw.kind in RARE:
+            return _with_assumption(verdict, found.condition) if proved else verdict
+        return refuted(verdict, found) if found.is_reference_defined else _undefined(verdict, found)
+    both = np.isfinite([found.example.sequential_value, found.example.distributed_value]).all()
+    if proved and both and verdict.evidence is Evidence.PROVED and not _is_whole(found):
+        return alarmed(verdict, found, folder)
+    return contradicted(verdict, found) if proved else refuted(verdict, found)
+
+
+def alarmed(verdict: Verdict, found: Contradiction, folder: Path | None = None) -> Verdict:
+    """Unknown: a confirmed proof and a run say different things, and one of them is wrong."""
+    place = bundle(found, folder)
+    reason = (
+        f"{PREFIX}the programs were proved equal, and {found.reason}: {_values(found)}; this is a fault of Rewright, "
+        f"please report it with {place} (python -m rewright.refine.alarm {place} runs it again)"
+    )
+    return replace(verdict, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
+
+
+def contradicted(verdict: Verdict, found: Contradiction) -> Verdict:
+    """Refuted, although there was a proof: infinities, or the answer among equals, are beyond what it was about."""
+    return refuted(verdict, found)
+
+
+def refuted(verdict: Verdict, found: Contradiction) -> Verdict:
+    """Refuted with the inputs that show it."""
+    reason = f"{found.reason}: {_values(found)}"
+    finding = Finding("wrong_value", reason, None, None, "", "", None, found.example)
+    about = {"reason": reason, "findings": (finding,), "certify": None}
+    return replace(verdict, status="refuted", evidence=Evidence.TESTED, **about)
+
+
+def _undefined(verdict: Verdict, found: Contradiction) -> Verdict:
+    if verdict.status != "proved":
+        return verdict
+    reason = f"{found.reason} and the other program has one: {_values(found)}; the programs are equal at most elsewhere"
+    return replace(verdict, status="unknown", evidence=Evidence.TESTED, reason=reason, certify=None)
+
+
+def _with_assumption(verdict: Verdict, text: str) -> Verdict:
+    known = verdict.assumptions
+    return verdict if text in known else replace(verdict, assumptions=(*known, text))
+
+
+def _reads_flags(found: Contradiction) -> bool:
+    """Whether integers were drawn as ids that may be flags."""
+    return found.twin is not None and any(known.flags for known in found.twin.draws.integers.values())
+
+
+def _is_whole(found: Contradiction) -> bool:
+    """Whether the output that differs holds integers or truth values."""
+    twin = found.twin
+    return (
+        twin is not None
+        and not twin.sequential.nodes[twin.sequential.outputs[found.example.output]].type.dtype.is_float
+    )
+
+
+def _values(found: Contradiction) -> str:
+    example = found.example
+    where = f"{example.output}{list(example.index)}"
+    return f"{where} is {example.sequential_value:.6g} and {example.distributed_value:.6g}"

@@ -1,0 +1,280 @@
+"""Programs that are said to be equal are run on inputs that try to tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from rewright.interp.adversarial import SPECIAL, Kind
+from rewright.interp.machine import Settle
+from rewright.interp.ranks import ExecutionFailed, run_ranks
+from rewright.interp.settling import DIGITS, WholeNumbers, coarse, shortest, whole_nodes
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Placement
+from rewright.ops.base import Array
+from rewright.refine.shrink.shrinking import elements
+from rewright.refine.twin.culprits import undefined, wrapping
+from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
+from rewright.refine.twin.placing import cut
+from rewright.refine.twin.twin import Twin
+from rewright.refine.verdict import Counterexample
+
+Cause = Literal["values", "rounded", "wrapped", "undefined", "failed", "unclaimed"]
+"""Why outputs differ: their numbers do; whole numbers are rounded to a float type; integers do not fit their type; an
+operator has no number; a rank cannot go on; or nothing is claimed of these elements."""
+RARE = frozenset({Kind.CONSTANTS, Kind.TIES, Kind.ZEROS, Kind.LARGE})
+"""Kinds of draws with inputs that programs may never be meant for, where an operator has no number."""
+_ROWS = 4
+"""How many draws have rows in which nothing counts, for these come in several forms."""
+_EFFORT = 1 << 25
+"""Elements that are computed in all draws together, more or less."""
+_FEWEST = 2
+_CLEAR = 16
+"""Whole numbers are others, and not only rounded, where results differ by so many units of the last digit."""
+_ON = {
+    Kind.USUAL: "random inputs",
+    Kind.CONSTANTS: "inputs at or near the constants of the programs",
+    Kind.TIES: "inputs with equal and with half numbers",
+    Kind.ZEROS: "inputs with zeros",
+    Kind.ROWS: "inputs with rows in which nothing counts",
+    Kind.LARGE: "large integers and numbers of very different sizes",
+    Kind.IDS: "integers above what short floats hold",
+}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which inputs: enough to make them again."""
+
+    kind: Kind
+    trial: int
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Inputs on which two programs compute different outputs."""
+
+    cause: Cause
+    draw: Draw
+    reason: str
+    """One sentence."""
+    example: Counterexample
+    condition: str = ""
+    """What would have to hold of the inputs for this not to happen, with the operator and its line."""
+    is_reference_defined: bool = True
+    inputs: Mapping[str, Array] = field(default_factory=dict[str, Array], repr=False)
+    twin: Twin | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """One run of both programs on the same inputs."""
+
+    inputs: Mapping[str, Array]
+    held: Sequence[Mapping[str, Array]]
+    parts: list[Part]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Two programs, and how the ranks hold outputs."""
+
+    twin: Twin
+    placements: Mapping[str, Placement]
+    unclaimed: Graph | None = None
+    """A program over the same inputs; where its outputs are not a number nothing is claimed."""
+
+    def draws(self, *, thorough: bool) -> list[Draw]:
+        """The inputs to be tried; all kinds at least once where that is not too much to compute.
+
+        With ``thorough`` integers that may be flags are drawn as if they were ids.
+        """
+        size = elements((self.twin.sequential, *self.twin.program.graphs))
+        kinds = [k for k in (Kind.USUAL, Kind.IDS, *SPECIAL) if self._has(k) and (thorough or k is not Kind.IDS)]
+        found = [Draw(k, 0) for k in kinds]
+        found += [Draw(Kind.ROWS, trial) for trial in range(1, _ROWS) if Kind.ROWS in kinds]
+        return found[: max(_EFFORT // max(size, 1), _FEWEST)]
+
+    def _has(self, kind: Kind) -> bool:
+        """Whether a draw of a kind is another one than the usual."""
+        dtypes = [op.tensor.dtype for op in self.twin.draws.inputs.values()]
+        if kind is Kind.ROWS:
+            return any(not dtype.is_float for dtype in dtypes)
+        if kind is Kind.IDS:
+            return any(known.ends is not None for known in self.twin.draws.integers.values())
+        return True
+
+    def first(self, *, thorough: bool) -> Contradiction | None:
+        """The first draw that tells the programs apart."""
+        for draw in self.draws(thorough=thorough):
+            found = self.tried(draw)
+            if found is not None:
+                return found
+        return None
+
+    def tried(self, draw: Draw) -> Contradiction | None:
+        """What a draw says; None where nothing can be run on it, or no output differs."""
+        try:
+            ran = self._run(draw)
+        except ExecutionFailed as error:
+            return self._failed(draw, error)
+        except RewrightError:
+            return None
+        if ran is None:
+            return None
+        return self._of_values(draw, ran) or self._of_whole_numbers(draw, ran)
+
+    # --- runs
+
+    def _run(self, draw: Draw) -> _Ran | None:
+        """Both programs on a draw, with positive floats where others leave the sequential program without a number."""
+        for positive in (False, True):
+            inputs = self.twin.draws.draw(draw.seed, draw.trial, positive, draw.kind)
+            try:
+                sequential = run_ranks((self.twin.sequential,), (inputs,))[0].outputs
+            except RewrightError:
+                return None  # it reads out of range, and nothing is claimed
+            if any(np.isfinite(value).any() or not value.size for value in sequential.values()):
+                break
+        held = self.twin.held(inputs, draw.seed, draw.trial)
+        ranks = run_ranks(self.twin.program.graphs, held, schedule=self.twin.schedule)
+        return _Ran(inputs, held, self._parts((sequential, [rank.outputs for rank in ranks])))
+
+    def _again(self, ran: _Ran, settles: Sequence[Settle]) -> list[Part]:
+        """Both programs on the same inputs, with other values of nodes."""
+        sequential = run_ranks((self.twin.sequential,), (ran.inputs,), settle=settles[:1])[0].outputs
+        graphs, schedule = self.twin.program.graphs, self.twin.schedule
+        ranks = run_ranks(graphs, ran.held, schedule=schedule, settle=settles[1:])
+        return self._parts((sequential, [rank.outputs for rank in ranks]))
+
+    def _parts(self, outputs: Outputs) -> list[Part]:
+        return parts(outputs, self.placements, self.twin.program.graphs, self.twin.program.mesh)
+
+    @property
+    def _graphs(self) -> tuple[Graph, ...]:
+        return self.twin.sequential, *self.twin.program.graphs
+
+    # --- what differs
+
+    def _of_values(self, draw: Draw, ran: _Ran) -> Contradiction | None:
+        count = len(self._graphs)
+        try:
+            masks = unexplained(ran.parts, lambda seed: self._again(ran, [coarse(seed)] * count))
+        except RewrightError:
+            return None  # rounding alone makes it fail
+        every, masks = masks, self._claimed(ran, masks)
+        if not any(mask.any() for mask in masks):
+            left_out = any(mask.any() for mask in every)
+            return self._contradiction("unclaimed", draw, ran, _shown(ran.parts, every)) if left_out else None
+        values = self._all_values(ran)
+        found = [
+            (g, p)
+            for g, held in zip(self._graphs, values, strict=True)
+            for p in undefined(g, held, poles=draw.kind in RARE)
+        ]
+        if found and draw.kind is Kind.LARGE:  # the numbers are too large for a function, which is no difference
+            masks = [m & np.isfinite(part.expected + part.held) for m, part in zip(masks, ran.parts, strict=True)]
+            if not any(mask.any() for mask in masks):
+                return None
+        part, where = _shown(ran.parts, masks)
+        finite = bool(np.isfinite(part.expected[where])), bool(np.isfinite(part.held[where]))
+        if found and not all(finite):
+            graph, position = found[0]
+            named = _named(graph, position)
+            told = f"where {named} has no finite result"
+            return self._contradiction("undefined", draw, ran, (part, where), told, f"{named} has a finite result")
+        wrapped = [(g, p) for g, held in zip(self._graphs, values, strict=True) for p in wrapping(g, held)]
+        if wrapped:
+            graph, position = wrapped[0]
+            named, kind = _named(graph, position), graph.nodes[position].type.dtype.value
+            told = f"where {named} does not fit {kind} and wraps"
+            return self._contradiction(
+                "wrapped", draw, ran, (part, where), told, f"{named} fits {kind} and does not wrap"
+            )
+        return self._contradiction("values", draw, ran, (part, where))
+
+    def _of_whole_numbers(self, draw: Draw, ran: _Ran) -> Contradiction | None:
+        """Whether whole numbers that are rounded to the types that hold them give other outputs."""
+        if not any(whole_nodes(graph) for graph in self._graphs):
+            return None
+        machines = [WholeNumbers(graph) for graph in self._graphs]
+        try:
+            found = self._again(ran, machines)
+        except RewrightError:
+            return None
+        changed = [(g, p) for g, machine in zip(self._graphs, machines, strict=True) for p in machine.changed]
+        if not changed:
+            return None
+        digits = min(shortest(graph, whole_nodes(graph)) for graph in self._graphs)
+        masks = self._claimed(ran, [clearly_differing(part, _CLEAR * 2.0**-digits) for part in found])
+        if not any(mask.any() for mask in masks):
+            return None
+        graph, position = min(changed, key=lambda pair: shortest(pair[0], [pair[1]]))
+        node = graph.nodes[position]
+        passing = f"whole numbers pass through {node.type.dtype.value} at {node.span}"
+        most = f"{2 ** DIGITS[node.type.dtype]:,}"
+        told = f"where {passing}, which holds all of them up to {most} only"
+        condition = f"no number is larger than {most} where {passing}"
+        return self._contradiction("rounded", draw, ran, _shown(found, masks), told, condition)
+
+    def _claimed(self, ran: _Ran, masks: Sequence[Array]) -> list[Array]:
+        """The differences that the verdict says anything about."""
+        if self.unclaimed is None or not any(mask.any() for mask in masks):
+            return list(masks)
+        try:
+            outputs = run_ranks((self.unclaimed,), (ran.inputs,))[0].outputs
+        except RewrightError:
+            return [np.zeros_like(mask) for mask in masks]
+        known = [cut(outputs[part.output], part.placement.runs[part.rank]) for part in ran.parts]
+        return [mask & ~np.isnan(value) for mask, value in zip(masks, known, strict=True)]
+
+    def _all_values(self, ran: _Ran) -> list[Mapping[int, Array]]:
+        everything = [range(len(graph.nodes)) for graph in self._graphs]
+        first = run_ranks(self._graphs[:1], (ran.inputs,), keep=everything[:1])
+        rest = run_ranks(self._graphs[1:], ran.held, keep=everything[1:], schedule=self.twin.schedule)
+        return [execution.values for execution in (*first, *rest)]
+
+    def _contradiction(
+        self,
+        cause: Cause,
+        draw: Draw,
+        ran: _Ran,
+        shown: tuple[Part, tuple[int, ...]],
+        told: str = "",
+        condition: str = "",
+    ) -> Contradiction:
+        part, index = shown
+        left, right = float(part.expected[index]), float(part.held[index])
+        sizes = {name: tuple(value.shape) for name, value in ran.inputs.items()}
+        example = Counterexample(sizes, part.output, part.place(index), left, right, draw.seed)
+        reason = f"the output {part.output} differs on {_ON[draw.kind]}{f', {told}' if told else ''}"
+        defined = not np.isnan(left)
+        return Contradiction(cause, draw, reason, example, condition, defined, ran.inputs, self.twin)
+
+    def _failed(self, draw: Draw, error: ExecutionFailed) -> Contradiction:
+        inputs = self.twin.draws.draw(draw.seed, draw.trial, kind=draw.kind)
+        sizes = {name: tuple(value.shape) for name, value in inputs.items()}
+        name = next(iter(self.twin.sequential.outputs))
+        example = Counterexample(sizes, name, (), float("nan"), float("nan"), draw.seed)
+        reason = f"the sequential program runs on {_ON[draw.kind]}, and the distributed one fails: {error}"
+        return Contradiction("failed", draw, reason, example, inputs=inputs, twin=self.twin)
+
+
+def _shown(found: Sequence[Part], masks: Sequence[Array]) -> tuple[Part, tuple[int, ...]]:
+    """The element that shows the difference best: one that both programs have a number for, where there is one."""
+    for finite in (True, False):
+        for part, mask in zip(found, masks, strict=True):
+            own = mask & np.isfinite(part.expected + part.held) if finite else mask
+            if own.any():
+                return part, worst(part, own)
+    raise AssertionError("there is a difference")
+
+
+def _named(graph: Graph, position: int) -> str:
+    node = graph.nodes[position]
+    return f"`{node.op.name}` at {node.span}"
