@@ -43,8 +43,11 @@ def outside(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16], ids=str)
 def test_a_zero_point_is_subtracted_before_the_cast_or_after_it(dtype: torch.dtype) -> None:
     found = verdict(cast_last, cast_first, dtype)
-    assert found.status == "unknown"
-    assert "cast before" in found.reason
+    if dtype is torch.uint8:  # nought less 8 is 248
+        assert found.status == "refuted"
+    else:
+        assert found.status == "unknown"
+        assert "cast before" in found.reason
     assert verdict(cast_last, lambda x, w: 1 * cast_last(x, w), dtype).status == "proved"
     assert verdict(outside, cast_first, dtype).status == "proved"
 
@@ -52,7 +55,7 @@ def test_a_zero_point_is_subtracted_before_the_cast_or_after_it(dtype: torch.dty
 def test_values_of_weights_say_that_they_fit() -> None:
     packed = torch.arange(40, dtype=torch.int8).reshape(5, 8) % 16
     assert verdict(cast_last, cast_first, torch.int8, packed).status == "proved"
-    assert verdict(cast_last, cast_first, torch.int8, packed - 125).status == "unknown"
+    assert verdict(cast_last, cast_first, torch.int8, packed - 125).status == "refuted"
 
 
 def test_all_of_a_program_has_to_count_alike() -> None:

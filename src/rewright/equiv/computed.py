@@ -41,6 +41,8 @@ _MOVING = (
     ops.Transpose,
 )
 """Operators whose elements are elements of their operands, or these negated: nothing is rounded."""
+MOVED = "rounding moved"
+"""What assumptions say of such tables."""
 MOST = 2e-3
 LOOSE = math.inf
 """For ``most``: whatever rounding every step to its declared type explains is one table, which proves nothing."""
@@ -122,9 +124,7 @@ def _exchanged(graph: Graph, other: Graph, most: float) -> tuple[Graph, list[str
         return None if table is None else _put(builder, other, table, node)
 
     farthest = max(table.apart for table in found.values())
-    said = (
-        f"tables that one program holds are those that the other computes, which rounding moved by up to {farthest:.1e}"
-    )
+    said = f"tables that one program holds are those that the other computes, which {MOVED} by up to {farthest:.1e}"
     return rebuilt(graph, make), [said] if farthest else [FOLDED] * any(not table.is_exact for table in found.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from rewright import ops
 from rewright.equiv import precision
 from rewright.equiv.alignment import Numbers, telling_draws
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.computed import LOOSE
+from rewright.equiv.computed import LOOSE, MOVED
 from rewright.equiv.endless import met, shown
+from rewright.equiv.fillings import filling_assumption
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed, related
 from rewright.equiv.ideal import MASKS
@@ -49,6 +52,8 @@ from rewright.refine.relations import Relations, input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict
 
+_ROUNDED_TABLES = 0.05
+"""Of the usual size of outputs, what tables that were rounded to short types explain."""
 _SINGLE = 4
 """Bytes of a float that numpy has; shorter ones are read as these."""
 _APART = (
@@ -199,9 +204,19 @@ def _run(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | No
     fixed = {name: value for name, value in known.items() if name in ready.ranges}
     outputs = replicated(both.left) if pair.is_single else None
     unclaimed = pair.left if any("-infinity" in text for text in ready.assumptions) else None
-    found = objected(verdict, Run(both.left, program, outputs, None, known, fixed, unclaimed, mutual=True))
+    tolerance = _ROUNDED_TABLES if any(MOVED in text for text in ready.assumptions) else 0.0
+    about = known, fixed, unclaimed, _endless(ready), tolerance, not any(ready.tables)
+    found = objected(verdict, Run(both.left, program, outputs, None, *about, mutual=True))
     verdict.stats.seconds["runs"] = time.perf_counter() - started
     return found
+
+
+def _endless(ready: Prepared) -> float:
+    """The least number that stands for infinity, to which no number of an input comes near."""
+    numbers = {
+        node.op.values[0] for graph in ready.written for node in graph.nodes if isinstance(node.op, ops.Constant)
+    }
+    return min((abs(v) for v in numbers if v < 0 and filling_assumption(v) in ready.assumptions), default=math.inf)
 
 
 def _given(name: str, values: Values | None) -> bool:

@@ -55,7 +55,7 @@ class Kind(Enum):
 
 _IDS = 1 << 18
 """Ids of tokens and positions are drawn below this."""
-SPECIAL = (Kind.CONSTANTS, Kind.ROWS, Kind.TIES, Kind.LARGE, Kind.ZEROS)
+SPECIAL = (Kind.ROWS, Kind.CONSTANTS, Kind.IDS, Kind.TIES, Kind.LARGE, Kind.ZEROS)
 """The kinds besides the usual one, those first that tell more programs apart."""
 
 

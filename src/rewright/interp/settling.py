@@ -76,13 +76,15 @@ class WholeNumbers:
 
 def rounded_to(value: Array, dtype: DType) -> Array:
     """Floats as a float type holds them, to the nearest and to the even one of two."""
-    if dtype is DType.F16:
-        return value.astype(np.float16).astype(value.dtype)
+    with np.errstate(over="ignore"):
+        if dtype is DType.F16:
+            return value.astype(np.float16).astype(value.dtype)
+        if dtype not in (DType.F32, DType.BF16):
+            return value
+        single = value.astype(np.float32)
     if dtype is DType.F32:
-        return value.astype(np.float32).astype(value.dtype)
-    if dtype is not DType.BF16:
-        return value
-    bits = value.astype(np.float32).view(np.uint32).astype(np.uint64)
+        return single.astype(value.dtype)
+    bits = single.view(np.uint32).astype(np.uint64)
     even = (bits >> np.uint64(16)) & np.uint64(1)
     kept = (bits + np.uint64(0x7FFF) + even) & np.uint64(0xFFFF0000)
     return kept.astype(np.uint32).view(np.float32).astype(value.dtype)

@@ -7,6 +7,7 @@ the operator that must not meet them; or the proof is wrong, which is an alarm.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,8 @@ from rewright.refine.verdict import Evidence, Finding, Verdict
 
 _SMALL = LARGEST >> 3
 """A pair that is proved is run at sizes that take a part of the time of the proof."""
+_FARTHER = 1000
+"""How many times as far from nought as every number that is given what stands for infinity has to be."""
 LEFT_OUT = "rows in which no element counts are left out of the claim"
 
 
@@ -47,6 +50,12 @@ class Run:
     """Those of them that the verdict is about, and no others."""
     unclaimed: Graph | None = None
     """A program over the same inputs; where its outputs are not a number nothing is claimed."""
+    endless: float = math.inf
+    """What stands for infinity: no number that is given comes near it."""
+    tolerance: float = 0.0
+    """Of the usual size of the elements of an output, what tables that were rounded explain."""
+    shrinks: bool = True
+    """Whether smaller programs say anything about these: tables that are held whole are not shrunk as they are made."""
     mutual: bool = False
     """Whether either program is as good as the other: neither may be undefined where the other is not."""
 
@@ -85,7 +94,7 @@ def _contests(pair: Run, *, proved: bool) -> list[Contest]:
         unclaimed = pair.unclaimed and at_sizes(pair.unclaimed, twin.resize.sizes)
         placements = twin.compare(trials=1).placements if pair.placements is None else twin.resized(pair.placements)
         known = {name: p for name, p in placements.items() if p is not None}
-        found.append(Contest(twin, known, unclaimed))
+        found.append(Contest(twin, known, unclaimed, pair.tolerance))
     return found
 
 
@@ -96,19 +105,21 @@ def _with_values(twins: Sequence[Twin | None], pair: Run) -> Iterator[Twin]:
         yield replace(usual, draws=replace(usual.draws, given=pair.given))
     for twin in twins:
         if twin is not None and not (twin.shrunk and pair.fixed):
-            yield replace(twin, draws=replace(twin.draws, given=pair.fixed or {}))
+            near = tuple(c for c in twin.draws.constants if abs(c) < pair.endless / _FARTHER)
+            yield replace(twin, draws=replace(twin.draws, given=pair.fixed or {}, constants=near))
 
 
 def _twin(pair: Run, sizes: Mapping[str, int] | None, proved: bool) -> Twin | None:
     try:
-        made = make_twin(pair.sequential, pair.program, _SMALL if proved else LARGEST, pair.solved, sizes)
+        largest = _SMALL if proved and pair.shrinks else LARGEST
+        made = make_twin(pair.sequential, pair.program, largest, pair.solved, sizes)
     except CollectiveMismatch:
         return None
     except RewrightError:
         if sizes is None:
             raise
         return None  # the sizes do not fit the programs
-    return None if isinstance(made, Unsupported) else made
+    return None if isinstance(made, Unsupported) or (made.shrunk and not pair.shrinks) else made
 
 
 def _against(verdict: Verdict, found: Contradiction, mutual: bool, folder: Path | None) -> Verdict:

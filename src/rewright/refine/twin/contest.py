@@ -17,7 +17,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement
 from rewright.ops.base import Array
 from rewright.refine.shrink.shrinking import elements
-from rewright.refine.twin.culprits import undefined, wrapping
+from rewright.refine.twin.culprits import is_extreme, uncastable, undefined, wrapping
 from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
 from rewright.refine.twin.placing import cut
 from rewright.refine.twin.twin import Twin
@@ -30,8 +30,8 @@ RARE = frozenset({Kind.CONSTANTS, Kind.TIES, Kind.ZEROS, Kind.LARGE})
 """Kinds of draws with inputs that programs may never be meant for, where an operator has no number."""
 _ROWS = 4
 """How many draws have rows in which nothing counts, for these come in several forms."""
-_EFFORT = 1 << 25
-"""Elements that are computed in all draws together, more or less."""
+_EFFORT, _STEPS = 1 << 25, 6000
+"""Elements and operators that are computed in all draws together, more or less."""
 _FEWEST = 2
 _CLEAR = 16
 """Whole numbers are others, and not only rounded, where results differ by so many units of the last digit."""
@@ -88,17 +88,19 @@ class Contest:
     placements: Mapping[str, Placement]
     unclaimed: Graph | None = None
     """A program over the same inputs; where its outputs are not a number nothing is claimed."""
+    tolerance: float = 0.0
+    """Of the usual size of the elements of an output, what tables that were rounded explain."""
 
     def draws(self, *, thorough: bool) -> list[Draw]:
         """The inputs to be tried; all kinds at least once where that is not too much to compute.
 
         With ``thorough`` integers that may be flags are drawn as if they were ids.
         """
-        size = elements((self.twin.sequential, *self.twin.program.graphs))
-        kinds = [k for k in (Kind.USUAL, Kind.IDS, *SPECIAL) if self._has(k) and (thorough or k is not Kind.IDS)]
+        kinds = [k for k in (Kind.USUAL, *SPECIAL) if self._has(k) and (thorough or k is not Kind.IDS)]
         found = [Draw(k, 0) for k in kinds]
         found += [Draw(Kind.ROWS, trial) for trial in range(1, _ROWS) if Kind.ROWS in kinds]
-        return found[: max(_EFFORT // max(size, 1), _FEWEST)]
+        size, steps = elements(self._graphs), sum(len(graph.nodes) for graph in self._graphs)
+        return found[: max(min(_EFFORT // max(size, 1), _STEPS // max(steps, 1)), _FEWEST)]
 
     def _has(self, kind: Kind) -> bool:
         """Whether a draw of a kind is another one than the usual."""
@@ -167,36 +169,46 @@ class Contest:
             masks = unexplained(ran.parts, lambda seed: self._again(ran, [coarse(seed)] * count))
         except RewrightError:
             return None  # rounding alone makes it fail
+        if self.tolerance:
+            clear = [clearly_differing(part, self.tolerance) for part in ran.parts]
+            masks = [
+                mask & (own | ~np.isfinite(part.held)) for mask, own, part in zip(masks, clear, ran.parts, strict=True)
+            ]
         every, masks = masks, self._claimed(ran, masks)
         if not any(mask.any() for mask in masks):
             left_out = any(mask.any() for mask in every)
             return self._contradiction("unclaimed", draw, ran, _shown(ran.parts, every)) if left_out else None
-        values = self._all_values(ran)
-        found = [
-            (g, p)
-            for g, held in zip(self._graphs, values, strict=True)
-            for p in undefined(g, held, poles=draw.kind in RARE)
-        ]
-        if found and draw.kind is Kind.LARGE:  # the numbers are too large for a function, which is no difference
+        pairs = list(zip(self._graphs, self._all_values(ran), strict=True))
+        if draw.kind in RARE and any(is_extreme(graph, held) for graph, held in pairs):
+            # Numbers are too large for floats, or too small, which is no difference of functions.
             masks = [m & np.isfinite(part.expected + part.held) for m, part in zip(masks, ran.parts, strict=True)]
             if not any(mask.any() for mask in masks):
                 return None
-        part, where = _shown(ran.parts, masks)
-        finite = bool(np.isfinite(part.expected[where])), bool(np.isfinite(part.held[where]))
-        if found and not all(finite):
-            graph, position = found[0]
-            named = _named(graph, position)
+        return self._explained(draw, ran, _shown(ran.parts, masks), pairs)
+
+    def _explained(
+        self,
+        draw: Draw,
+        ran: _Ran,
+        shown: tuple[Part, tuple[int, ...]],
+        pairs: Sequence[tuple[Graph, Mapping[int, Array]]],
+    ) -> Contradiction:
+        """A difference with the operator that leaves the numbers of a proof, where one does."""
+        part, where = shown
+        found = [(g, p) for g, held in pairs for p in uncastable(g, held)]
+        if not found and not np.isfinite([part.expected[where], part.held[where]]).all():
+            found = [(g, p) for g, held in pairs for p in undefined(g, held, poles=draw.kind in RARE)]
+        if found:
+            named = _named(*found[0])
             told = f"where {named} has no finite result"
-            return self._contradiction("undefined", draw, ran, (part, where), told, f"{named} has a finite result")
-        wrapped = [(g, p) for g, held in zip(self._graphs, values, strict=True) for p in wrapping(g, held)]
+            return self._contradiction("undefined", draw, ran, shown, told, f"{named} has a finite result")
+        wrapped = [(g, p) for g, held in pairs for p in wrapping(g, held)]
         if wrapped:
             graph, position = wrapped[0]
             named, kind = _named(graph, position), graph.nodes[position].type.dtype.value
             told = f"where {named} does not fit {kind} and wraps"
-            return self._contradiction(
-                "wrapped", draw, ran, (part, where), told, f"{named} fits {kind} and does not wrap"
-            )
-        return self._contradiction("values", draw, ran, (part, where))
+            return self._contradiction("wrapped", draw, ran, shown, told, f"{named} fits {kind} and does not wrap")
+        return self._contradiction("values", draw, ran, shown)
 
     def _of_whole_numbers(self, draw: Draw, ran: _Ran) -> Contradiction | None:
         """Whether whole numbers that are rounded to the types that hold them give other outputs."""

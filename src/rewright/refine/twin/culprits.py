@@ -2,26 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from rewright import ops
 from rewright.interp.meetings import COLLECTIVES
 from rewright.ir.graph import Graph
-from rewright.ops.base import Array, TensorOperator
+from rewright.ops.base import Array, TensorOperator, integer_limits
+
+_USUAL = 30.0
+"""A function of smaller numbers is infinite at a pole alone, and not because its value is too large for a float."""
 
 
 def undefined(graph: Graph, values: Mapping[int, Array], *, poles: bool) -> Iterator[int]:
-    """Nodes that make no number of finite ones; with ``poles`` also those that make infinite ones."""
+    """Nodes that make no number of finite ones; with ``poles`` also those that make infinite ones of usual ones."""
+    for position, value, operands in _floats(graph, values):
+        bad = np.isnan(value)
+        if poles:
+            bad |= np.isinf(value) & ~_is_far(value, operands)
+        if bad.any() and bool((bad & _finite(value, operands)).any()):
+            yield position
+
+
+def uncastable(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:
+    """Casts of floats to integers that do not hold them, of which every machine makes something else."""
+    for position, node in enumerate(graph.nodes):
+        kind = node.type.dtype
+        if isinstance(node.op, ops.Convert) and kind.is_integer and values[node.operands[0]].dtype.kind == "f":
+            low, high = integer_limits(kind)
+            whole = np.trunc(values[node.operands[0]])
+            if not bool(((whole >= low) & (whole <= high)).all()):
+                yield position
+
+
+def is_extreme(graph: Graph, values: Mapping[int, Array]) -> bool:
+    """Whether a node has a result that is too large, or too close to nought, for a float."""
+    return any(
+        bool(((np.isinf(value) | (value == 0)) & _finite(value, operands) & _is_far(value, operands)).any())
+        for _, value, operands in _floats(graph, values)
+    )
+
+
+def _floats(graph: Graph, values: Mapping[int, Array]) -> Iterator[tuple[int, Array, list[Array]]]:
+    """The nodes that compute floats, with what they compute of what."""
     for position, node in enumerate(graph.nodes):
         value = values[position]
-        if value.dtype.kind != "f" or not node.operands or isinstance(node.op, COLLECTIVES):
-            continue
-        if not np.isfinite(value).all() if poles else np.isnan(value).any():
-            operands = [values[p] for p in node.operands]
-            if all(x.dtype.kind != "f" or bool(np.isfinite(x).all()) for x in operands):
-                yield position
+        if value.dtype.kind == "f" and node.operands and not isinstance(node.op, COLLECTIVES):
+            yield position, value, [values[p] for p in node.operands]
+
+
+def _finite(value: Array, operands: Sequence[Array]) -> Array:
+    """For every element whether it is made of finite numbers; of operands of other shapes all elements count."""
+    found = np.ones(value.shape, np.bool_)
+    for x in operands:
+        if x.dtype.kind == "f":
+            found &= np.isfinite(x) if x.shape == value.shape else bool(np.isfinite(x).all())
+    return found
+
+
+def _is_far(value: Array, operands: Sequence[Array]) -> Array:
+    """For every element whether it is made of a number that is far from nought, and of no nought."""
+    large, nought = np.zeros(value.shape, np.bool_), np.zeros(value.shape, np.bool_)
+    for x in operands:
+        if x.dtype.kind == "f":
+            alike = x.shape == value.shape
+            large |= np.abs(x) > _USUAL if alike else bool((np.abs(x) > _USUAL).any())
+            nought |= x == 0 if alike else False
+    return large & ~nought
 
 
 def wrapping(graph: Graph, values: Mapping[int, Array]) -> Iterator[int]:
