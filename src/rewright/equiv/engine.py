@@ -26,7 +26,7 @@ from rewright.equiv.guessing import guessed, related
 from rewright.equiv.ideal import MASKS
 from rewright.equiv.lemmas import Lemma, Prover
 from rewright.equiv.masks import shared_masks
-from rewright.equiv.preparing import Prepared, Values, asked, prepared, related
+from rewright.equiv.preparing import Prepared, Values, as_captured, asked, prepared
 from rewright.equiv.ranges import held
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.scales import told_apart
@@ -196,7 +196,7 @@ def _run(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | No
     if ready.unread:
         return verdict  # a tensor that one side alone has may be any
     started = time.perf_counter()
-    both = related(captured.left, captured.right, captured.weights, values)
+    both = as_captured(captured.left, captured.right, captured.weights, values)
     of = replace(pair, left=both.left, right=both.right)
     program = replace(both.right, inputs=of.relations().placements)
     left, right = values or ({}, {})

@@ -80,7 +80,7 @@ def prepared(
 
     Raises RewrightError for outputs of other shapes and for a map that is partial or contradicts itself.
     """
-    right, mine, other, both = _related(left, right, weights, values)
+    right, mine, other, both = _shared(left, right, weights, values)
     both = replace(both, right=of_one_kind(both.left, both.right))
     # Before numbers that are made of numbers are put together, and once more for masks as they are read then.
     first, taken = with_computed([both.left, *both.right.graphs], most)
@@ -104,12 +104,12 @@ def prepared(
     return Prepared(graphs[0], program, said_before, tables, both.unread, first, ranges, wraps)
 
 
-def related(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Shared:
+def as_captured(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Shared:
     """The captured programs over the same inputs, and nothing else changed; raises RewrightError as ``prepared``."""
-    return _related(left, right, weights, values)[-1]
+    return _shared(left, right, weights, values)[-1]
 
 
-def _related(
+def _shared(
     left: Graph, right: RankProgram, weights: WeightMap, values: Values | None
 ) -> tuple[RankProgram, Graph, RankProgram, Shared]:
     """The right program with the left one's names, both with tables as constants, and both with the map in front."""

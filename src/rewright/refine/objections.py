@@ -32,6 +32,9 @@ _SMALL = LARGEST >> 3
 """A pair that is proved is run at sizes that take a part of the time of the proof."""
 _FARTHER = 1000
 """How many times as far from nought as every number that is given what stands for infinity has to be."""
+_MOST_STEPS = 1 << 13
+"""Programs with more operators take longer to shrink and to run than to prove."""
+NOT_RUN = "the programs were not run on numbers: they have {:,} operators"
 LEFT_OUT = "rows in which no element counts are left out of the claim"
 
 
@@ -59,6 +62,11 @@ class Run:
     mutual: bool = False
     """Whether either program is as good as the other: neither may be undefined where the other is not."""
 
+    @property
+    def steps(self) -> int:
+        """How many operators both programs have."""
+        return len(self.sequential) + sum(map(len, self.program.graphs))
+
 
 def objected(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict:
     """The verdict after its programs were run on inputs that try to tell them apart.
@@ -70,6 +78,9 @@ def objected(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict
     """
     if verdict.status == "refuted":
         return verdict
+    if pair.steps > _MOST_STEPS:
+        note = NOT_RUN.format(pair.steps)
+        return replace(verdict, notes=(*verdict.notes, note)) if verdict.status == "proved" else verdict
     for contest in _contests(pair, proved=verdict.status == "proved"):
         for draw in contest.draws(thorough=verdict.status == "proved"):
             found = contest.tried(draw)

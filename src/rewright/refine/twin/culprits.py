@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rewright import ops
-from rewright.interp.meetings import COLLECTIVES
+from rewright.analysis.meetings import COLLECTIVES
 from rewright.ir.graph import Graph
 from rewright.ops.base import Array, TensorOperator, integer_limits
 
