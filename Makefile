@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs bugs mutants mutants-checker hunt breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust bench-agents ray gpu-passes enzyme browser figures
+.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs bugs mutants mutants-checker hunt breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -51,6 +51,7 @@ help:
 	@echo "make bench-ir      time to build and validate large graphs"
 	@echo "make bench-env     what XLA's passes do site by site, what is proved, steps per second; HLO=folder"
 	@echo "make bench-robust  damaged HLO texts from reading to running, as a table; HLO=folder"
+	@echo "make forged-env    certificates of trajectories that somebody forged, and what was accepted, as a table"
 	@echo "make bench-agents  search agents and a learned policy against XLA's own decisions, as tables and charts; HLO=folder; KEPT=folder goes on from a run that was ended"
 	@echo "make clean         removes what the other targets made"
 
@@ -208,6 +209,9 @@ bench-env: $(VENV)/.dev
 
 bench-robust: $(VENV)/.dev
 	@$(BIN)/python -m bench.robust $(HLO)
+
+forged-env: $(VENV)/.dev
+	@$(BIN)/python -m bench.forged_env
 
 $(VENV)/.agents: $(VENV)/.dev
 	$(PIP) sb3-contrib

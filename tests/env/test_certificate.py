@@ -10,8 +10,8 @@ import pytest
 
 from rewright.env.agents import always_first
 from rewright.env.certificate import Refused, audit, certify
-from rewright.env.certificate import _digest as digest
 from rewright.env.episode import Episode, Settings
+from rewright.env.episode import digest_of as digest
 from rewright.env.hlo.program import read, write
 from rewright.env.page import trajectory_page
 from rewright.env.session import Session

@@ -107,7 +107,8 @@ def test_one_that_was_edited_is_one_line(xla: Session, written: dict[str, Any], 
 
 def test_less_may_be_said_of_a_step_than_is_found(xla: Session, written: dict[str, Any]) -> None:
     place = next(k for k, step in enumerate(written["steps"]) if step["status"] == "proved")
-    for fields in ({"grade": "real"}, {"status": "tested"}, {"status": "unknown"}):
+    less = {"text": "one term", "grade": "", "left": "", "right": ""}
+    for fields in ({"grade": "real"}, {"status": "tested", **less}, {"status": "unknown", **less}):
         assert replay(xla, _changed(written, lambda d, f=fields: d["steps"][place].update(f)))
 
 

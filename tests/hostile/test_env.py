@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bench.forged_env import forge
 from rewright.env import Session, dry_run
-from rewright.env.certificate import audit, certify
+from rewright.env.certificate import audit, certify, load, save
 from rewright.env.custom import Rewrite
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, evidence_for
 from rewright.env.hloenv import HloEnv
 from rewright.env.hloenv_pipelines import GeneralFusionPipeline
 from rewright.env.testing import compare_modules
+from rewright.ir.errors import RewrightError
 
 pytest.importorskip("jax")
 
@@ -337,3 +341,109 @@ def test_a_difference_that_only_float64_would_not_show_is_found(xla: Session) ->
     lost = f"{_HEAD} k = f32[] constant(1e8)\n K = f32[4] broadcast(k), dimensions={{}}\n"
     lost += " a = f32[4] add(x, K)\n ROOT v = f32[4] subtract(a, K)\n}"
     assert compare_modules(xla, xla.parse(f"{_HEAD} ROOT v = f32[4] copy(x)\n}}"), xla.parse(lost)).agrees is False
+
+
+# --- a table of claims
+
+
+@dataclass(frozen=True)
+class Claim:
+    """``before = after``; what it is in truth: F, R or T."""
+
+    name: str
+    truth: str
+    regions: str
+    given: tuple[str, ...]
+    shape: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    def text(self, side: tuple[str, ...]) -> str:
+        """One side as a module."""
+        lines = "\n ".join((*self.given, *side))
+        return f"HloModule m\n{self.regions}\nENTRY main {{\n {lines}\n ROOT out = ({self.shape}) tuple(v)\n}}\n"
+
+
+def _claims() -> list[Claim]:
+    """The claims of the table."""
+    text = (Path(__file__).parent / "env_claims.txt").read_text()
+    found: list[Claim] = []
+    for block in text.split("\n\n"):
+        rows = [line.partition(" ") for line in block.splitlines() if not line.startswith("//")]
+        if not rows:
+            continue
+        (_, _, title), *lines = rows
+        truth, _, name = title.partition(" ")
+        own = {kind: tuple(line for key, _, line in lines if key == kind) for kind in ("given", "before", "after")}
+        regions = "\n".join(line for key, _, line in lines if key == "region")
+        shape = next(line for key, _, line in lines if key == "shape")
+        found.append(Claim(name, truth, regions, own["given"], shape, own["before"], own["after"]))
+    return found
+
+
+CLAIMS = _claims()
+_FIRST = [claim for claim in CLAIMS[::3] if not claim.name.startswith("while")]
+_SURE = ("same", "move")
+
+
+def _graded(xla: Session, claim: Claim) -> list[str]:
+    """The grades of all sites and of XLA's import, empty for what is not proved; nothing where XLA refuses a side."""
+    try:
+        becomes = _becomes(xla, claim.name, claim.text(claim.after))
+        episode = Episode(xla, xla.parse(claim.text(claim.before)), Settings((), tested=False, patterns=(becomes,)))
+    except RewrightError:
+        return []
+    grades = [evidence_for(episode.run.graph, n, None, 3).grade for n in range(len(episode.run))]
+    if not grades or not all(grades):
+        return grades
+    own = certify(episode)
+    return [*grades, own.grade if own.proved else ""]
+
+
+def _check(xla: Session, claim: Claim) -> None:
+    grades = _graded(xla, claim)
+    is_proved = bool(grades) and all(grades)
+    assert not (is_proved and claim.truth == "F"), f"{claim.name} is false, and proved: {grades}"
+    is_sure = is_proved and all(grade in _SURE for grade in grades)
+    assert not (is_sure and claim.truth == "R"), f"{claim.name} holds over the reals alone: {grades}"
+
+
+@pytest.mark.parametrize("claim", _FIRST, ids=lambda claim: claim.name)
+def test_no_false_claim_is_proved(xla: Session, claim: Claim) -> None:
+    """Fourteen of them were: comparisons, sums with infinity, numbers of devices, regions, fewer digits, places."""
+    _check(xla, claim)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim not in _FIRST], ids=lambda claim: claim.name)
+def test_no_false_claim_of_the_rest_is_proved(xla: Session, claim: Claim) -> None:
+    _check(xla, claim)
+
+
+# --- certificates
+
+
+def test_no_forged_certificate_is_accepted(xla: Session) -> None:
+    found = forge(xla, 120, seed=1)
+    assert found.count == 132
+    assert not found.wrong
+    assert sum(own["refused"] for own in found.kinds.values()) > 60
+
+
+@pytest.mark.slow
+def test_none_of_a_thousand_forged_certificates_is_accepted(xla: Session) -> None:
+    assert not forge(xla, 1000, seed=2).wrong
+
+
+def test_a_certificate_is_read_in_one_way_only(xla: Session, tmp_path: Path) -> None:
+    """Of a key that occurs twice one reader takes the first, and another the last."""
+    episode = Episode(xla, xla.parse(SAFE_MASK), Settings(("general-fusion",), tested=False))
+    assert episode.choose(0)
+    own, path = certify(episode), tmp_path / "certificate.json"
+    save(own, str(path))
+    text = path.read_text()
+    assert audit(load(path)) == audit(own.document)
+    for wrong in (text.replace("{", '{"open": [], ', 1), text.replace(": ", ":", 1), text + " {}", "[1, NaN]"):
+        path.write_text(wrong)
+        with pytest.raises(RewrightError):
+            audit(load(path))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -16,6 +15,7 @@ from rewright.cli.env_bench import DEFAULT, bench
 from rewright.env.agents import AGENTS
 from rewright.env.certificate import Refused, certify, save
 from rewright.env.certificate import audit as check
+from rewright.env.certificate import load as load_certificate
 from rewright.env.deploy import FORMAT as DEPLOYMENT
 from rewright.env.deploy import load as load_deployment
 from rewright.env.dryrun import dry_run
@@ -200,13 +200,8 @@ def audit(
 ) -> int:
     """Check the certificates of a trajectory or a deployment: 0 where all is proved, 1 where it is refused, 2 else."""
     try:
-        document: object = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RewrightError(f"cannot read {path}: {error.strerror}; check the path") from None
-    except (ValueError, RecursionError) as error:
-        raise RewrightError(f"{path} is no JSON ({error!s:.60}); write the certificate again") from None
-    try:
-        if _format(document) == DEPLOYMENT:
+        document = load_certificate(path)
+        if document.get("format") == DEPLOYMENT:
             return _deployment(path)
         found = check(document)
     except Refused as error:
@@ -218,10 +213,6 @@ def audit(
     for line in found.open:
         print(f"only tested: {line}")
     return 2 if found.open else 0
-
-
-def _format(document: object) -> object:
-    return cast("dict[str, object]", document).get("format") if isinstance(document, dict) else None
 
 
 def _deployment(path: Path) -> int:

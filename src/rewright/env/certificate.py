@@ -11,23 +11,28 @@ What was not proved is a list of claims that were only tested, and a certificate
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from rewright.env.alternatives import Alternative, AlternativeGraph, Provenance, Use
 from rewright.env.claims import Neighbourhood, Proof, prove_terms
-from rewright.env.episode import Episode
-from rewright.env.hlo.program import Program, imported, pruned, read, write
+from rewright.env.episode import Episode, digest_of
+from rewright.env.hlo.program import Program, imported, pruned, write
 from rewright.env.hlo.shapes import read_shape
 from rewright.env.inlining import Inlined
+from rewright.env.strict import list_of, number_of, read_document, read_module, table_of, text_of
 from rewright.env.values import Test
 from rewright.ir.errors import RewrightError
 
 FORMAT, VERSION = "rewright.env.certificate", 1
 _SECONDS = 10.0
+_KEYS = ("format", "version", "original", "rounds", "final", "open", "digest")
+_STEP = ("computation", "value", "replacement", "uses", "by", "proof")
+_GRADES = ("real", "move", "same")
+"""How proofs hold, the weakest first."""
 
 
 class Refused(RewrightError):
@@ -103,7 +108,7 @@ def certify_stages(original: Program, stages: Sequence[Stage], seconds: float = 
         before = replace(graph, settings=None).apply(stage.chosen) if stage.chosen else base
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "original": _text(original), "rounds": rounds}
     document |= {"final": _text(before), "open": open_claims}
-    return Certified({**document, "digest": _digest(document)}, tuple(open_claims))
+    return Certified({**document, "digest": digest_of(document)}, tuple(open_claims))
 
 
 def audit(document: object, seconds: float = _SECONDS) -> Audit:
@@ -119,39 +124,63 @@ def audit(document: object, seconds: float = _SECONDS) -> Audit:
         raise Refused(f"the certificate is incomplete or malformed ({error!s:.100}); make it again") from None
 
 
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The document of a certificate from a file; raises Refused where it is not written as :func:`save` writes it."""
+    name = os.fspath(path)
+    try:
+        with open(name, encoding="utf-8") as file:
+            return read_document(file.read())
+    except OSError as error:
+        raise RewrightError(f"cannot read {name}: {error.strerror}; check the path") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RewrightError(f"{name} is no JSON ({error!s:.60}); write the certificate again") from None
+    except ValueError as error:
+        raise Refused(f"{name} is no certificate that was written here ({error!s:.80}); make it again") from None
+
+
 def _audit(document: object, seconds: float) -> Audit:
     table = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
-    if table.get("format") != FORMAT or table.get("version") != VERSION:
-        raise Refused("this is no certificate of a trajectory of version 1; make it again")
-    if table.get("digest") != _digest({k: v for k, v in table.items() if k != "digest"}):
+    if table.get("format") != FORMAT or number_of(table.get("version")) != VERSION:
+        raise Refused(f"this is no certificate of a trajectory of version {VERSION}; make it again")
+    table_of(table, _KEYS)
+    if table.get("digest") != digest_of({k: v for k, v in table.items() if k != "digest"}):
         raise Refused("the certificate was changed after it was written: its digest is not that of its contents")
     before = original = _program(table["original"])
-    steps, lemmas, unproved, grades = 0, 0, 0, ["same"]
-    for number, entry in enumerate(table["rounds"]):
-        base = _program(entry["base"])
-        graph = _graph(base, _program(entry["extended"]), entry["steps"])
-        claims = [(f"what is imported in round {number}", entry["import"], _import_of(before, base))]
+    steps, lemmas, unproved, grades = 0, 0, list[str](), ["same"]
+    for number, entry in enumerate(list_of(table["rounds"])):
+        own = table_of(entry, ("base", "extended", "import", "steps"))
+        base, taken = _program(own["base"]), [table_of(step, _STEP) for step in list_of(own["steps"])]
+        graph = graph_of(base, _program(own["extended"]), taken)
+        claims = [(f"what XLA imports in round {number}", own["import"], _import_of(before, base))]
         claims += [
-            (f"step {place} of round {number}", step["proof"], _claim(graph, place))
-            for place, step in enumerate(entry["steps"])
+            (f"%{step['value']} in round {number}", step["proof"], _claim(graph, place))
+            for place, step in enumerate(taken)
         ]
         for what, proof, make in claims:
             if proof is None:
-                unproved += 1
+                unproved.append(what)
                 continue
-            found = prove_terms(make(), seconds, [int(depth) for depth in proof["depths"]])
-            if not found.proved:
-                raise Refused(f"{what} does not follow: {found.why}")
+            found = _proved_again(what, table_of(proof, ("grade", "depths")), make, seconds)
             grades.append(found.grade)
             lemmas += len(found.pairs)
-        steps += len(entry["steps"])
+        steps += len(taken)
         before = graph.apply(range(len(graph))) if len(graph) else base
     if write(pruned(before)) != write(pruned(_program(table["final"]))):
         raise Refused("the choices do not lead to the module at the end")
-    left = tuple(map(str, table["open"]))
-    if len(left) != unproved:
-        raise Refused(f"{unproved} claims have no proof and {len(left)} are listed as open")
+    left = tuple(map(text_of, list_of(table["open"])))
+    if len(left) != len(unproved) or not all(map(str.startswith, left, unproved)):
+        raise Refused(f"{len(unproved)} claims have no proof, and the {len(left)} that are listed as open are others")
     return Audit(steps, lemmas, _lowest(grades), write(original), write(before), left)
+
+
+def _proved_again(what: str, proof: dict[str, Any], make: Callable[[], Neighbourhood], seconds: float) -> Proof:
+    """The proof of a claim at the depths that are given; raises Refused where it does not follow, or not so well."""
+    found = prove_terms(make(), seconds, [number_of(depth) for depth in list_of(proof["depths"])])
+    if not found.proved:
+        raise Refused(f"{what} does not follow: {found.why}")
+    if proof["grade"] not in _GRADES or _GRADES.index(proof["grade"]) > _GRADES.index(found.grade):
+        raise Refused(f"{what} is said to be {proof['grade']!r:.20} and is {found.grade}")
+    return found
 
 
 def save(certified: Certified, path: str) -> None:
@@ -223,12 +252,14 @@ def _extended(graph: AlternativeGraph) -> Program:
     return replace(graph.program, computations=everything)
 
 
-def _graph(base: Program, extended: Program, steps: Sequence[Any]) -> AlternativeGraph:
-    """The alternatives of a round; raises Refused where the extended program is not the program and a pool."""
+def graph_of(base: Program, extended: Program, steps: Sequence[dict[str, Any]]) -> AlternativeGraph:
+    """The alternatives of a round of a document; raises Refused where it adds anything but values to the program."""
     for name, computation in base.computations.items():
         own = extended.computations[name]
-        if own.root != computation.root or any(
-            own.instructions.get(n) != i for n, i in computation.instructions.items()
+        if (
+            own.fields != computation.fields
+            or own.root != computation.root
+            or any(own.instructions.get(n) != i for n, i in computation.instructions.items())
         ):
             raise Refused(f"{name:.60} is not the same with what was added to it")
     pool = {
@@ -237,13 +268,16 @@ def _graph(base: Program, extended: Program, steps: Sequence[Any]) -> Alternativ
         if name in base.computations
     }
     more = {name: own for name, own in extended.computations.items() if name not in base.computations}
+    for name, instructions in pool.items():
+        if effects := [i for i in instructions.values() if i.has_effect]:
+            raise Refused(f"%{effects[0].name:.60} of {name:.60} does something besides giving a value, and is added")
     provenance = Provenance("certificate", "step")
     alternatives = tuple(
         Alternative(
-            str(step["computation"]),
-            str(step["value"]),
-            str(step["replacement"]),
-            tuple(Use(str(user), int(index)) for user, index in step["uses"]),
+            text_of(step["computation"]),
+            text_of(step["value"]),
+            text_of(step["replacement"]),
+            tuple(Use(text_of(user), number_of(index)) for user, index in list_of(step["uses"])),
             provenance,
         )
         for step in steps
@@ -269,11 +303,10 @@ def _text(program: Program) -> str:
 
 
 def _program(text: Any) -> Program:
-    return read(base64.b64decode(str(text), validate=True))
-
-
-def _digest(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    data = base64.b64decode(text_of(text), validate=True)
+    if base64.b64encode(data).decode() != text:
+        raise Refused("a module is not written as its printer writes it")
+    return read_module(data)
 
 
 def _weakest(document: dict[str, Any]) -> str:
@@ -282,4 +315,4 @@ def _weakest(document: dict[str, Any]) -> str:
 
 
 def _lowest(grades: Sequence[str]) -> str:
-    return next((grade for grade in ("real", "move") if grade in grades), "same")
+    return next((grade for grade in _GRADES if grade in grades), "same")

@@ -18,7 +18,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from rewright.env.alternatives import AlternativeGraph, Provenance
 from rewright.env.certificate import Certified, Refused, Stage, audit, certify, certify_stages
@@ -29,6 +29,7 @@ from rewright.env.module import HloModule
 from rewright.env.proposers import hand_decided
 from rewright.env.session import Change, Session
 from rewright.env.sites import split
+from rewright.env.strict import read_document, table_of
 from rewright.env.testing import compare_modules
 from rewright.env.xla.adapter import fingerprint, transforming
 from rewright.ir.errors import RewrightError
@@ -107,15 +108,15 @@ def load(path: str | os.PathLike[str], unproved: bool = False) -> Deployment:
     name = os.fspath(path)
     try:
         with open(name, encoding="utf-8") as file:
-            document: object = json.load(file)
+            document = read_document(file.read())
     except OSError as error:
         raise RewrightError(f"cannot read {name}: {error.strerror}; check the path") from None
     except (ValueError, RecursionError) as error:
-        raise RewrightError(f"{name} is no JSON ({error!s:.60}); save the deployment again") from None
-    table = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
-    if table.get("format") != FORMAT or table.get("version") != VERSION:
+        raise RewrightError(f"{name} was not written here ({error!s:.80}); save the deployment again") from None
+    if document.get("format") != FORMAT or document.get("version") != VERSION:
         raise RewrightError(f"{name} is no deployment of version 2; save it again")
     try:
+        table = table_of(document, ("format", "version", "replaced", "module", "certificate", "made", "met"))
         parts = (table["certificate"], table["made"], table["met"])
         replaced, module = (base64.b64decode(table[what], validate=True) for what in ("replaced", "module"))
         found = Deployment(replaced, module, *parts)

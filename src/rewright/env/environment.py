@@ -25,6 +25,7 @@ from rewright.env.repairs import runnable
 from rewright.env.rewards import REWARDS, Measurement, Reward, measure, static_cost
 from rewright.env.session import Session
 from rewright.env.sites import Granularity
+from rewright.env.strict import read_document
 from rewright.env.trajectory import replay
 from rewright.env.values import Test
 from rewright.env.written import listing
@@ -406,11 +407,12 @@ class HloRewrite(gymnasium.Env[Any, Any]):
         """Continue from a trajectory, which is run again from its original module; raises RewrightError."""
         try:
             with open(path, encoding="utf-8") as file:
-                data: object = json.load(file)
+                data = read_document(file.read())
         except OSError as error:
             raise RewrightError(f"cannot read {os.fspath(path)}: {error.strerror}; check the path") from None
         except (ValueError, RecursionError) as error:
-            raise RewrightError(f"{os.fspath(path)} is no JSON ({error!s:.60}); save the trajectory again") from None
+            what = f"{os.fspath(path)} was not written here ({error!s:.80})"
+            raise RewrightError(f"{what}; save the trajectory again") from None
         self._episode = replay(self.session, data, self.settings.patterns)
         self._baseline = max(static_cost(self.session, self._episode.rounds[0].run.module, self.reward), 1e-12)
         return self._observe(), self._info()

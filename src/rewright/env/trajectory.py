@@ -7,6 +7,7 @@ nothing through: the choices are made again, and what is said of every step is c
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -17,9 +18,23 @@ from rewright.env.evidence import to_json
 from rewright.env.module import HloModule
 from rewright.env.proposers import checked_name
 from rewright.env.session import Session
+from rewright.env.strict import list_of, table_of, text_of
 from rewright.ir.errors import RewrightError
 
 _SECONDS = 5.0
+_NUMBER = r"[-+]?(?:inf|nan|[0-9.]+(?:e[-+]?[0-9]+)?)"
+_WORDINGS = {
+    "proved": re.compile(""),
+    "tested": re.compile(
+        rf"one term|follows from earlier steps|[a-z]+ inputs: (?:outputs )?difference {_NUMBER}, allowed {_NUMBER}"
+    ),
+}
+"""What is said of a step that is known well, its numbers aside, which another machine rounds otherwise."""
+_KEYS = (
+    *("format", "version", "original", "late", "entrance", "fingerprint", "granularity", "tested", "seed", "rounds"),
+    *("final", "steps", "refused", "digest"),
+)
+_STEP = ("claim", "status", "text", "grade", "left", "right")
 _KNOWN = ("refuted", "unknown", "tested", "proved")
 _GRADES = ("real", "move", "same")
 """How steps are known, the worst first, and how proofs hold."""
@@ -77,11 +92,15 @@ def _compare(episode: Episode, steps: Sequence[dict[str, Any]], seconds: float) 
         return
     for number, (step, (_, evidence)) in enumerate(zip(steps, episode.evidence(seconds), strict=True)):
         found = to_json(evidence)
-        said, status = step.get("status"), found["status"]
+        said, status = step["status"], found["status"]
         if said not in _KNOWN or _KNOWN.index(said) > _KNOWN.index(status):
             raise RewrightError(f"step {number} is said to be {said!r:.20} and is {status} here; save it again")
         # A machine with more to do may have found no more than a weaker grade.
-        grade = step.get("grade")
+        if said != "proved" and any(step[what] for what in ("grade", "left", "right")):
+            raise RewrightError(f"step {number} is not proved and says how it is; save the trajectory again")
+        if said in _WORDINGS and not _WORDINGS[said].fullmatch(step["text"]):
+            raise RewrightError(f"step {number} is {said} and says {step['text']!r:.40}; save the trajectory again")
+        grade = step["grade"]
         is_weaker = grade in _GRADES and _GRADES.index(grade) <= _GRADES.index(found["grade"] or "real")
         if said == "proved" and not (is_weaker and all(step.get(side) == found[side] for side in ("left", "right"))):
             raise RewrightError(f"step {number} is not proved as it is said to be; save the trajectory again")
@@ -92,6 +111,7 @@ def _read(data: object, patterns: Sequence[Pattern]) -> _Written:
     if table.get("format") != FORMAT or table.get("version") != VERSION:
         raise RewrightError(f"this is no trajectory of version {VERSION}; save it again")
     try:
+        table_of(table, _KEYS)
         if table.get("digest") != digest_of({k: v for k, v in table.items() if k != "digest"}):
             raise RewrightError("the trajectory was changed after it was written: its digest is another; save it again")
         entrance = None if table["entrance"] is None else base64.b64decode(table["entrance"], validate=True)
@@ -106,14 +126,16 @@ def _read(data: object, patterns: Sequence[Pattern]) -> _Written:
             _of(int, table["seed"]),
             rounds[0].patterns,
         )
-        steps = tuple(cast("dict[str, Any]", _of(dict, step)) for step in _of(list, table["steps"]))
+        steps = tuple(table_of(step, _STEP) for step in list_of(table["steps"]))
+        for text in [*list_of(table["refused"]), *(step[key] for step in steps for key in _STEP)]:
+            text_of(text)
         return _Written(original, _of(str, table["fingerprint"]), settings, rounds, _of(str, table["final"]), steps)
     except (KeyError, TypeError, ValueError) as error:
         raise RewrightError(f"the trajectory is incomplete or malformed ({error!r:.80}); save it again") from None
 
 
 def _round(entry: Any, patterns: Sequence[Pattern]) -> _Round:
-    table = _of(dict, entry)
+    table = table_of(entry, ("passes", "patterns", "chosen"))
     passes = tuple(checked_name(_of(str, name)) for name in _of(list, table["passes"]))
     names = [_of(str, name) for name in _of(list, table["patterns"])]
     return _Round(passes, _patterns(names, patterns), tuple(_of(int, n) for n in _of(list, table["chosen"])))
