@@ -29,8 +29,9 @@ from rewright.terms.normal.atoms import (
     symbol,
 )
 from rewright.terms.normal.cases import branch, each, finite, only_where
+from rewright.terms.normal.casts import truncated
 from rewright.terms.normal.context import Context, Universal
-from rewright.terms.normal.denote import Denoter, fixed, truncated
+from rewright.terms.normal.denote import Denoter, fixed
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.guards import (
     MINUS_INFINITY,

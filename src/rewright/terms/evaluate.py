@@ -82,12 +82,12 @@ class Evaluator:
             predicate, yes, no = value.arguments
             # Only the one chosen needs to be defined.
             return self.scalar(yes if self.scalar(predicate, at) else no, at)
-        if value.function == "is_finite" or value.function.startswith("compare_"):
-            return self._truth(value, at)
+        if value.function in ("is_finite", "power") or value.function.startswith("compare_"):
+            return self._of_what_may_have_no_value(value, at)
         return self.arithmetic.apply(value.function, [self.scalar(a, at) for a in value.arguments])
 
-    def _truth(self, value: Apply, at: Mapping[Variable, int]) -> Value:
-        """A comparison: it has a truth value also of what is not a number, which not every arithmetic can tell."""
+    def _of_what_may_have_no_value(self, value: Apply, at: Mapping[Variable, int]) -> Value:
+        """A function that has a value also of what is not a number, which not every arithmetic can tell."""
         try:
             arguments = [self.scalar(a, at) for a in value.arguments]
         except NotDefined as error:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from typing import TypeVar
 
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
@@ -15,10 +16,22 @@ from rewright.ir.types import DType, TensorType
 from rewright.terms import index as places
 from rewright.terms import scalar as scalars
 from rewright.terms.index import Index, Variable, result_index
-from rewright.terms.normal.atoms import ONE, ZERO, Element, Function, Indicator, Polynomial, TooHard, polynomial, symbol
+from rewright.terms.normal.atoms import (
+    ONE,
+    ZERO,
+    Element,
+    Function,
+    Guard,
+    Indicator,
+    Polynomial,
+    TooHard,
+    polynomial,
+    symbol,
+)
 from rewright.terms.normal.binders import named
 from rewright.terms.normal.bits import bitwise
 from rewright.terms.normal.cases import branch, each, finite, truth
+from rewright.terms.normal.casts import holds, truncated
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.functions import Functions, Grade
@@ -35,7 +48,7 @@ from rewright.terms.normal.guards import (
     is_zero,
 )
 from rewright.terms.normal.maxima import max_over, negative
-from rewright.terms.normal.needs import Kind, Need, Variables
+from rewright.terms.normal.needs import Kind, Need, Variables, is_trivial, where_met
 from rewright.terms.normal.presence import may_be_infinite
 from rewright.terms.normal.products import product_over
 from rewright.terms.normal.ranged import Fold
@@ -47,6 +60,7 @@ from rewright.terms.walk import elements, subterms
 Place = tuple[Polynomial, ...]
 Environment = Mapping[Variable, Polynomial]
 Sizes = Callable[[Dim], Polynomial]
+_T = TypeVar("_T")
 
 
 class Denoter:
@@ -73,9 +87,20 @@ class Denoter:
         key = (self._identity, position, index)
         found = self.context.memo(key)
         if found is None:
-            found = self._denote(position, index)
+            found = self.apart(lambda: self._denote(position, index))
             self.context.remember(key, found)
-        return found
+        value, needs = found
+        self.needs += needs
+        return value
+
+    def apart(self, value: Callable[[], _T]) -> tuple[_T, tuple[Need, ...]]:
+        """A value with what has to hold for it, which is not noted elsewhere."""
+        before, self.needs = self.needs, []
+        try:
+            found = value()
+            return found, tuple(dict.fromkeys(self.needs))
+        finally:
+            self.needs = before
 
     def shape(self, position: int) -> Place:
         """The sizes of a node."""
@@ -138,6 +163,8 @@ class Denoter:
         return read(self.context, label, index, dtype.is_integer)
 
     def _require(self, kind: Kind, value: Polynomial, operation: str) -> None:
+        if is_trivial(self.context, kind, value):
+            return
         variables: Variables = tuple(self._variables)
         self.needs.append(Need(kind, value, tuple(self.context.trail[self._base :]), variables, operation))
 
@@ -210,6 +237,26 @@ class Denoter:
     def apply(self, name: str, arguments: tuple[Value, ...], is_float: bool) -> Value:
         """A scalar function of guarded values."""
         return self._functions.apply(name, arguments, is_float)
+
+    def truth_about(self, name: str, arguments: tuple[Value, ...], needs: Sequence[Need]) -> Value:
+        """A comparison of floats, or whether one is finite, where these have needs.
+
+        What is not a number is not finite. A comparison has some truth value there, of which nothing is known but that
+        it is the same for the same operands, as a quotient by zero may be infinite or not a number.
+        """
+        if any(len(need.variables) > len(self._variables) for need in needs):
+            raise TooHard(f"{name} of a reduction that may not be defined")
+
+        def undefined() -> Value:
+            if name == "is_finite":
+                return ZERO
+            formal = tuple(_formal(argument) for argument in arguments)
+            return truth(
+                self.context, Guard("true", polynomial(Function(f"{name} of what is not defined", formal, True)))
+            )
+
+        known = self.context.trail[self._base :]
+        return where_met(self.context, needs, known, lambda: self.apply(name, arguments, True), undefined)
 
     def logical(self, name: str, arguments: tuple[Value, ...]) -> Value:
         """Not, and, or, exclusive or, of truth values as zero and one.
@@ -345,6 +392,10 @@ class _Reader:
         if name == "otherwise":
             return self._otherwise(value, at)
         dtype = self._dtype(value.arguments[0])
+        if dtype.is_float and name == "convert_i1":
+            return self._truth("compare_NE", (*value.arguments, scalars.Fixed(0.0)), at)
+        if dtype.is_float and (name == "is_finite" or name.startswith("compare_")):
+            return self._truth(name, value.arguments, at)
         arguments = tuple(self.scalar(a, at) for a in value.arguments)
         if name.startswith("convert_"):
             before = dtype if self.denoter.exact_casts else self._before(value.arguments[0], dtype)
@@ -354,6 +405,11 @@ class _Reader:
                 return self.denoter.bitwise(name, arguments)
             return self.denoter.logical(name, arguments)
         return self.denoter.apply(name, arguments, dtype.is_float)
+
+    def _truth(self, name: str, operands: Sequence[Scalar], at: Environment) -> Value:
+        """A truth value about floats, which there is also where these are not defined: no such one is finite."""
+        arguments, needs = self.denoter.apart(lambda: tuple(self.scalar(a, at) for a in operands))
+        return self.denoter.truth_about(name, arguments, needs)
 
     def _otherwise(self, value: scalars.Apply, at: Environment) -> Value:
         first, second = value.arguments
@@ -513,33 +569,6 @@ def _combined(context: Context, total: Value, factor: Polynomial, value: Value) 
         return finite(one) + factor * finite(other)
 
     return each(context, leaf, total, value)
-
-
-def truncated(value: Value) -> Value:
-    """A float as an integer, which whole numbers are already; raises TooHard for what is no number."""
-    if not isinstance(value, Polynomial):
-        raise TooHard(f"{value} as an integer")
-    return value if value.integer else polynomial(Function("truncate", (value,), True))
-
-
-_DIGITS = {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}
-"""Bits of the integers that a float dtype has all of."""
-
-
-def holds(target: DType, source: DType) -> bool:
-    """Whether every number of an integer dtype is one of another dtype; sums of floats round in the dtype they have."""
-    if source is DType.BOOL:
-        return True
-    if source.is_float:
-        return False
-    bits = _bits(source) - (not source.is_unsigned)
-    if target.is_float:
-        return bits <= _DIGITS[target]
-    return bits <= _bits(target) - (not target.is_unsigned) and (source.is_unsigned or not target.is_unsigned)
-
-
-def _bits(dtype: DType) -> int:
-    return int(dtype.value.lstrip("ui"))
 
 
 def _is_computed(index: Index) -> bool:

@@ -82,7 +82,7 @@ class Functions:
     def apply(self, name: str, arguments: tuple[Value, ...], is_float: bool) -> Value:
         """The value of a function; raises TooHard for infinities that it has no value for."""
         if is_float and self._is_uninterpreted(name):
-            return each(self.context, self._opaque_leaves(name), *arguments)
+            return each(self.context, self._rounded(name), *arguments)
         if name == "maximum":
             return larger(self.context, *arguments)
         if name == "minimum":
@@ -96,8 +96,11 @@ class Functions:
 
         return each(self.context, leaf, *arguments)
 
-    def _opaque_leaves(self, name: str) -> Callable[..., Value]:
+    def _rounded(self, name: str) -> Callable[..., Value]:
         def leaf(*leaves: Leaf) -> Value:
+            if not all(isinstance(one, Polynomial) for one in leaves):
+                # Nothing is rounded at an infinity.
+                return self._leaf(name, leaves, True)
             # Under another name, as over the reals more is known of some functions than that.
             return self.opaque(f"rounded {name}", leaves)
 
@@ -296,11 +299,11 @@ class Functions:
         return self._root(value, Fraction(-1, 2))
 
     def log(self, value: Polynomial) -> Value:
-        """The natural logarithm, of what is positive; minus infinity of what is zero as it stands."""
-        if not value.terms:
-            return MINUS_INFINITY
-        self.require("positive", value, "log")
-        return logarithm(value)
+        """The natural logarithm, of what is not negative; minus infinity of zero."""
+        if is_positive(self.context, value):
+            return logarithm(value)
+        self.require("not negative", value, "log")
+        return branch(self.context, is_zero(value), lambda: MINUS_INFINITY, lambda: logarithm(value))
 
     def log_plus_one(self, value: Polynomial) -> Value:
         """The logarithm of one more."""

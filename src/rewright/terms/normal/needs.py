@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,10 +20,11 @@ from rewright.terms.normal.atoms import (
     symbol,
 )
 from rewright.terms.normal.binders import inner_atoms, read_alike
+from rewright.terms.normal.cases import branch
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.equality import equal_leaves
-from rewright.terms.normal.guards import at_least, at_least_zero, below, is_zero
+from rewright.terms.normal.guards import Value, at_least, at_least_zero, below, is_zero
 from rewright.terms.normal.presence import counts_contradict, decide_count
 from rewright.terms.normal.signs import is_nonnegative, is_positive, power_sign
 from rewright.terms.normal.substitution import substitute, substitute_guard
@@ -44,6 +45,47 @@ class Need:
 
     def __str__(self) -> str:
         return f"{self.value} is {self.kind}"
+
+
+def is_trivial(context: Context, kind: Kind, value: Polynomial) -> bool:
+    """Whether a need is met by the form of its value."""
+    return is_positive(context, value) or (kind == "not zero" and is_positive(context, -value))
+
+
+def where_met(
+    context: Context,
+    needs: Sequence[Need],
+    known: Sequence[Signed],
+    met: Callable[[], Value],
+    otherwise: Callable[[], Value],
+) -> Value:
+    """One value where all needs hold, which are of paths after what is known, and another where one does not."""
+    if not needs:
+        return met()
+    need = needs[0]
+    path = [fact for fact in need.path if fact not in known]
+
+    def rest() -> Value:
+        return where_met(context, needs[1:], known, met, otherwise)
+
+    def after(position: int) -> Value:
+        if position < len(path):
+            return _by(context, path[position], lambda: after(position + 1), rest)
+        return _by(context, _holding(need), rest, otherwise)
+
+    return after(0)
+
+
+def _by(context: Context, fact: tuple[Guard | bool, bool], yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
+    guard, polarity = fact
+    return branch(context, guard, yes, no) if polarity else branch(context, guard, no, yes)
+
+
+def _holding(need: Need) -> tuple[Guard | bool, bool]:
+    """The guard that has to have a truth value for a need to be met."""
+    if need.kind == "not zero":
+        return is_zero(need.value), False
+    return (at_least_zero(need.value), True) if need.kind == "not negative" else (at_least_zero(-need.value), False)
 
 
 def unmet(context: Context, wanted: list[Need], given: list[Need]) -> list[Need]:
