@@ -58,4 +58,4 @@ def test_no_true_rule_over_infinities_is_refuted() -> None:
 def test_no_wrong_identity_of_bits_is_proved() -> None:
     proved, true, wrong = hunt_bits(seed=1, count=120)
     assert wrong == []
-    assert proved >= 0.85 * true
+    assert proved >= 0.92 * true

@@ -10,8 +10,9 @@ Equal functions are equal polynomials, whatever they were written with, sums and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from rewright.terms.normal.atoms import (
     ONE,
@@ -27,6 +28,7 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient
+from rewright.terms.normal.guards import at_least_zero, below
 
 CONJUNCTION = "bits of all"
 _MOST_LEAVES = 5
@@ -45,13 +47,18 @@ class Word:
     tables: tuple[int, ...]
 
 
-def bitwise(context: Context, name: str, arguments: Sequence[Polynomial]) -> Polynomial | None:
-    """A bitwise function of integers; None where it is made of too much to be written out."""
+def bitwise(
+    context: Context, name: str, arguments: Sequence[Polynomial], width: int | None = None
+) -> Polynomial | None:
+    """A bitwise function of integers; None where it is made of too much to be written out.
+
+    ``width`` is the number of bits of an unsigned type, of which the arguments are.
+    """
     if name == "not":
         return -arguments[0] - 1
-    words = [word_of(argument) for argument in arguments]
+    words = [word_of(context, argument, width) for argument in arguments]
     if name == "not_unsigned":
-        words, name = [*words, word_of(polynomial(255))], "xor"
+        words, name = [*words, word_of(context, polynomial(255))], "xor"
     found = _combined(_OPERATIONS[name], *words)
     return None if found is None else written(context, found)
 
@@ -118,8 +125,17 @@ def written(context: Context, word: Word) -> Polynomial:
             before = factors[case]
             if step:
                 whole = _of_all(leaves) if whole is None else whole
-                total = total + floor_quotient(context, whole, polynomial(1 << start)) * (step << start)
+                total = total + _shifted(context, whole, leaves, start) * (step << start)
     return total
+
+
+def _shifted(context: Context, whole: Polynomial, leaves: Sequence[Polynomial], start: int) -> Polynomial:
+    """A conjunction without its lowest bits; none are left where one of the leaves is known to have no others."""
+    limit = polynomial(1 << start)
+    is_conjunction = start and len(leaves) > 1
+    if is_conjunction and any(context.holds(at_least_zero(x)) and context.holds(below(x, limit)) for x in leaves):
+        return ZERO
+    return floor_quotient(context, whole, limit)
 
 
 def _of_all(leaves: Sequence[Polynomial]) -> Polynomial:
@@ -142,36 +158,68 @@ def _multilinear(table: int, count: int) -> list[int]:
 # --- read off a polynomial
 
 
-def word_of(value: Polynomial) -> Word:
-    """The word that a polynomial is: of the integers whose bits it is made of, else of itself as one leaf."""
-    found = _parsed(value)
+def word_of(context: Context, value: Polynomial, width: int | None = None) -> Word:
+    """The word that a polynomial is: of the integers whose bits it is made of, else of itself as one leaf.
+
+    One that is known to be of so many bits, and not negative, has no others.
+    """
+    found = _parsed(context, value, width)
     if found is not None:
         return found
-    if value.terms[leading_monomial(value)] < 0:
+    if value.terms[_leading(value)] < 0:
         # Of an integer and its complement, minus one less it, the same one is always the leaf.
         return Word((-value - 1,), (0,), (0b01,))
     return Word((value,), (0,), (0b10,))
 
 
-def _parsed(value: Polynomial) -> Word | None:
+def _leading(value: Polynomial) -> Monomial:
+    """The first monomial that is no constant, if there is one."""
+    rest = value - value.terms.get((), 0)
+    return leading_monomial(rest if rest.terms else value)
+
+
+_Steps = dict[tuple[Polynomial, ...], dict[int, int]]
+"""By leaves, at which bits the factor of their conjunction changes, and by how much."""
+
+
+def _parsed(context: Context, value: Polynomial, width: int | None) -> Word | None:
     """A sum of conjunctions over stretches of bits as a word, if every bit of it is zero or one."""
-    steps: dict[tuple[Polynomial, ...], dict[int, int]] = {}
-    for monomial, coefficient in value.terms.items():
-        if not monomial:
-            continue
-        part = _part(monomial, coefficient)
-        if part is None:
-            return None
-        leaves, start, step = part
-        own = steps.setdefault(leaves, {})
-        own[start] = own.get(start, 0) + step
+    for limit in (None, width) if width is not None else (None,):
+        for sums in _sums(value):
+            found = _parsed_with(context, value, sums, limit)
+            if found is not None:
+                return found
+    return None
+
+
+def _parsed_with(context: Context, value: Polynomial, sums: Sequence[Polynomial], width: int | None) -> Word | None:
+    steps: _Steps = {}
+    rest = value
+    for sum_ in sums:
+        rest = _taken_out(context, rest, sum_, steps)
+    for monomial, coefficient in rest.terms.items():
+        if monomial:
+            part = _part(monomial, coefficient)
+            if part is None:
+                return None
+            _note(steps, *part)
+    offset = rest.terms.get((), 0)
+    return _word(steps, offset, width) if isinstance(offset, int) else None
+
+
+def _note(steps: _Steps, leaves: tuple[Polynomial, ...], start: int, step: int) -> None:
+    own = steps.setdefault(leaves, {})
+    own[start] = own.get(start, 0) + step
+
+
+def _word(steps: _Steps, offset: int, width: int | None) -> Word | None:
+    """The word of conjunctions and a constant, if every bit of their sum is zero or one, up to a width if given."""
     leaves = tuple(sorted({leaf for own in steps for leaf in own}, key=lambda leaf: leaf.key))
-    offset = value.terms.get((), 0)
-    if not isinstance(offset, int) or len(leaves) > _MOST_LEAVES:
-        return None
     starts = sorted({0, *(start for own in steps.values() for start in own), *_changes(offset)})
-    if len(starts) > _MOST_STRETCHES:
+    if len(leaves) > _MOST_LEAVES or len(starts) > _MOST_STRETCHES:
         return None
+    if width is not None:
+        starts = [start for start in starts if start < width]
     tables: list[int] = []
     for start in starts:
         factors = [0] * (1 << len(leaves))
@@ -183,7 +231,54 @@ def _parsed(value: Polynomial) -> Word | None:
         if table is None:
             return None
         tables.append(table)
+    if width is not None:
+        return Word(leaves, (*starts, width), (*tables, 0))
     return Word(leaves, tuple(starts), tuple(tables))
+
+
+def _sums(value: Polynomial) -> Iterator[list[Polynomial]]:
+    """Sums whose terms may be apart in a value, in several ways: none; leaves of conjunctions; what is divided."""
+    yield []
+    leaves: dict[bytes, Polynomial] = {}
+    divided: dict[bytes, Polynomial] = {}
+    for atom in value.atoms():
+        inner = atom
+        if isinstance(atom, Floor):
+            divided[atom.numerator.key] = atom.numerator
+            inner = atom.numerator.atom()
+        if isinstance(inner, Function) and inner.name == CONJUNCTION:
+            leaves.update((leaf.key, leaf) for leaf in inner.arguments)
+    moved = [numerator + value.terms.get((), 0) for numerator in divided.values()]
+    for sums in ([*leaves.values()], [*leaves.values(), *divided.values()], [*leaves.values(), *moved]):
+        several = {s.key: s for s in sums if s.atom() is None and s.constant() is None}
+        if several:
+            yield sorted(several.values(), key=lambda sum_: (-len(sum_.terms), sum_.key))
+
+
+def _taken_out(context: Context, value: Polynomial, sum_: Polynomial, steps: _Steps) -> Polynomial:
+    """What is left of a value without quotients of a sum by powers of two, and without multiples of it."""
+    divisors = {a.divisor.constant() for a in value.atoms() if isinstance(a, Floor)}
+    for divisor in sorted(d for d in divisors if isinstance(d, int) and d & (d - 1) == 0):
+        quotient = floor_quotient(context, sum_, polynomial(divisor))
+        floors = [m for m in quotient.terms if len(m) == 1 and isinstance(m[0][0], Floor) and m in value.terms]
+        if len(floors) == 1 and abs(quotient.terms[floors[0]]) == 1:
+            factor = value.terms[floors[0]] * quotient.terms[floors[0]]
+            if isinstance(factor, int) and factor % divisor == 0:
+                value = value - quotient * factor
+                _note(steps, (sum_,), divisor.bit_length() - 1, factor // divisor)
+    leading = _leading(sum_)
+    factor = Fraction(value.terms.get(leading, 0)) / sum_.terms[leading]
+    # Bits are nearly always there once.
+    for times in (1 if factor > 0 else -1, factor.numerator) if factor and factor.denominator == 1 else ():
+        less = value - sum_ * times
+        if _count(less) < _count(value):
+            _note(steps, (sum_,), 0, times)
+            return less
+    return value
+
+
+def _count(value: Polynomial) -> int:
+    return len(value.terms) - (() in value.terms)
 
 
 def _part(monomial: Monomial, coefficient: Number) -> tuple[tuple[Polynomial, ...], int, int] | None:

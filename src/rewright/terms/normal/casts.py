@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rewright.ir.types import DType
-from rewright.terms.normal.atoms import Function, Polynomial, TooHard, polynomial
-from rewright.terms.normal.guards import Value
+from rewright.terms.normal.atoms import Element, Function, Polynomial, TooHard, polynomial
+from rewright.terms.normal.context import Context
+from rewright.terms.normal.guards import Guard, Value, at_least, below
 
 
 def truncated(value: Value) -> Value:
@@ -24,11 +25,30 @@ def holds(target: DType, source: DType) -> bool:
         return True
     if source.is_float:
         return False
-    bits = _bits(source) - (not source.is_unsigned)
+    bits = bits_of(source) - (not source.is_unsigned)
     if target.is_float:
         return bits <= _DIGITS[target]
-    return bits <= _bits(target) - (not target.is_unsigned) and (source.is_unsigned or not target.is_unsigned)
+    return bits <= bits_of(target) - (not target.is_unsigned) and (source.is_unsigned or not target.is_unsigned)
 
 
-def _bits(dtype: DType) -> int:
+_NARROW = 16
+
+
+def bounded(context: Context, tensor: str, dtype: DType) -> None:
+    """Tell a context what the elements of an integer tensor may be, where its type has few numbers or no negative."""
+    bits = bits_of(dtype)
+    if tensor in context.bounded or (bits > _NARROW and not dtype.is_unsigned):
+        return
+    context.bounded.add(tensor)
+    low, high = (0, 2**bits) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+
+    def limits(element: Element) -> list[tuple[Guard | bool, bool]]:
+        value = polynomial(element)
+        return [(at_least(value, low), True), (below(value, polynomial(high)), True)]
+
+    context.universal.setdefault(tensor, []).append(limits)
+
+
+def bits_of(dtype: DType) -> int:
+    """The number of bits of an integer type."""
     return int(dtype.value.lstrip("ui"))

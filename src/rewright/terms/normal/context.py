@@ -62,6 +62,8 @@ class Context:
         """Sums of at most so many terms are written out."""
         self.universal: dict[str, list[Universal]] = {}
         """Facts by the name of the tensor whose elements they are about."""
+        self.bounded: set[str] = set()
+        """Tensors of integers of which their type's least and largest number are told."""
         self.sorts: dict[str, Sort] = {}
         """What the elements of a tensor may be besides numbers, by its name; those of others are numbers."""
 

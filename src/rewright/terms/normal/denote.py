@@ -31,7 +31,7 @@ from rewright.terms.normal.atoms import (
 from rewright.terms.normal.binders import named
 from rewright.terms.normal.bits import bitwise
 from rewright.terms.normal.cases import branch, each, finite, truth
-from rewright.terms.normal.casts import holds, truncated
+from rewright.terms.normal.casts import bits_of, bounded, holds, truncated
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.division import floor_quotient, floor_remainder
 from rewright.terms.normal.functions import Functions, Grade
@@ -160,6 +160,8 @@ class Denoter:
     def _input(self, label: str, dtype: DType, index: Place) -> Value:
         if dtype is DType.BOOL:
             return truth(self.context, boolean(Element(label, index, True)))
+        if dtype.is_integer:
+            bounded(self.context, label, dtype)
         return read(self.context, label, index, dtype.is_integer)
 
     def _require(self, kind: Kind, value: Polynomial, operation: str) -> None:
@@ -279,11 +281,12 @@ class Denoter:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
         return self._functions.settled(leaf)
 
-    def bitwise(self, name: str, arguments: tuple[Value, ...]) -> Value:
+    def bitwise(self, name: str, arguments: tuple[Value, ...], dtype: DType = DType.I64) -> Value:
         """A bitwise function of integers."""
+        width = bits_of(dtype) if dtype.is_unsigned else None
 
         def leaf(*leaves: Leaf) -> Value:
-            found = bitwise(self.context, name, [finite(one) for one in leaves])
+            found = bitwise(self.context, name, [finite(one) for one in leaves], width)
             return self._functions.opaque(name, leaves, True) if found is None else found
 
         return each(self.context, leaf, *arguments)
@@ -402,7 +405,7 @@ class _Reader:
             return self._convert(before, name.removeprefix("convert_"), arguments[0])
         if name in _LOGICAL:
             if dtype is not DType.BOOL:
-                return self.denoter.bitwise(name, arguments)
+                return self.denoter.bitwise(name, arguments, dtype)
             return self.denoter.logical(name, arguments)
         return self.denoter.apply(name, arguments, dtype.is_float)
 
