@@ -473,6 +473,8 @@ class Meaning:
             name = self._context.fresh("k")
             with self._context.ranges([(name, ZERO, count)]):
                 inner = nest(number + 1, {**bound, axes[number]: symbol(name) + start})
+                if kind == "sum":
+                    inner = each(self._context, self._denoter.settled, inner)
             if kind == "sum":
                 return sum_over(self._context, name, count, inner)
             if kind in _EXTREMES:
