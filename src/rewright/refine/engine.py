@@ -21,6 +21,8 @@ from rewright.refine.buffers import with_buffers
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
+from rewright.refine.counting import notes_of_counts
+from rewright.refine.distribution import with_distribution
 from rewright.refine.numbered import Pairing, aligned
 from rewright.refine.numbered import told as told_of
 from rewright.refine.objections import Run, objected
@@ -63,6 +65,12 @@ def refine(
         RewrightError: for inputs that do not fit together, in one sentence.
     """
     verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
+    if verdict.status != "proved":
+        return verdict
+    if not relations and not expect:
+        verdict = with_distribution(verdict, sequential, distributed)
+    graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
+    verdict = replace(verdict, notes=(*verdict.notes, *notes_of_counts(sequential, graphs)))
     return with_buffers(verdict, sequential, distributed, relations)
 
 
