@@ -13,6 +13,8 @@ from rewright.refine.verdict import Verdict
 
 def with_distribution(verdict: Verdict, sequential: Graph, distributed: RankProgram | Sequence[Graph]) -> Verdict:
     """A proof, if something is distributed; else ``unknown``, for whoever said nothing of how ranks hold tensors."""
+    if isinstance(distributed, RankProgram) and distributed.inputs:
+        return verdict  # the program itself says how ranks hold tensors
     graphs = distributed.graphs if isinstance(distributed, RankProgram) else tuple(distributed)
     if verdict.status != "proved" or len(graphs) < 2 or any(_is_part(sequential, graph) for graph in graphs):
         return verdict
