@@ -22,6 +22,10 @@ _UNARY_NUMPY = (
     "iscomplex isfinite isinf isnan isneginf isposinf isreal log log10 log1p log2 logical_not nan_to_num negative "
     "positive rad2deg reciprocal rint round sign signbit sin sinc sinh sqrt square tan tanh trunc invert bitwise_count"
 ).split()
+_WHOLE = (
+    "abs absolute around ceil conj fabs floor iscomplex isfinite isinf isnan isneginf isposinf isreal logical_not "
+    "nan_to_num negative positive rint round sign signbit square trunc invert bitwise_count"
+).split()
 _UNARY_NN = "celu elu gelu glu hard_sigmoid hard_swish hard_tanh leaky_relu log_sigmoid mish relu relu6 selu sigmoid silu soft_sign softplus sparse_plus squareplus".split()
 _BINARY_NUMBER = "add sub mul div rem max min eq ne lt le gt ge".split()
 _BINARY_FLOAT = "atan2 pow nextafter igamma igammac zeta".split()
@@ -32,6 +36,7 @@ _BINARY_NUMPY = (
     "greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift ldexp "
     "isclose nextafter"
 ).split()
+_ROUNDED = "float_power arctan2 hypot logaddexp logaddexp2 copysign heaviside ldexp divide true_divide".split()
 _BOUNDED = "acos asin atanh erf_inv arccos arcsin arctanh".split()
 _POSITIVE = "acosh lgamma digamma igamma igammac zeta log log2 log10 sqrt rsqrt".split()
 
@@ -53,7 +58,11 @@ def _unary() -> Iterator[Case]:
     for name in _UNARY_BITS:
         yield from _on_edges(f"lax.{name}", getattr(lax, name), (*INTEGERS, "bool"))
     for name in _UNARY_NUMPY:
-        yield from _on_edges(f"jnp.{name}", getattr(jnp, name), (*FLOATS, "int32", "int8", "uint8", "uint64", "bool"))
+        yield from _on_edges(f"jnp.{name}", getattr(jnp, name), FLOATS)
+        for dtype in ("int32", "int8", "uint8", "uint64", "bool"):
+            # Functions that have no integer for an integer are computed in single precision, and so on small numbers.
+            values = edges(dtype) if name in _WHOLE else numbers((9,), dtype)
+            yield case(f"jnp.{name}", getattr(jnp, name), values)
         yield from _in_domain(f"jnp.{name}", name, getattr(jnp, name))
     for name in _UNARY_NN:
         yield from _on_edges(f"nn.{name}", getattr(nn, name), ("float64", "float32"))
@@ -63,7 +72,9 @@ def _unary() -> Iterator[Case]:
     for exponent in (-3, -2, -1, 0, 1, 2, 3, 5, 8):
         for dtype in ("float64", "float32", "int32", "uint8", "int64"):
             if exponent >= 0 or dtype.startswith("float"):
-                yield case("lax.integer_pow", lambda x, n=exponent: lax.integer_pow(x, n), edges(dtype), label=str(exponent))
+                yield case(
+                    "lax.integer_pow", lambda x, n=exponent: lax.integer_pow(x, n), edges(dtype), label=str(exponent)
+                )
     for bits in ((8, 7), (5, 10), (8, 23), (4, 3)):
         for dtype in ("float64", "float32"):
             values = numbers((12,), dtype, special=True) * 1.1
@@ -89,7 +100,9 @@ def _binary() -> Iterator[Case]:
     for name in _BINARY_FLOAT:
         yield from _on_pairs(f"lax.{name}", getattr(lax, name), FLOATS)
         if name in _POSITIVE:
-            yield case(f"lax.{name}", getattr(lax, name), inside("positive") + 1, inside("positive")[::-1], label="positive")
+            yield case(
+                f"lax.{name}", getattr(lax, name), inside("positive") + 1, inside("positive")[::-1], label="positive"
+            )
     for name in _BINARY_BITS:
         yield from _on_pairs(f"lax.{name}", getattr(lax, name), INTEGERS)
         if name.startswith("shift"):
@@ -97,8 +110,17 @@ def _binary() -> Iterator[Case]:
         else:
             yield from _on_pairs(f"lax.{name}", getattr(lax, name), ("bool",))
     for name in _BINARY_NUMPY:
-        yield from _on_pairs(f"jnp.{name}", getattr(jnp, name), ("float64", "bfloat16", "int32", "int8", "uint8", "uint64", "bool"))
-    for left, right in (("float32", "int32"), ("int32", "uint32"), ("int8", "uint8"), ("uint64", "int64"), ("bool", "int8")):
+        yield from _on_pairs(f"jnp.{name}", getattr(jnp, name), ("float64", "bfloat16"))
+        for dtype in ("int32", "int8", "uint8", "uint64", "bool"):
+            given = (numbers((9,), dtype), numbers((9,), dtype, 1)) if name in _ROUNDED else pairs(dtype)
+            yield case(f"jnp.{name}", getattr(jnp, name), *given)
+    for left, right in (
+        ("float32", "int32"),
+        ("int32", "uint32"),
+        ("int8", "uint8"),
+        ("uint64", "int64"),
+        ("bool", "int8"),
+    ):
         for name in ("add", "multiply", "maximum", "floor_divide", "power", "less", "where"):
             x, y = numbers((3, 1), left), numbers((1, 4), right, 1)
             function = (lambda a, b: jnp.where(a > b, a, b)) if name == "where" else getattr(jnp, name)
@@ -127,7 +149,12 @@ def _conversions() -> Iterator[Case]:
         if source in FLOATS:
             values = np.concatenate([values, np.array(large).astype(values.dtype)])
         for target in dtypes:
-            yield case("lax.convert_element_type", lambda x, t=target: lax.convert_element_type(x, jnp.dtype(t)), values, label=target)
+            yield case(
+                "lax.convert_element_type",
+                lambda x, t=target: lax.convert_element_type(x, jnp.dtype(t)),
+                values,
+                label=target,
+            )
             yield case("jnp.astype", lambda x, t=target: x.astype(jnp.dtype(t)), values, label=target)
 
 
@@ -143,21 +170,67 @@ def _others() -> Iterator[Case]:
         yield case("jnp.clip", jnp.clip, x, low, high)
         yield case("lax.select", lax.select, numbers((4, 3), "bool"), x, low)
         yield case("jnp.where", lambda c, x: jnp.where(c, x, 0), numbers((4, 3), "bool"), x)
-        yield case("jnp.where", lambda c, x: jnp.where(c, x, x.dtype.type(1)), numbers((3,), "bool"), x, label="broadcast")
+        yield case(
+            "jnp.where", lambda c, x: jnp.where(c, x, x.dtype.type(1)), numbers((3,), "bool"), x, label="broadcast"
+        )
         if dtype in FLOATS:
             yield case("jnp.where", lambda c, x: jnp.where(c, x, jnp.nan), numbers((4, 3), "bool"), x, label="NaN")
-            yield case("jnp.where", lambda c, x: jnp.where(c, jnp.nan, x), numbers((4, 3), "bool"), x, label="NaN first")
+            yield case(
+                "jnp.where", lambda c, x: jnp.where(c, jnp.nan, x), numbers((4, 3), "bool"), x, label="NaN first"
+            )
             yield case("jnp.where", lambda c, x: jnp.where(c, x, -jnp.inf), numbers((4, 3), "bool"), x, label="-inf")
-        yield case("lax.select_n", lambda i, *xs: lax.select_n(i, *xs), numbers((4, 3), "int32", special=False) % 3, x, low, high)
-        yield case("jnp.select", lambda c, d, x, y: jnp.select([c, d], [x, y], 7), numbers((4, 3), "bool"), numbers((4, 3), "bool", 1), x, low)
-        yield case("jnp.piecewise", lambda x: jnp.piecewise(x, [x < 1, x > 2], [lambda v: v + 1, lambda v: v * 2, 0]), x)
-        yield case("jnp.choose", lambda i, x, y: jnp.choose(i, [x, y], mode="clip"), numbers((4, 3), "int32"), x, low, label="clip")
-        yield case("jnp.choose", lambda i, x, y: jnp.choose(i, [x, y], mode="wrap"), numbers((4, 3), "int32"), x, low, label="wrap")
+        yield case(
+            "lax.select_n",
+            lambda i, *xs: lax.select_n(i, *xs),
+            numbers((4, 3), "int32", special=False) % 3,
+            x,
+            low,
+            high,
+        )
+        yield case(
+            "jnp.select",
+            lambda c, d, x, y: jnp.select([c, d], [x, y], 7),
+            numbers((4, 3), "bool"),
+            numbers((4, 3), "bool", 1),
+            x,
+            low,
+        )
+        yield case(
+            "jnp.piecewise", lambda x: jnp.piecewise(x, [x < 1, x > 2], [lambda v: v + 1, lambda v: v * 2, 0]), x
+        )
+        yield case(
+            "jnp.choose",
+            lambda i, x, y: jnp.choose(i, [x, y], mode="clip"),
+            numbers((4, 3), "int32"),
+            x,
+            low,
+            label="clip",
+        )
+        yield case(
+            "jnp.choose",
+            lambda i, x, y: jnp.choose(i, [x, y], mode="wrap"),
+            numbers((4, 3), "int32"),
+            x,
+            low,
+            label="wrap",
+        )
     for dtype in ("float64", "float32", "bfloat16"):
         yield case("jnp.frexp", jnp.frexp, numbers((9,), dtype))
         yield case("jnp.modf", jnp.modf, numbers((9,), dtype, special=True))
-        yield case("jnp.nan_to_num", lambda x: jnp.nan_to_num(x, nan=5.0, posinf=7.0, neginf=-7.0), edges(dtype), label="numbers")
+        yield case(
+            "jnp.nan_to_num",
+            lambda x: jnp.nan_to_num(x, nan=5.0, posinf=7.0, neginf=-7.0),
+            edges(dtype),
+            label="numbers",
+        )
         yield case("jnp.round", lambda x: jnp.round(x, 1), numbers((9,), dtype), label="1")
-        yield case("lax.bitcast_convert_type", lambda x: lax.bitcast_convert_type(x, jnp.int32), numbers((9,), "float32"))
-        yield case("lax.bitcast_convert_type", lambda x: lax.bitcast_convert_type(x, jnp.float32), numbers((9,), "uint32", special=True))
+        yield case(
+            "lax.bitcast_convert_type", lambda x: lax.bitcast_convert_type(x, jnp.int32), numbers((9,), "float32")
+        )
+        yield case(
+            "lax.bitcast_convert_type",
+            lambda x: lax.bitcast_convert_type(x, jnp.float32),
+            np.array([0x3F800000, 0xBF800001, 0x42280000, 0x7F7FFFFF], np.uint32),
+            label="normal",
+        )
         yield case("lax.polygamma", lambda x: lax.polygamma(jnp.full_like(x, 2), x), inside("positive", dtype))

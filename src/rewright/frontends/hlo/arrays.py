@@ -126,7 +126,20 @@ def _complex(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     raise UnsupportedOperator("complex numbers are not supported; compute with their parts")
 
 
-@_register("copy", "optimization-barrier", "copy-start", "copy-done", "reduce-precision", "domain")
+@_register("reduce-precision")
+def _rounded(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    """Nothing for a format that holds every number of the dtype; rounding to another one has no operator."""
+    exponent, mantissa = _FORMATS[c.b.type(operands[0]).dtype]
+    if i.integer("exponent_bits") >= exponent and i.integer("mantissa_bits") >= mantissa:
+        return operands[0]
+    raise UnsupportedOperator("rounding to fewer digits has no meaning over the reals; cast to a float type instead")
+
+
+_FORMATS = {DType.F64: (11, 52), DType.F32: (8, 23), DType.F16: (5, 10), DType.BF16: (8, 7)}
+"""Bits of exponent and mantissa."""
+
+
+@_register("copy", "optimization-barrier", "copy-start", "copy-done", "domain")
 def _identity(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return operands[0]
 
@@ -269,7 +282,8 @@ def _dot(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     op = ops.DotGeneral(*(i.integers(name) for name in names))
     dtype = c.type(i).dtype
     types = [c.b.type(operand).dtype for operand in operands]
-    wide = types[0] if types[0] is types[1] else dtype
+    is_plain = types[0] is types[1] and dtype.is_float
+    wide = types[0] if is_plain else dtype  # integers wrap around in the dtype of the result
     return rb.convert(c.b, c.b.add(op, *(rb.convert(c.b, operand, wide) for operand in operands)), dtype)
 
 

@@ -60,7 +60,9 @@ def filled(c: Context, condition: int, on_true: int, on_false: int) -> int | Non
     if not isinstance(test.op, ops.And) or test.type.shape != c.b.type(indices).shape:
         return None
     low, high = (c.b.node(operand) for operand in test.operands)
-    fits = low.op == ops.Compare("GE") and high.op == ops.Compare("LE") and low.operands[0] == high.operands[0] == indices
+    fits = (
+        low.op == ops.Compare("GE") and high.op == ops.Compare("LE") and low.operands[0] == high.operands[0] == indices
+    )
     if not fits or c.b.uniform(low.operands[1]) != 0 or _vector(c, high.operands[1]) not in (limits, limits[:1]):
         return None
     if len(set(limits)) > 1 and len(_vector(c, high.operands[1])) == 1:
