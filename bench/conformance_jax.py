@@ -53,7 +53,7 @@ def judge(case: Case) -> Outcome:
         try:
             expected = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(case.function)(*case.arguments))]
         except Exception as error:
-            return Outcome(case, "no case", f"JAX itself: {type(error).__name__}: {str(error):.100}")
+            return Outcome(case, "no case", f"JAX itself: {type(error).__name__}: {error!s:.100}")
         try:
             graph = rw.capture(case.function, case.arguments, framework="jax")
             given = {f"xs.{place}": np.asarray(x) for place, x in enumerate(case.arguments)}

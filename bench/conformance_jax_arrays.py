@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax, nn
 
 from bench.conformance_jax_indices import indexed
-from bench.conformance_jax_values import INTEGERS, Case, case, numbers
+from bench.conformance_jax_values import INTEGERS, Case, case, numbers, words
 
 _SOME = ("float64", "bfloat16", "int32", "int8", "uint8", "uint64", "bool")
 _AXES = (None, 0, 1, -1, (0, 2), (0, 1, 2), ())
@@ -33,7 +33,9 @@ def structured() -> Iterator[Case]:
 
 
 def _reductions() -> Iterator[Case]:
-    for name in "sum prod max min all any mean argmax argmin count_nonzero ptp var std nansum nanprod nanmax nanmin nanmean".split():
+    for name in words(
+        "sum prod max min all any mean argmax argmin count_nonzero ptp var std nansum nanprod nanmax nanmin nanmean"
+    ):
         function = getattr(jnp, name)
         for dtype in _SOME:
             for axis in _AXES:
@@ -57,7 +59,7 @@ def _reductions() -> Iterator[Case]:
         yield case(f"jnp.{name}", partial(function, axis=0, keepdims=True), numbers((2, 3)), label="keepdims")
         if name not in ("max", "min", "argmax", "argmin", "ptp", "nanmax", "nanmin"):
             yield case(f"jnp.{name}", partial(function, axis=0), numbers((0, 3)), label="empty")
-    for name in "reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor".split():
+    for name in words("reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor"):
         dtypes = (
             ("float64", "bfloat16", *INTEGERS) if name[7:] in ("sum", "prod", "max", "min") else (*INTEGERS, "bool")
         )
@@ -89,7 +91,7 @@ def _reductions() -> Iterator[Case]:
         extra = {"initial": -1.0} if name == "max" else {}
         yield case(
             f"jnp.{name}",
-            lambda x, w, f=getattr(jnp, name), e=extra: f(x, axis=0, where=w, **e),
+            lambda x, w, g=name, e=extra: getattr(jnp, g)(x, axis=0, where=w, **e),
             numbers((3, 4)),
             mask,
             label="where",
@@ -106,12 +108,12 @@ def _reductions() -> Iterator[Case]:
 
 
 def _cumulative() -> Iterator[Case]:
-    for name in "cumsum cumprod".split():
+    for name in words("cumsum cumprod"):
         for dtype in (*_SOME, "int64"):
             for axis in (0, 1, None):
                 x = numbers((3, 4), dtype, 7, special=dtype in INTEGERS)
                 yield case(f"jnp.{name}", partial(getattr(jnp, name), axis=axis), x, label=f"axis={axis}")
-    for name in "cumsum cumprod cummax cummin cumlogsumexp".split():
+    for name in words("cumsum cumprod cummax cummin cumlogsumexp"):
         for reverse in (False, True):
             for dtype in ("float64", "int32", "uint64") if name != "cumlogsumexp" else ("float64",):
                 function = partial(getattr(lax, name), axis=1, reverse=reverse)
@@ -145,9 +147,7 @@ def _windows() -> Iterator[Case]:
                         else info.max
                     )
                 )
-                function = lambda x, k=kind, a=low, w=window, s=strides, p=padding: lax.reduce_window(
-                    x, x.dtype.type(a), k, w, s, p
-                )
+                function = partial(_windowed, start=low, kind=kind, window=window, strides=strides, padding=padding)
                 yield case(
                     "lax.reduce_window",
                     function,
@@ -200,6 +200,10 @@ def _windows() -> Iterator[Case]:
         yield case("jnp.correlate", partial(jnp.correlate, mode=mode), numbers((5,)), numbers((3,), seed=1), label=mode)
 
 
+def _windowed(x: Any, start: Any, kind: Any, window: Any, strides: Any, padding: Any) -> Any:
+    return lax.reduce_window(x, x.dtype.type(start), kind, window, strides, padding)
+
+
 def _layout() -> Iterator[Case]:
     x = numbers((2, 3, 4))
     shapes: dict[str, list[Any]] = {
@@ -234,7 +238,7 @@ def _layout() -> Iterator[Case]:
                 arguments = setting if isinstance(setting, tuple) and name not in ("reshape",) else (setting,)
                 yield case(
                     f"jnp.{name}",
-                    lambda v, f=getattr(jnp, name), a=arguments: f(v, *a),
+                    lambda v, g=name, a=arguments: getattr(jnp, g)(v, *a),
                     numbers((2, 3, 4), dtype),
                     label=f"{arguments}",
                 )
@@ -250,11 +254,11 @@ def _layout() -> Iterator[Case]:
                 numbers((), dtype, 1),
                 label=f"{config}",
             )
-    for name in "concatenate stack vstack hstack dstack column_stack".split():
-        yield case(f"jnp.{name}", lambda a, b, f=getattr(jnp, name): f([a, b]), x, numbers((2, 3, 4), seed=1))
+    for name in words("concatenate stack vstack hstack dstack column_stack"):
+        yield case(f"jnp.{name}", lambda a, b, g=name: getattr(jnp, g)([a, b]), x, numbers((2, 3, 4), seed=1))
         yield case(
             f"jnp.{name}",
-            lambda a, b, f=getattr(jnp, name): f([a, b]),
+            lambda a, b, g=name: getattr(jnp, g)([a, b]),
             numbers((3,), "int8"),
             numbers((3,), "uint8"),
             label="promotion",
@@ -492,16 +496,16 @@ def _control() -> Iterator[Case]:
 
 
 def _gradients() -> Iterator[Case]:
-    smooth = "exp log1p sin cos tanh square expm1 arctan sinh sqrt abs cbrt".split()
+    smooth = words("exp log1p sin cos tanh square expm1 arctan sinh sqrt abs cbrt")
     for name in smooth:
         yield case(
             f"grad jnp.{name}",
-            jax.grad(lambda x, f=getattr(jnp, name): jnp.sum(f(x) * x)),
+            jax.grad(lambda x, g=name: jnp.sum(getattr(jnp, g)(x) * x)),
             np.array([0.5, 1.25, 2.0, 0.75]),
         )
-    for name in "relu gelu silu softplus sigmoid elu selu relu6 log_sigmoid hard_tanh".split():
-        yield case(f"grad nn.{name}", jax.grad(lambda x, f=getattr(nn, name): jnp.sum(f(x) * x)), numbers((6,)))
-    for name in "sum prod max min mean var std cumsum cumprod sort logsumexp".split():
+    for name in words("relu gelu silu softplus sigmoid elu selu relu6 log_sigmoid hard_tanh"):
+        yield case(f"grad nn.{name}", jax.grad(lambda x, g=name: jnp.sum(getattr(nn, g)(x) * x)), numbers((6,)))
+    for name in words("sum prod max min mean var std cumsum cumprod sort logsumexp"):
         function = nn.logsumexp if name == "logsumexp" else getattr(jnp, name)
         yield case(
             f"grad jnp.{name}",

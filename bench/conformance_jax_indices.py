@@ -200,7 +200,7 @@ def _general() -> Iterator[Case]:
                     update = numbers((4, 2, 3), dtype, 29)
                     yield case(
                         f"lax.{name}",
-                        lambda v, i, u, f=getattr(lax, name), m=mode: f(v, i, u, into, mode=m),
+                        lambda v, i, u, g=name, m=mode: getattr(lax, g)(v, i, u, into, mode=m),
                         x,
                         two,
                         update,

@@ -81,3 +81,8 @@ def numbers(shape: Sequence[int], name: str = "float64", seed: int = 0, special:
 def inside(kind: str, name: str = "float64") -> Any:
     """Numbers where a function of a kind is defined: ``unit`` or ``positive``."""
     return np.array(_UNIT if kind == "unit" else _POSITIVE).astype(dtype(name))
+
+
+def words(text: str) -> list[str]:
+    """Names, written as one text."""
+    return text.split()

@@ -23,7 +23,7 @@ _Pair = tuple[Graph, RankProgram]
 
 
 def in_range(sequential: Graph, program: RankProgram) -> tuple[Graph, RankProgram, tuple[str, ...]] | None:
-    """Both programs where the indices that they are given are in range, and that assumption; None if that is no news."""
+    """Both programs where indices that they are given are in range, and that assumption; None if it decides nothing."""
     sizes = _indexed(sequential)
     given = {name: between(0, size - 1, whole=True) for name, size in sizes.items()}
     mine = _decided(sequential, given)
