@@ -23,6 +23,7 @@ from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.counting import notes_of_counts
 from rewright.refine.distribution import with_distribution
+from rewright.refine.indices import in_range
 from rewright.refine.numbered import Pairing, aligned
 from rewright.refine.numbered import told as told_of
 from rewright.refine.objections import Run, objected
@@ -183,9 +184,23 @@ def _answer(question: Question, asked: _Asked) -> Verdict:
         return told.unknown(f"the budget of {asked.budget:g} s ran out after {operators} operators")
     if not proof.failed:
         return _of_proof(case, proof, is_written_out, asked, told)
+    narrow = _narrow(question)
+    if narrow is not None:
+        found = _answer(narrow, asked)
+        if found.status != "unknown":
+            return found
     if not asked.explain:
         return told.unknown(_said_of(proof.failed, proof, "not related"), proof.relations)
     return _failed(case, values, proof, asked, told)
+
+
+def _narrow(question: Question) -> Question | None:
+    """The question where indices are in range; None where it is that already, or that decides nothing."""
+    found = None if question.is_narrow else in_range(question.sequential, question.program)
+    if found is None:
+        return None
+    sequential, program, assumptions = found
+    return Question(sequential, program, (*question.assumptions, *assumptions), is_narrow=True)
 
 
 def _case(question: Question, asked: _Asked) -> Case:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from rewright import ops
 from rewright.analysis.values import Given, Setting, facts_of
+from rewright.frontends.aten.pruning import pruned
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.rebuilding import rebuilt
@@ -93,8 +94,8 @@ def _decided(graph: Graph, given: Given) -> Graph | None:
             return None if truth is None else builder.add(ops.Constant(node.type, (truth,)))
         return None
 
-    found = rebuilt(graph, make, whole=True)  # other ranks may read what no output does
-    return found if taken else None
+    found = rebuilt(graph, make, whole=True)
+    return pruned(found) if taken else None
 
 
 def _truth(known: Facts) -> bool | None:

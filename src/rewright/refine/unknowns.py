@@ -11,7 +11,6 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ir.types import TensorType
 from rewright.ir.unknowns import UNKNOWN, unknowns
-from rewright.refine.indices import in_range
 
 _MOST_SHOWN = 8
 
@@ -23,18 +22,11 @@ class Question:
     sequential: Graph
     program: RankProgram
     assumptions: tuple[str, ...] = ()
+    is_narrow: bool = False
+    """Whether indices that the programs are given are in range."""
 
 
 def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:
-    """The question as it is asked, and then where the indices that the programs are given are in range."""
-    for question in _guesses(sequential, program):
-        yield question
-        narrow = in_range(question.sequential, question.program)
-        if narrow is not None:
-            yield Question(narrow[0], narrow[1], (*question.assumptions, *narrow[2]))
-
-
-def _guesses(sequential: Graph, program: RankProgram) -> Iterator[Question]:
     """The question under every guess at its unknowns, the likeliest first; just the question where there are none.
 
     An unknown of the ranks is the one of the sequential program at the same place of the source. One that only the
