@@ -23,7 +23,7 @@ from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
 from rewright.refine.counting import notes_of_counts
 from rewright.refine.distribution import with_distribution
-from rewright.refine.indices import in_range
+from rewright.refine.narrow import in_range
 from rewright.refine.numbered import Pairing, aligned
 from rewright.refine.numbered import told as told_of
 from rewright.refine.objections import Run, objected
@@ -185,17 +185,18 @@ def _answer(question: Question, asked: _Asked) -> Verdict:
     if not proof.failed:
         return _of_proof(case, proof, is_written_out, asked, told)
     narrow = _narrow(question)
-    if narrow is not None:
-        found = _answer(narrow, asked)
-        if found.status != "unknown":
-            return found
+    less = None if narrow is None else _answer(narrow, asked)
+    if less is not None and less.status == "proved":
+        return less
     if not asked.explain:
         return told.unknown(_said_of(proof.failed, proof, "not related"), proof.relations)
-    return _failed(case, values, proof, asked, told)
+    found = _failed(case, values, proof, asked, told)
+    # That programs part is shown by all numbers, and where they part is told best without those out of range.
+    return less if less is not None and less.status == found.status == "refuted" else found
 
 
 def _narrow(question: Question) -> Question | None:
-    """The question where indices are in range; None where it is that already, or that decides nothing."""
+    """The question where numbers are in range; None where it is that already, or that decides nothing."""
     found = None if question.is_narrow else in_range(question.sequential, question.program)
     if found is None:
         return None

@@ -23,7 +23,7 @@ class Question:
     program: RankProgram
     assumptions: tuple[str, ...] = ()
     is_narrow: bool = False
-    """Whether indices that the programs are given are in range."""
+    """Whether numbers are in range: what that decides is decided."""
 
 
 def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:

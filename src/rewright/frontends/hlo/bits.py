@@ -138,22 +138,16 @@ def _wide_shift_left(c: Context, x: int, by: int) -> int:
 def saturated(c: Context, x: int, dtype: DType) -> int:
     """A float as an integer, as XLA converts it: NaN is zero, and what is too large is the largest number.
 
-    The conversion itself only meets numbers that the dtype holds, where every framework agrees.
+    The conversion itself only meets numbers that the dtype holds, where every framework agrees. The largest number may
+    be no float, so that what lies beyond is chosen among integers.
     """
     low, high = integer_limits(dtype)
-    number = rb.select(c.b, rb.compare(c.b, "EQ", x, x), x, rb.splat_like(c.b, 0, x))
-    if high < _EXACT:
-        limits = (rb.splat_like(c.b, low, x), number, rb.splat_like(c.b, high, x))
-        return rb.convert(c.b, c.b.add(ops.Clamp(), *limits), dtype)
-    # The largest number is no float: what lies beyond is chosen among integers.
-    over = rb.compare(c.b, "GE", number, rb.splat_like(c.b, high + 1, x))
-    least = c.b.add(ops.Maximum(), number, rb.splat_like(c.b, low, x))
-    found = rb.convert(c.b, rb.select(c.b, over, rb.splat_like(c.b, 0, x), least), dtype)
+    zero, least = rb.splat_like(c.b, 0, x), rb.splat_like(c.b, low, x)
+    lowest = rb.select(c.b, rb.compare(c.b, "LT", x, least), least, zero) if low else zero
+    number = rb.select(c.b, rb.compare(c.b, "GE", x, least), x, lowest)
+    over = rb.compare(c.b, "GE", x, rb.splat_like(c.b, high + 1, x))
+    found = rb.convert(c.b, rb.select(c.b, over, zero, number), dtype)
     return rb.select(c.b, over, rb.splat_like(c.b, high, found), found)
-
-
-_EXACT = 1 << 24
-"""Integers below are floats of single precision, in which programs are executed too."""
 
 
 def bitcast(c: Context, i: Instruction, operands: Sequence[int]) -> int:
