@@ -28,7 +28,7 @@ def look_up(counts: bool) -> Graph:
 
 
 def test_an_index_in_range_decides_whether_it_counts_from_the_end() -> None:
-    found = in_range(look_up(True), RankProgram((look_up(False),), Mesh((("tp", 1),))))
+    found = in_range(look_up(True), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {}))
     assert found is not None
     sequential, program, assumptions = found
     assert not any(isinstance(node.op, ops.Select) for node in sequential.nodes)
@@ -38,7 +38,7 @@ def test_an_index_in_range_decides_whether_it_counts_from_the_end() -> None:
 
 
 def test_nothing_is_assumed_that_decides_nothing() -> None:
-    assert in_range(look_up(False), RankProgram((look_up(False),), Mesh((("tp", 1),)))) is None
+    assert in_range(look_up(False), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {})) is None
     assert IN_RANGE not in rw.equiv(look_up(True), look_up(True)).assumptions
 
 
