@@ -18,6 +18,8 @@ from rewright.env.evidence import Evidence, evidence_for
 from rewright.env.hloenv import HloEnv
 from rewright.env.hloenv_pipelines import GeneralFusionPipeline
 from rewright.env.testing import compare_modules
+from rewright.env.values import KnownValues
+from rewright.env.values import Test as Shown
 from rewright.ir.errors import RewrightError
 
 pytest.importorskip("jax")
@@ -447,3 +449,13 @@ def test_a_certificate_is_read_in_one_way_only(xla: Session, tmp_path: Path) -> 
         path.write_text(wrong)
         with pytest.raises(RewrightError):
             audit(load(path))
+
+
+def test_what_agrees_but_for_rounding_is_not_one_value() -> None:
+    """It had one number from then on, so that a comparison of the one agreed with that of the other without a run."""
+    known = KnownValues()
+    known.record(b"a", b"b", Shown(True, "rounding"))
+    known.record(b"c", b"d", Shown(True, "to the bit", is_exact=True))
+    assert known.find(b"a") != known.find(b"b")
+    assert known.find(b"c") == known.find(b"d")
+    assert known.lookup(b"a", b"b") == Shown(True, "rounding")

@@ -150,7 +150,7 @@ def _exposed_tests(
     wide = HloModule(write(widened(program)))
     found: list[Test] = [Test(None, "not run")] * len(numbers)
     worst_seen: list[Agreement] = [Agreement(True, 0.0, 0.0)] * len(numbers)
-    telling = [False] * len(numbers)
+    telling, exact = [False] * len(numbers), [True] * len(numbers)
     for draw, turn in product(draws, seeds_of(probe, seed)):
         inputs = draw_inputs(probe, turn, draw)
         values = session.execute(probe, inputs, "quick")
@@ -159,9 +159,11 @@ def _exposed_tests(
         for place in range(len(numbers)):
             left, right = 2 * place, 2 * place + 1
             own = compare(values[left], values[right], truth.of(left), truth.spread(left), truth.output(right))
+            exact[place] = exact[place] and values[left].tobytes() == values[right].tobytes()
             if worst_seen[place].equal and (not own.equal or own.difference >= worst_seen[place].difference):
                 worst_seen[place] = own
                 found[place] = Test(own.equal, f"{draw} inputs: {own}")
+    found = [replace(own, is_exact=is_exact) for own, is_exact in zip(found, exact, strict=True)]
     return [own if tells or not own.agrees else Test(None, _NOTHING) for own, tells in zip(found, telling, strict=True)]
 
 

@@ -1,8 +1,8 @@
 """Numbers of values: equal for values that are computed alike, or that were found equal before.
 
 Most alternatives of a round were alternatives of the round before. A value is numbered by its operator and the numbers
-of its operands, and values that a test found equal have one number from then on, so that what follows from earlier
-tests is not run again.
+of its operands, and values that a test found equal to the bit have one number from then on, so that what follows from
+earlier tests is not run again. What agrees but for rounding keeps its own: what reads it may tell it apart.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ class Test:
 
     agrees: bool | None
     what: str
+    is_exact: bool = False
+    """Whether all values that were computed were equal to the bit."""
 
 
 @dataclass
@@ -55,7 +57,7 @@ class KnownValues:
         left, right = self.find(left), self.find(right)
         if test.agrees is not None:
             self.tests[left, right] = test
-        if test.agrees and left != right:
+        if test.agrees and test.is_exact and left != right:
             self.parents[right] = left
 
 
