@@ -36,8 +36,8 @@ MEMORY: dict[str, Function] = {
 def test_no_two_programs_share_memory_that_nothing_was_written_to(name: str) -> None:
     """``torch.empty(3, 4) + x`` was proved equal to itself, and equal to what rank 0 computes."""
     graph = rw.capture(MEMORY[name], (X,))
-    ranks = rw.capture_ranks(lambda mesh: (MEMORY[name], (X,)), {"tp": 2})
-    for verdict in (rw.equiv(graph, rw.capture(MEMORY[name], (X,)), audit=True), rw.refine(graph, ranks)):
+    ranks, whole = rw.capture_ranks(lambda mesh: (MEMORY[name], (X,)), {"tp": 2}), {"x": "Replicate()"}
+    for verdict in (rw.equiv(graph, rw.capture(MEMORY[name], (X,)), audit=True), rw.refine(graph, ranks, whole)):
         assert verdict.status == "unknown"
         assert "memory of test_identity.py:" in verdict.reason
 
@@ -97,7 +97,7 @@ def product(table: torch.Tensor, **options: Any) -> Any:
 
 
 def on_ranks(table: torch.Tensor) -> Any:
-    return rw.capture_ranks(lambda mesh: (Table(table), (torch.zeros(2, table.shape[1]),)), {"tp": 2})
+    return rw.capture_ranks(lambda mesh: (Table(table), (torch.zeros(1, table.shape[1]),)), {"dp": 2})
 
 
 @pytest.mark.parametrize(("rows", "width"), [(20, 30), (1100, 1000)], ids=["small", "large"])

@@ -16,7 +16,6 @@ from math import copysign, isnan
 from rewright.analysis.values import facts_of
 from rewright.env.machine import MACHINE
 from rewright.env.words import words
-from rewright.frontends.hlo.context import IN_RANGE
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator, integer_limits
@@ -36,18 +35,10 @@ _ORDERED = words("compare maximum minimum clamp sort top_k sign is_finite")
 def why_not_exact(sides: Sequence[Graph]) -> str:
     """Why an equation of two programs may not hold on a machine; empty where it does, floats taken as reals."""
     for side in sides:
-        taken = [own for own in side.metadata.get("assumptions", "").split("; ") if own and _is_needed(own, side)]
+        taken = side.metadata.get("assumptions", "").split("; ")[0]
         if taken:
-            return f"it is proved only where {taken[0]:.200}"
+            return f"it is proved only where {taken:.200}"
     return next((why for side in sides if (why := _overflow(side))), "")
-
-
-def _is_needed(taken: str, side: Graph) -> bool:
-    """Whether a proof may rest on what a front end took for granted.
-
-    Dynamic slices of the IR move a block inside as HLO does; gathers and scatters do not.
-    """
-    return taken != IN_RANGE or any(node.op.name in ("gather", "scatter") for node in side.nodes)
 
 
 def holds_in_floats(sides: Sequence[Graph]) -> bool:

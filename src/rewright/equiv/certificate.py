@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,10 +24,11 @@ from rewright.equiv.weights import Definition
 from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode, encode, from_json, to_json
 from rewright.ops.base import Array
-from rewright.ops.files import decode_json, explained, read_text, write_text
+from rewright.ops.files import explained, read_text, write_text
 from rewright.proof.bounds import Bound
 from rewright.proof.certificate import Certificate
-from rewright.proof.files import check_name, is_sealed, sealed, table
+from rewright.proof.files import check_name, is_printed, of_text, sealed, table
+from rewright.proof.files import decode as decode_strictly
 from rewright.proof.reading import read_certificate
 
 FORMAT = "rewright.equivalence"
@@ -82,14 +83,12 @@ def read(path: str | Path) -> Certificate:
     text = read_text(path)
 
     def contents() -> Certificate:
-        entries: Any = decode_json(text)
+        entries: Any = decode_strictly(text)
         known = cast("dict[str, Any]", entries) if isinstance(entries, dict) else dict[str, Any]()
-        intact = is_sealed(text)
-        return (
-            equivalence_of(known, intact)
-            if known.get("format") == FORMAT
-            else read_certificate(cast("object", entries), intact=intact)
-        )
+        if known.get("format") != FORMAT:
+            return of_text(text)
+        found = equivalence_of(known)
+        return replace(found, intact=is_printed(text, equivalence_table(found)))
 
     return explained(path, contents)
 
@@ -124,14 +123,14 @@ def _stage(stage: Stage) -> dict[str, Any]:
     }
 
 
-def equivalence_of(entries: dict[str, Any], intact: bool) -> EquivalenceCertificate:
+def equivalence_of(entries: dict[str, Any]) -> EquivalenceCertificate:
     """The certificate of a JSON object; raises RewrightError, naming the entry."""
     if entries.get("version") != VERSION:
         raise RewrightError(f"version {entries.get('version')!r:.20} of certificates is not known; this is {VERSION}")
     for key in (*_KEYS, *entries):
         if key not in entries or key not in (*_KEYS, *_OPTIONAL):
             raise RewrightError(f"the entry {key!r:.40} is missing or is none; write the certificate again")
-    core = read_certificate(entries["proof"], intact=intact)
+    core = read_certificate(entries["proof"], intact=True)
     key = ""
     try:
         key = "left"

@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,12 +27,12 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.json_form import from_json, to_json
 from rewright.ir.placement import Mesh, RankProgram
-from rewright.ops.files import decode_json, explained, read_text, write_text
+from rewright.ops.files import explained, read_text, write_text
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Damaged, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
 from rewright.proof.facts import REAL_ARITHMETIC
-from rewright.proof.files import check_name, is_sealed, sealed, table
+from rewright.proof.files import check_name, decode, is_printed, sealed, table
 from rewright.proof.reading import read_certificate
 from rewright.proof.wrapping import wrapping
 
@@ -151,7 +151,7 @@ def audit(
             raise Refused(f"piece {number} is not proved: {why}")
     follows(certificate, left, right)
     if not certificate.intact:
-        raise Damaged("the certificate was changed after it was written: its digest is not that of its contents")
+        raise Damaged("the certificate was changed after it was written: it is not the text of its contents")
     taken = assumed(certificate, left)
     return Joined(len(certificate.pieces), len(certificate.uses), time.perf_counter() - started, taken)
 
@@ -236,10 +236,11 @@ def load(path: str | Path) -> Certificate | PiecewiseCertificate:
     """Read a certificate of any kind that is about programs of this library; raises RewrightError with the place."""
     check_name(path)
     text = read_text(path)
-    entries: Any = explained(path, lambda: decode_json(text))
+    entries: Any = explained(path, lambda: decode(text))
     if not isinstance(entries, dict) or cast("dict[str, Any]", entries).get("format") != FORMAT:
         return EquivalenceCertificate.load(path)
-    return explained(path, lambda: _read(cast("dict[str, Any]", entries), is_sealed(text)))
+    found = explained(path, lambda: _read(cast("dict[str, Any]", entries)))
+    return replace(found, intact=is_printed(text, _table(found)))
 
 
 def _table(certificate: PiecewiseCertificate) -> dict[str, Any]:
@@ -260,7 +261,7 @@ def _proof_table(proof: Certificate | None) -> Any:
     return json.loads(sealed(entries))
 
 
-def _read(entries: Mapping[str, Any], intact: bool) -> PiecewiseCertificate:
+def _read(entries: Mapping[str, Any]) -> PiecewiseCertificate:
     if entries.get("version") != VERSION:
         raise RewrightError(f"version {entries.get('version')!r:.20} of certificates is not known; this is {VERSION}")
     wanted = {"format", "version", "left", "right", "pieces", "uses", "digest"}
@@ -272,7 +273,7 @@ def _read(entries: Mapping[str, Any], intact: bool) -> PiecewiseCertificate:
         uses = tuple(_use(*item) for item in entries["uses"])
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise RewrightError(f"a piece or its use is malformed: {str(error) or type(error).__name__:.80}") from None
-    return PiecewiseCertificate(str(entries["left"]), str(entries["right"]), pieces, uses, intact)
+    return PiecewiseCertificate(str(entries["left"]), str(entries["right"]), pieces, uses)
 
 
 def _piece(left: Any, right: Any, proof: Any) -> Piece:
@@ -280,7 +281,7 @@ def _piece(left: Any, right: Any, proof: Any) -> Piece:
     if proof is None:
         return Piece(sides[0], sides[1])
     known = cast("dict[str, Any]", proof)
-    found = equivalence_of(known, True) if known.get("format") == EQUIVALENCE else read_certificate(known, intact=True)
+    found = equivalence_of(known) if known.get("format") == EQUIVALENCE else read_certificate(known, intact=True)
     return Piece(sides[0], sides[1], found)
 
 

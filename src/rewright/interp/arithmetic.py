@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rewright import ops
+from rewright.ir.errors import RewrightError
 
 Value = Any
 Function = Callable[..., Value]
@@ -36,11 +37,15 @@ def convert(dtype: str, value: Value, real: Callable[[Value], Value]) -> Value:
 
 
 def _truncating_quotient(left: int, right: int) -> int:
+    if not right:
+        raise RewrightError(f"{left} divided by zero is no integer; evaluate at other values")
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def _integer_power(base: int, exponent: int) -> int:
+    if exponent > 512:  # too long to write out, and longer than any dtype: the last 64 bits say all
+        return pow(base, exponent, 1 << 64)
     if exponent >= 0:
         return base**exponent
     return base ** (-exponent) if abs(base) == 1 else 0
@@ -216,10 +221,29 @@ class Floats:
     def apply(self, function: str, arguments: Sequence[Value]) -> Value:
         """The value as numpy computes it, up to the last bits of transcendental functions."""
         if function.startswith("convert_"):
-            return convert(function.removeprefix("convert_"), arguments[0], float)
+            return self._convert(function.removeprefix("convert_"), arguments[0])
+        if function in _BY_ZERO and isinstance(arguments[1], int) and not arguments[1]:
+            return _BY_ZERO[function](arguments[0])
         try:
             return (EXACT.get(function) or ORDERED.get(function) or REAL.get(function) or SPECIAL[function])(*arguments)
         except OverflowError:
             return math.inf
         except ValueError:
             return math.nan
+
+    def _convert(self, dtype: str, value: Value) -> Value:
+        """What is no number, or has no end, becomes zero as an integer, though nothing says so."""
+        undefined = is_special(value) and dtype.startswith(("i", "ui")) and dtype != "i1"
+        return 0 if undefined else convert(dtype, value, float)
+
+
+def _all_bits(left: int) -> int:
+    return -1
+
+
+def _itself(left: int) -> int:
+    return left
+
+
+_BY_ZERO: dict[str, Function] = {"divide_integer": _all_bits, "remainder": _itself}
+"""What a machine makes of an integer and zero; minus one stands for the number that has all bits set."""

@@ -19,7 +19,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
-from rewright.ops.base import Array, TensorOperator, static
+from rewright.ops.base import Array, TensorOperator, static, wrapped
 from rewright.terms.evaluate import Arithmetic, Evaluator
 from rewright.terms.index import Variable
 
@@ -52,17 +52,21 @@ def evaluate(
 ) -> Array:
     """The result of one operator by its denotation; ``operands`` hold elements of the number system.
 
+    Formulas count integers without end. What an operator gives wraps around as its dtype does, which is the same as
+    if every step had: sums and products keep remainders, and other functions read operands that have wrapped already.
     Raises RewrightError where the operator has no denotation or an element cannot be evaluated.
     """
     value = op.denote(types)
     if isinstance(value, Unsupported):
         raise RewrightError(f"{op.name} has no denotation: {value.why}")
-    shape = static(op.name, op.infer(types).shape)
+    kind = op.infer(types)
+    shape = static(op.name, kind.shape)
     variables = [Variable(f"i{axis}") for axis in range(len(shape))]
     evaluator = Evaluator(arithmetic, lambda operand, index: read(operands[operand], index))
     result = np.empty(shape, object)
     for index in itertools.product(*(range(size) for size in shape)):
-        result[index] = evaluator.scalar(value, dict(zip(variables, index, strict=True)))
+        element = evaluator.scalar(value, dict(zip(variables, index, strict=True)))
+        result[index] = wrapped(kind.dtype, element) if kind.dtype.is_integer else element
     return result
 
 

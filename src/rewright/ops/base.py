@@ -134,6 +134,12 @@ def integer_limits(dtype: DType) -> tuple[int, int]:
     return int(found.min), int(found.max)
 
 
+def wrapped(dtype: DType, value: int) -> int:
+    """The number of an integer dtype that is as far from another one as a whole count of the dtype's numbers."""
+    low, high = integer_limits(dtype)
+    return value if low <= value <= high else (value - low) % (high - low + 1) + low
+
+
 def identity_value(kind: str, dtype: DType) -> float | int | bool:
     """The value that a reduction of nothing has."""
     if kind in ("maximum", "minimum"):

@@ -72,7 +72,10 @@ class Multiply(Binary):
 
 @dataclass(frozen=True, slots=True)
 class Divide(Binary):
-    """``x / y``; integers are divided towards zero."""
+    """``x / y``; integers are divided towards zero.
+
+    An integer divided by zero has all bits set, as XLA has it; PyTorch raises there.
+    """
 
     name: ClassVar[str] = "divide"
     domain: ClassVar[Domain] = "number"
@@ -82,7 +85,8 @@ class Divide(Binary):
         if left.dtype.kind == "f":
             return left / right
         quotient = left // right
-        return quotient + ((quotient * right != left) & ((left < 0) != (right < 0)))
+        quotient += (quotient * right != left) & ((left < 0) != (right < 0))
+        return np.where(right == 0, ~np.zeros_like(left), quotient)
 
     def function(self, dtype: DType) -> str:
         return "divide" if dtype.is_float else "divide_integer"
@@ -94,11 +98,18 @@ class Divide(Binary):
 
 @dataclass(frozen=True, slots=True)
 class Remainder(Binary):
-    """What is left of x after dividing by y towards zero; it has the sign of x."""
+    """What is left of x after dividing by y towards zero; it has the sign of x.
+
+    Of an integer and zero it is x, as XLA has it; PyTorch raises there.
+    """
 
     name: ClassVar[str] = "remainder"
     domain: ClassVar[Domain] = "number"
-    ufunc: ClassVar[np.ufunc] = np.fmod
+
+    def compute(self, operands: Sequence[Array], real: Real) -> Array:
+        left, right = operands
+        rest = np.fmod(left, right)
+        return rest if left.dtype.kind == "f" else np.where(right == 0, left, rest)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return remainder(operands[0], operands[1])

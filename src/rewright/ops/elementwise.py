@@ -159,6 +159,9 @@ class Clamp(Elementwise):
 class Convert(Elementwise):
     """The same value in another dtype; floats become integers by truncation, and booleans by ``x != 0``.
 
+    An integer that another integer dtype does not hold wraps around. A float becomes an integer only where that dtype
+    holds its integral part: elsewhere, and for NaN and infinities, the result is not defined, as in PyTorch (execution
+    gives some number). XLA, which defines it, is read as a choice around a conversion that is always defined.
     Between float dtypes no rounding happens: that casts preserve values is an assumption that verdicts name.
     """
 

@@ -12,7 +12,17 @@ from rewright.ir.dims import Dim, at_most
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_sizes, replaced, static
+from rewright.ops.base import (
+    Array,
+    Real,
+    TensorOperator,
+    array_dtype,
+    check_count,
+    check_sizes,
+    replaced,
+    static,
+    wrapped,
+)
 from rewright.ops.facts import INF, Facts, between, of_values
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
@@ -43,7 +53,7 @@ class Input(TensorOperator):
 
 @dataclass(frozen=True, slots=True)
 class Constant(TensorOperator):
-    """Fixed values in row-major order; one value fills the whole tensor (a splat)."""
+    """Fixed values in row-major order; one value fills the whole tensor (a splat). Integers wrap around."""
 
     tensor: TensorType
     values: tuple[float | int | bool, ...]
@@ -64,10 +74,12 @@ class Constant(TensorOperator):
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
         shape = static(self.name, self.tensor.shape)
-        dtype = array_dtype(self.tensor.dtype, real)
-        if len(self.values) == 1:
-            return np.full(shape, self.values[0], dtype)
-        return np.array(self.values, dtype).reshape(shape)
+        kind = self.tensor.dtype
+        dtype = array_dtype(kind, real)
+        values = [wrapped(kind, int(value)) for value in self.values] if kind.is_integer else self.values
+        if len(values) == 1:
+            return np.full(shape, values[0], dtype)
+        return np.array(values, dtype).reshape(shape)
 
     def denotation(
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewright.frontends.files import save
+from rewright.ir.errors import RewrightError
 from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Kernel, Running, Sweep
 from rewright.optimize.phases import variants
@@ -112,6 +113,14 @@ def condition_text(e: Expression) -> str:
 
 def emitted(found: Optimized, folder: Path) -> list[Path]:
     """Write code and explanation, and with a certificate the two programs that it is about, for ``rewright audit``."""
+    try:
+        return _emitted(found, folder)
+    except OSError as error:
+        what = "it is a file" if folder.is_file() else (error.strerror or str(error)).lower()
+        raise RewrightError(f"cannot write to {folder}: {what}; name a folder") from None
+
+
+def _emitted(found: Optimized, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     files = {"explanation.txt": found.explain() + "\n", **(found.printed.files if found.printed is not None else {})}
     paths: list[Path] = []

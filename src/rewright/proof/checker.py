@@ -92,7 +92,7 @@ class _Checker:
             work()
             self._ledger.audit.seconds[phase] = time.perf_counter() - started
         if not self._certificate.intact:
-            raise Damaged("the certificate was changed after it was written: its digest is not that of its contents")
+            raise Damaged("the certificate was changed after it was written: it is not the text of its contents")
         return self._ledger.audit
 
     def _programs(self) -> None:

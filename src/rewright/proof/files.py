@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
+from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast
 
@@ -20,12 +21,10 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import encode
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
-from rewright.ops.files import decode_json, explained, extension_of, read_text, write_text
+from rewright.ops.files import explained, extension_of, read_text, write_text
 from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Step
 from rewright.proof.language import Access, Definition, Index, Region, Tensor, View
 from rewright.proof.reading import FORMAT, VERSION, read_certificate
-
-_DIGEST = re.compile(r',"digest":"([0-9a-f]{64})"\}\n?\Z')
 
 
 def write(certificate: Certificate, path: str | os.PathLike[str]) -> None:
@@ -45,21 +44,47 @@ def sealed(entries: dict[str, Any]) -> str:
     return f'{text},"digest":"{_hash(text)}"}}\n'
 
 
-def is_sealed(text: str) -> bool:
-    """Whether a text ends with the digest of what comes before it."""
-    found = _DIGEST.search(text)
-    return found is not None and _hash(text[: found.start()]) == found[1]
+def is_printed(text: str, entries: dict[str, Any]) -> bool:
+    """Whether a text is what is written for these entries, its digest among it."""
+    return text == sealed(entries)
+
+
+def decode(text: str) -> Any:
+    """The JSON value of a certificate; raises RewrightError where two readers may see two values in it.
+
+    So it is with a key that occurs twice, and with numbers that JSON does not have.
+    """
+
+    def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+            raise RewrightError(f"the entry {twice!r:.40} occurs twice; write the certificate again")
+        return found
+
+    def number(name: str) -> float:
+        raise RewrightError(f"{name} is no number of JSON; write the certificate again")
+
+    try:
+        return json.loads(text, object_pairs_hook=entries, parse_constant=number)
+    except (ValueError, RecursionError) as error:
+        raise RewrightError(f"this is no JSON ({str(error).splitlines()[0]}); write the certificate again") from None
 
 
 def read(path: str | os.PathLike[str]) -> Certificate:
-    """Read a certificate; one whose digest is not that of its contents is marked as damaged.
+    """Read a certificate; one that is not, to the letter, what is written for its contents is marked as damaged.
 
     Raises RewrightError, naming the place, for a file that cannot be read and contents that are no certificate.
     """
     check_name(path)
     text = read_text(path)
+    return explained(path, lambda: of_text(text))
 
-    return explained(path, lambda: read_certificate(decode_json(text), intact=is_sealed(text)))
+
+def of_text(text: str) -> Certificate:
+    """The certificate that a text holds; raises RewrightError, naming the entry."""
+    found = read_certificate(decode(text), intact=True)
+    return replace(found, intact=is_printed(text, table(found)))
 
 
 def check_name(path: str | os.PathLike[str]) -> None:

@@ -64,7 +64,7 @@ def unlike(sequential: Graph, program: RankProgram, position: int, place: Place)
         if isinstance(nodes[0].op, ops.Collective) and not isinstance(wanted.op, ops.Collective):
             stack.append((at, tuple(node.operands[0] for node in nodes), depth + 1))
             continue
-        if depth > _DEPTH or any(type(node.op) is not type(wanted.op) for node in nodes):
+        if depth > _DEPTH or not all(_is_called_alike(node, wanted) for node in nodes):
             continue
         yield from _like(program, there, wanted, nodes[0])
         for number, operand in enumerate(wanted.operands):
@@ -72,6 +72,11 @@ def unlike(sequential: Graph, program: RankProgram, position: int, place: Place)
             if before not in seen:
                 seen.add(before)
                 stack.append((operand, before, depth + 1))
+
+
+def _is_called_alike(node: Node, wanted: Node) -> bool:
+    """Whether two nodes have one operator and as many operands."""
+    return type(node.op) is type(wanted.op) and len(node.operands) == len(wanted.operands)
 
 
 def _like(program: RankProgram, place: Place, wanted: Node, node: Node) -> Iterator[Repair]:

@@ -231,7 +231,7 @@ def _at_collective(program: RankProgram, rank: int, node: Node) -> Iterator[_Edi
     if isinstance(op, ops.AllReduce | ops.AllGather | ops.ReduceScatter | ops.AllToAll):
         for axis, groups in groups_over(program.mesh):
             if groups != op.groups:
-                yield f"call the {name} over {axis}", _with(groups=groups)
+                yield f"call the {name} over {axis}", _over(groups)
     if isinstance(op, ops.CollectivePermute):
         pairs = tuple((target, source) for source, target in op.pairs)
         yield f"turn the direction of the {name}", _with(pairs=pairs)
@@ -331,6 +331,19 @@ def _times(factor: float) -> Replacement:
 
 def _reverse(editor: Editor, node: Node) -> int:
     return editor.add(node.op, *reversed(node.operands))
+
+
+def _over(groups: Groups) -> Replacement:
+    """The collective among others; its result goes to a tensor that the program made for it, and so keeps its size."""
+    among = _with(groups=groups)
+
+    def build(editor: Editor, node: Node) -> int:
+        made = among(editor, node)
+        if editor.type(made) != node.type:
+            raise TypeMismatch(f"{node.op.name} over {groups} gives another size than there is room for")
+        return made
+
+    return build
 
 
 def _with(**changes: object) -> Replacement:

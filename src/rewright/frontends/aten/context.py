@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from rewright import ops
 from rewright.frontends.aten.call import Call, promoted
+from rewright.frontends.aten.ties import Promise
 from rewright.ir.dims import Dim, Shape, SizeExpr
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType, TensorType
@@ -108,6 +109,8 @@ class Context:
         """
         self.assumptions: dict[str, None] = {}
         """What the lowering took for granted, in words, in order."""
+        self.ties: dict[int, Promise] = {}
+        """Nodes that give places of elements, where equal ones may come in any order, or in one not promised."""
         self._unknown = unknown
         self._call: Call | None = None
         self._sites: Counter[str] = Counter()

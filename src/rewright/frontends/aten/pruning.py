@@ -14,13 +14,7 @@ def pruned(graph: Graph, superseded: Set[int] = frozenset()) -> Graph:
 
     Inputs are kept, and collectives except those in ``superseded``, which another one replaces.
     """
-    needed = set(graph.outputs.values()) | set(graph.inputs.values())
-    for position in range(len(graph.nodes) - 1, -1, -1):
-        node = graph.nodes[position]
-        if position in needed or (isinstance(node.op, ops.Collective) and position not in superseded):
-            needed.add(position)
-            needed.update(node.operands)
-    kept = sorted(needed)
+    kept = sorted(needed(graph, superseded))
     moved = {old: new for new, old in enumerate(kept)}
     nodes = tuple(
         replace(graph.nodes[old], operands=tuple(moved[p] for p in graph.nodes[old].operands)) for old in kept
@@ -28,3 +22,14 @@ def pruned(graph: Graph, superseded: Set[int] = frozenset()) -> Graph:
     inputs = {name: moved[position] for name, position in graph.inputs.items()}
     outputs = {name: moved[position] for name, position in graph.outputs.items()}
     return Graph(nodes, inputs, outputs, graph.name, graph.metadata)
+
+
+def needed(graph: Graph, superseded: Set[int] = frozenset()) -> set[int]:
+    """The positions of nodes that stay."""
+    found = set(graph.outputs.values()) | set(graph.inputs.values())
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        node = graph.nodes[position]
+        if position in found or (isinstance(node.op, ops.Collective) and position not in superseded):
+            found.add(position)
+            found.update(node.operands)
+    return found

@@ -74,10 +74,13 @@ def first_index(c: Context, x: int, axis: int, *, largest: bool) -> int:
     rank = c.b.type(x).rank
     if c.b.type(x).shape[axis] == 1:
         return rb.splat(c.b, 0, c.b.type(x).shape, DType.I64)
-    if not largest:
-        x = c.b.add(ops.Not() if c.b.type(x).dtype is DType.BOOL else ops.Negate(), x)
-    moved = rb.swap(c.b, x, axis, rank - 1)
+    moved = rb.swap(c.b, x if largest else _turned(c, x), axis, rank - 1)
     return rb.swap(c.b, c.b.add(ops.TopK(1, "indices"), moved), axis, rank - 1)
+
+
+def _turned(c: Context, x: int) -> int:
+    """The elements in the opposite order; of integers the complement, since the least one has no negative."""
+    return c.b.add(ops.Negate() if c.b.type(x).dtype.is_float else ops.Not(), x)
 
 
 def _argument(largest: bool) -> Callable[..., int]:
@@ -263,37 +266,44 @@ def diff(
 
 @TABLE.register("aten.topk.default")
 def topk(c: Context, x: Value, k: Dim, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[int, int]:
+    if x.rank == 0:
+        return x.position, rb.splat(c.b, 0, (), DType.I64)
     axis = x.axis(dim)
-    source = x.position if largest else c.b.add(ops.Negate(), x.position)
-    moved = rb.swap(c.b, source, axis, x.rank - 1)
+    moved = rb.swap(c.b, x.position if largest else _turned(c, x.position), axis, x.rank - 1)
     values = rb.swap(c.b, c.b.add(ops.TopK(k, "values"), moved), axis, x.rank - 1)
-    found = rb.swap(c.b, c.b.add(ops.TopK(k, "indices"), moved), axis, x.rank - 1)
-    return (values if largest else c.b.add(ops.Negate(), values)), found
+    places = c.b.add(ops.TopK(k, "indices"), moved)
+    c.ties[places] = "any"
+    return (values if largest else _turned(c, values)), rb.swap(c.b, places, axis, x.rank - 1)
 
 
 @TABLE.register("aten.sort.default")
 def sort(c: Context, x: Value, dim: int = -1, descending: bool = False) -> tuple[int, int]:
-    return _sorted(c, x, dim, descending)
+    return _sorted(c, x, dim, descending, stable=False)
 
 
 @TABLE.register("aten.sort.stable")
 def sort_stable(
     c: Context, x: Value, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[int, int]:
-    return _sorted(c, x, dim, descending)
+    return _sorted(c, x, dim, descending, bool(stable))
 
 
-def _sorted(c: Context, x: Value, dim: int, descending: bool) -> tuple[int, int]:
+def _sorted(c: Context, x: Value, dim: int, descending: bool, stable: bool) -> tuple[int, int]:
     axis = x.axis(dim)
-    return (
-        c.b.add(ops.Sort(axis, descending, "values"), x.position),
-        c.b.add(ops.Sort(axis, descending, "indices"), x.position),
-    )
+    places = c.b.add(ops.Sort(axis, descending, "indices"), x.position)
+    if not stable:
+        c.ties[places] = "usual"
+    return c.b.add(ops.Sort(axis, descending, "values"), x.position), places
 
 
 @TABLE.register("aten.argsort.default")
 def argsort(c: Context, x: Value, dim: int = -1, descending: bool = False) -> int:
-    return c.b.add(ops.Sort(x.axis(dim), descending, "indices"), x.position)
+    return _sorted(c, x, dim, descending, stable=False)[1]
+
+
+@TABLE.register("aten.argsort.stable")
+def argsort_stable(c: Context, x: Value, *, stable: bool, dim: int = -1, descending: bool = False) -> int:
+    return _sorted(c, x, dim, descending, stable)[1]
 
 
 @TABLE.register("aten.histc.default")

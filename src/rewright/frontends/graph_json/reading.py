@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from rewright.frontends.aten.context import Communicator, Context
 from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.ties import with_ties
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.graph_json.document import Document, Record, parse
 from rewright.frontends.graph_json.walk import Walk
@@ -91,10 +92,11 @@ def _lowered(document: Document, groups: _Groups, data: object, alike: Mapping[i
     for place, value in enumerate(_leaves(walk.result)):
         if isinstance(value, Tensor):
             builder.output(f"output.{place}", value.read(builder))
-    graph = walk.unknowns.noted(pruned(builder.build(), builder.superseded))
+    graph, ties = with_ties(builder.build(), walk.c.ties, builder.superseded)
+    graph = walk.unknowns.noted(pruned(graph, builder.superseded))
     notes = {NUMBERED: "true"}
-    if walk.c.assumptions:
-        notes["assumptions"] = "; ".join(walk.c.assumptions)
+    if walk.c.assumptions or ties:
+        notes["assumptions"] = "; ".join((*walk.c.assumptions, *ties))
     if document.rank == 0 and not graph.outputs:
         raise RewrightError("the graph returns no tensor; capture what it computes")
     return replace(graph, metadata=graph.metadata | notes)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewright import ops
 from rewright.frontends.hlo import bits
-from rewright.frontends.hlo.bounds import clamped, counts_from_end, dropped, inside
-from rewright.frontends.hlo.context import IN_RANGE, Context
+from rewright.frontends.hlo.bounds import clamped, dropped, filled, inside
+from rewright.frontends.hlo.context import Context
 from rewright.frontends.hlo.layouts import major_first
 from rewright.frontends.hlo.module import Computation, Instruction, Module
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.base import ReductionKind, integer_limits
+from rewright.ops.base import ReductionKind, integer_limits, wrapped
 from rewright.ops.elementwise import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.scatter import ScatterKind
@@ -82,21 +83,14 @@ def _elementwise(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     if name == "not" and dtype.is_unsigned:
         return rb.subtract(c.b, rb.splat_like(c.b, integer_limits(dtype)[1], operands[0]), operands[0])
     if name in ("add", "subtract", "multiply") and dtype is DType.U32 and c.wraps:
-        return bits.wrapped(c, _ELEMENTWISE[name], operands)
+        return bits.wrapping(c, _ELEMENTWISE[name], operands)
     return c.b.add(_ELEMENTWISE[name], *operands)
 
 
 def _select(c: Context, operands: Sequence[int]) -> int:
-    """Where one side is no number the other is taken: programs mark so what must not happen, such as a bad index."""
-    if c.b.uniform(operands[0]) is not None:
-        return c.b.add(ops.Select(), *operands)
-    for here, other in ((1, 2), (2, 1)):
-        if c.is_no_number(operands[here]) and not c.is_no_number(operands[other]):
-            c.assume("no result is not a number: where a program would choose one, its condition does not hold")
-            return operands[other]
-    if counts_from_end(c, *operands):
-        return operands[2]
-    return c.b.add(ops.Select(), *operands)
+    """A choice; a gather that is not a number where it is out of range is the gather, which is not defined there."""
+    found = filled(c, *operands)
+    return c.b.add(ops.Select(), *operands) if found is None else found
 
 
 @_register("cbrt")
@@ -117,7 +111,7 @@ def _round_half_up(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return rb.multiply(c.b, c.b.add(ops.Sign(), x), c.b.add(ops.Floor(), rb.shifted(c.b, c.b.add(ops.Abs(), x), 0.5)))
 
 
-@_register("atan2", "popcnt", "count-leading-zeros")
+@_register("popcnt", "count-leading-zeros")
 def _without(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     raise UnsupportedOperator("the IR has no such function of numbers; rewrite it with others")
 
@@ -132,7 +126,20 @@ def _complex(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     raise UnsupportedOperator("complex numbers are not supported; compute with their parts")
 
 
-@_register("copy", "optimization-barrier", "copy-start", "copy-done", "reduce-precision", "domain")
+@_register("reduce-precision")
+def _rounded(c: Context, i: Instruction, operands: Sequence[int]) -> int:
+    """Nothing for a format that holds every number of the dtype; rounding to another one has no operator."""
+    exponent, mantissa = _FORMATS[c.b.type(operands[0]).dtype]
+    if i.integer("exponent_bits") >= exponent and i.integer("mantissa_bits") >= mantissa:
+        return operands[0]
+    raise UnsupportedOperator("rounding to fewer digits has no meaning over the reals; cast to a float type instead")
+
+
+_FORMATS = {DType.F64: (11, 52), DType.F32: (8, 23), DType.F16: (5, 10), DType.BF16: (8, 7)}
+"""Bits of exponent and mantissa."""
+
+
+@_register("copy", "optimization-barrier", "copy-start", "copy-done", "domain")
 def _identity(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     return operands[0]
 
@@ -157,7 +164,10 @@ def _compare(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 
 @_register("convert")
 def _convert(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    return rb.convert(c.b, operands[0], c.type(i).dtype)
+    dtype = c.type(i).dtype
+    if dtype.is_integer and c.b.type(operands[0]).dtype.is_float:
+        return bits.saturated(c, operands[0], dtype)
+    return rb.convert(c.b, operands[0], dtype)
 
 
 @_register("reshape")
@@ -254,14 +264,16 @@ def _constant(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     if given is None and kind.size() != 0:
         return c.unknowns.make("constant", i.name, kind)
     values: tuple[float, ...] = given if given and kind.size() != 0 else (0,)
-    if any(value != value for value in values):
-        if len(values) in (1, kind.size()) and all(value != value for value in values):
-            return c.no_number(kind)
-        raise UnsupportedOperator("a constant with elements that are no numbers has no meaning over the reals")
     if len(values) not in (1, kind.size()):
         raise RewrightError(f"{len(values)} values for a constant of {kind}; print the module again")
-    cast = tuple(rb.cast(value, kind.dtype) for value in values)
+    cast = tuple(_held(value, kind.dtype) for value in values)
     return c.b.add(ops.Constant(kind, cast[:1] if len(set(cast)) == 1 else cast))
+
+
+def _held(value: float, dtype: DType) -> float | int | bool:
+    if dtype.is_integer:
+        return wrapped(dtype, int(value))
+    return math.nan if value != value else rb.cast(value, dtype)  # one object, which equals itself
 
 
 @_register("dot")
@@ -270,7 +282,8 @@ def _dot(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     op = ops.DotGeneral(*(i.integers(name) for name in names))
     dtype = c.type(i).dtype
     types = [c.b.type(operand).dtype for operand in operands]
-    wide = types[0] if types[0] is types[1] else dtype
+    is_plain = types[0] is types[1] and dtype.is_float
+    wide = types[0] if is_plain else dtype  # integers wrap around in the dtype of the result
     return rb.convert(c.b, c.b.add(op, *(rb.convert(c.b, operand, wide) for operand in operands)), dtype)
 
 
@@ -364,7 +377,9 @@ def _gather(c: Context, i: Instruction, operands: Sequence[int]) -> int:
         i.integers("slice_sizes"),
     )
     x, indices = operands
-    return c.b.add(op, x, inside(c, op, c.b.type(x).shape, indices))
+    found = c.b.add(op, x, inside(c, op, c.b.type(x).shape, indices))
+    c.unmoved[found] = indices
+    return found
 
 
 @_register("scatter")
@@ -401,7 +416,6 @@ def _dynamic_slice(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     sizes = i.integers("dynamic_slice_sizes")
     starts = _places(c, operands[0], sizes, operands[1:])
     if starts is None:
-        c.assume(IN_RANGE)
         return c.b.add(ops.DynamicSlice(sizes), *operands)
     result = operands[0]
     for axis, (low, size) in enumerate(zip(starts, sizes, strict=True)):
@@ -414,7 +428,6 @@ def _dynamic_update_slice(c: Context, i: Instruction, operands: Sequence[int]) -
     sizes = [int(str(size)) for size in c.b.type(operands[1]).shape]
     starts = _places(c, operands[0], sizes, operands[2:])
     if starts is None:
-        c.assume(IN_RANGE)
         return c.b.add(ops.DynamicUpdateSlice(), *operands)
     return _replaced(c, operands[0], operands[1], list(zip(starts, sizes, strict=True)), 0)
 

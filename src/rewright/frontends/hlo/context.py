@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from rewright import ops
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.unknowns import Unknowns
-from rewright.ir.errors import RewrightError, UnsupportedOperator
-from rewright.ir.graph import Graph
+from rewright.ir.errors import RewrightError
 from rewright.ir.types import TensorType
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 
 Value = Any
 """A node position, or a tuple of values; None for a token."""
-_MOVES = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert)
-IN_RANGE = "gathers, scatters and dynamic slices stay in range, where HLO would move or drop what does not"
 MOST_INSTRUCTIONS = 500_000
 """Instructions that a module may have once its calls and loops are written out."""
 
@@ -41,37 +37,10 @@ class Context:
     wraps: bool = False
     """Whether sums of unsigned 32-bit numbers wrap around."""
     count: int = 0
-    no_numbers: dict[int, None] = field(default_factory=dict[int, None])
-    """Stand-ins for constants that are not numbers."""
+    unmoved: dict[int, int] = field(default_factory=dict[int, int])
+    """Gathers whose indices were moved inside, and these indices as they were."""
     between: dict[int, tuple[float, float]] = field(default_factory=dict[int, "tuple[float, float]"])
     """Integers that were moved between two numbers, and these."""
-
-    def no_number(self, kind: TensorType) -> int:
-        """A stand-in for a constant that is not a number; whoever reads it in the end has no meaning."""
-        position = self.unknowns.make("not a number", f"not a number #{len(self.no_numbers)}", kind)
-        self.no_numbers[position] = None
-        return position
-
-    def is_no_number(self, position: int) -> bool:
-        """Whether a node is such a stand-in, spread or moved."""
-        node = self.b.node(position)
-        while isinstance(node.op, _MOVES):
-            position = node.operands[0]
-            node = self.b.node(position)
-        return position in self.no_numbers
-
-    def check_numbers(self, graph: Graph) -> None:
-        """Raise UnsupportedOperator where a constant that is not a number is read by the finished graph."""
-        names = {cast("ops.Input", self.b.node(position).op).label for position in self.no_numbers}
-        places = {position for name, position in graph.inputs.items() if name in names}
-        reached = set(places)
-        where = ""
-        for position, node in enumerate(graph.nodes):
-            if reached & set(node.operands):
-                reached.add(position)
-                where = where or (f" at {node.span}" if node.span.file else "")
-        if places:
-            raise UnsupportedOperator(f"a constant that is not a number{where} has no meaning over the reals")
 
     def step(self) -> None:
         """Count an instruction; raises RewrightError where a module is too long when it is written out."""

@@ -80,10 +80,17 @@ def extreme(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
     if start != identity_value(kind, c.b.type(values).dtype):
         raise UnsupportedOperator("a search for an extreme that starts with a number; start with an infinity")
     shape = [size for place, size in enumerate(c.b.type(values).shape) if place != axis]
-    order = c.b.add(ops.Sort(axis, largest, "indices"), values)
+    order = _extremes_first(c, values, axis, largest)
     first = rb.reshape(c.b, rb.slice_axis(c.b, order, axis, 0, 1), shape)
     found = rb.reduce(c.b, kind, values, [axis])
     return found, rb.convert(c.b, first, c.b.type(places).dtype)
+
+
+def _extremes_first(c: Context, values: int, axis: int, largest: bool) -> int:
+    """Places in the order in which a search for an extreme takes elements: what is no number comes first."""
+    if largest or not c.b.type(values).dtype.is_float:
+        return c.b.add(ops.Sort(axis, largest, "indices"), values)
+    return c.b.add(ops.Sort(axis, True, "indices"), c.b.add(ops.Negate(), values))
 
 
 def top_k(c: Context, i: Instruction, operands: Sequence[int]) -> Value:

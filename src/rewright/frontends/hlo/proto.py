@@ -235,6 +235,8 @@ _ATTRIBUTES: dict[str, Callable[[Message], Any]] = {
     "window": _window,
     "dim_labels": _labels,
     "slice": _slices,
+    "exponent_bits": lambda m: m.integer(18) or None,
+    "mantissa_bits": lambda m: m.integer(19) if m.integer(18) else None,
     "dynamic_slice_sizes": lambda m: m.integers(20) if m.first(20) is not None else None,
     "padding": _padding,
     "channel_id": lambda m: m.integer(26) or None,

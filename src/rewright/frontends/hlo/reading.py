@@ -214,7 +214,6 @@ def _lowered(module: Module, replicas: int, partitions: int, device: int, face: 
     for name, position in zip(outputs, leaves, strict=True):
         builder.output(name, position)
     graph = unknowns.noted(pruned(builder.build(), builder.superseded))
-    context.check_numbers(graph)
     notes = {} if face.outputs else {NUMBERED: "true"}
     if context.assumptions:
         notes["assumptions"] = "; ".join(context.assumptions)

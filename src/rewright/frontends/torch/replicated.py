@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import torch.distributed as dist
 from torch import nn
@@ -51,6 +51,19 @@ def reducing(modules: Sequence[nn.Module]) -> Generator[None]:
     yield
     for module in wrappers:
         _check_finished(module)
+
+
+def notes_of(module: nn.Module) -> list[str]:
+    """What a wrapper's communication hooks remember from step to step, of which one step is captured."""
+    if not is_replicated(module):
+        return []
+    hooks: Sequence[tuple[Any, Any]] = cast("Any", module)._comm_hooks
+    return [
+        f"the communication hook {getattr(hook, '__name__', hook)} is captured with its {type(state).__name__} as that "
+        "is now; what it does in later steps may be something else"
+        for hook, state in hooks
+        if state is not None and not isinstance(state, _distributed.ProcessGroup)
+    ]
 
 
 def _prepare(module: Any) -> None:

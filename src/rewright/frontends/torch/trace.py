@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 from unittest import mock
 
@@ -46,6 +47,7 @@ from rewright.frontends.torch.names import bind_arguments, leaves, replace, resu
 from rewright.frontends.torch.optimizers import Optimizers
 from rewright.frontends.torch.overwriting import NotingOverwriting
 from rewright.frontends.torch.owners import Owners, first_names
+from rewright.frontends.torch.replicated import notes_of
 from rewright.frontends.torch.spans import SourceRecorder
 from rewright.frontends.torch.tensors import from_local, local, parameter_like, spec_of, version
 from rewright.frontends.torch.traced import TracedProgram
@@ -54,6 +56,7 @@ from rewright.frontends.torch.wrappers import refusing_wrappers
 from rewright.ir.errors import CaptureError, RewrightError
 
 Tensors = dict[str, torch.Tensor]
+_NO_GRADIENT = "does not require grad"
 _DIGESTED_AT_ONCE = 1 << 20
 """Elements of a buffer that are looked at together."""
 Groups = Callable[[], dict[str, Communicator]]
@@ -109,8 +112,15 @@ def trace(
     """
     doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
     with unset_fake_temporarily():
+        tracing = partial(Tracing, target, args, kwargs or {}, backward, dynamic or {})
         try:
-            return Tracing(target, args, kwargs or {}, backward, dynamic or {}).run(groups or _no_groups, rank)
+            try:
+                return tracing().run(groups or _no_groups, rank)
+            except RuntimeError as error:
+                if _NO_GRADIENT not in str(error):
+                    raise
+                # It differentiates by leaves of its own, such as x.detach().requires_grad_().
+                return tracing(differentiates=True).run(groups or _no_groups, rank)
         except RewrightError:
             raise
         except Exception as error:
@@ -129,10 +139,12 @@ class Tracing:
         dynamic: Dynamic,
         *,
         wrappers: bool = False,
+        differentiates: bool = False,
     ) -> None:
         self.recorder = SourceRecorder(Tracing._program.__code__)
         self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
         self.args: Sequence[Any] = args
+        self.differentiates = differentiates
         self.kwargs: Mapping[str, Any] = kwargs
         self.backward, self.dynamic = backward, dynamic
         self.arguments = self._bind()
@@ -205,7 +217,7 @@ class Tracing:
         return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.taken())
 
     def _with_gradients(self) -> AbstractContextManager[Any]:
-        return torch.set_grad_enabled(self.backward or self._trains())
+        return torch.set_grad_enabled(self.backward or self.differentiates or self._trains())
 
     def _trains(self) -> bool:
         """Whether a function may call backward itself: then gradients must be recorded although nobody asked."""
@@ -285,7 +297,8 @@ class Tracing:
     def _notes(self) -> tuple[str, ...]:
         missing = self.results.without_gradient
         silent = (f"no gradient reaches {', '.join(missing)}",) if missing else ()
-        return (*silent, *self.optimizers.notes())
+        hooks = [note for _, module in self.owners.named_modules() for note in notes_of(module)]
+        return (*silent, *self.optimizers.notes(), *dict.fromkeys(hooks))
 
 
 def with_loss(named: Mapping[str, torch.Tensor]) -> Tensors:

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from rewright import ops
 from rewright.frontends.aten.context import Context
 from rewright.frontends.aten.pruning import pruned
+from rewright.frontends.aten.ties import with_ties
 from rewright.frontends.aten.views import Tensor
 from rewright.frontends.torch.lower.placing import PlacingBuilder
 from rewright.frontends.torch.lower.sizes import dim_of, type_of
@@ -45,8 +46,9 @@ def lower(traced: TracedProgram, *, guards_queries: bool = False, opaque: bool =
         position = tensor.read(builder)
         if name not in traced.perhaps or position != given[name.removeprefix("updated:")]:
             builder.output(name, position)
-    graph = pruned(builder.build(), builder.superseded)
-    assumed = [*context.assumptions, *_memory(graph)]
+    graph, ties = with_ties(builder.build(), context.ties, builder.superseded)
+    graph = pruned(graph, builder.superseded)
+    assumed = [*context.assumptions, *_memory(graph), *ties]
     return replace(graph, metadata=graph.metadata | ({"assumptions": "; ".join(assumed)} if assumed else {}))
 
 
