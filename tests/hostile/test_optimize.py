@@ -225,3 +225,49 @@ def test_an_index_out_of_range_is_an_error() -> None:
         with pytest.raises(IndexError, match="out of bounds"):
             fast(table, torch.tensor([0, wrong, 1]))
     assert len(fast.notes) == 1 and "reads out of range" in fast.notes[0]
+
+
+def test_a_periodic_stencil_has_kernels() -> None:
+    """Before, a plan was written with a tensor of 46 rows for one of 24, and the program ran as it was."""
+
+    def heat(u: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            around = [torch.roll(u, step, axis) for axis in (0, 1) for step in (1, -1)]
+            u = u + 0.1 * (sum(around) - 4 * u)
+        return u
+
+    fast, u = softmax_of(heat, (torch.randn(24, 16),)), torch.randn(24, 16)
+
+    torch.testing.assert_close(fast(u), heat(u))
+
+
+def test_a_llama_has_kernels() -> None:
+    """Before, a statistic of rows that two kernels read was replaced in one of them: ``KeyError: 106``."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        hidden_size=256,
+        intermediate_size=704,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=1000,
+    )
+    model, ids = transformers.LlamaForCausalLM(config).eval(), torch.randint(0, 1000, (1, 64))
+    with torch.no_grad():
+        fast = softmax_of(lambda i: model(i, use_cache=False).logits, (ids,))
+        torch.testing.assert_close(fast(ids), model(ids).logits, atol=1e-4, rtol=1e-4)
+    assert not fast.notes
+
+
+def test_a_model_output_is_one() -> None:
+    """Before, what a model of Transformers returns lost its attributes."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, vocab_size=50
+    )
+    model, ids = transformers.BertModel(config).eval(), torch.arange(14).reshape(2, 7)
+    with torch.no_grad():
+        fast, other = softmax_of(model, (ids,)), model(ids)
+        found = fast(ids)
+    assert type(found) is type(other) and list(found) == list(other) and not fast.notes
+    torch.testing.assert_close(found.last_hidden_state, other.last_hidden_state)

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from rewright.cli.audit_calls import calls_of, print_calls
 from rewright.cli.audit_equiv import run_equivalence
 from rewright.cli.audit_pieces import run_pieces
 from rewright.cli.programs import Source
@@ -55,10 +56,13 @@ def run_audit(path: Path, source: Source, left: str, right: list[str], store: Pa
         if known is not None:
             known.save()
     seconds = time.perf_counter() - started
+    calls = calls_of([sequential, *distributed.graphs]) if found is not None else []
     if as_json:
-        sys.stdout.write(json.dumps(_document(path, certificate, sequential, found, why, seconds), indent=2) + "\n")
+        report = _document(path, certificate, sequential, found, why, seconds) | {"calls": calls}
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         _print(path, certificate, sequential, distributed, found, why, seconds)
+        print_calls(calls)
     return HOLDS if found is not None else REFUSED
 
 

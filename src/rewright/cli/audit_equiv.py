@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from rewright.cli.audit_calls import calls_of, print_calls
 from rewright.cli.programs import Source
 from rewright.cli.store import LemmaStore
 from rewright.cli.userfile import find_function, is_function_name
@@ -50,10 +51,13 @@ def run_equivalence(
         if store is not None:
             store.save()
     seconds = time.perf_counter() - started
+    calls = calls_of([first, *second.graphs]) if found is not None else []
     if as_json:
-        sys.stdout.write(json.dumps(_document(path, certificate, found, why, seconds), indent=2) + "\n")
+        report = _document(path, certificate, found, why, seconds) | {"calls": calls}
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         _print(path, certificate, found, why, seconds)
+        print_calls(calls)
     return HOLDS if found is not None else REFUSED
 
 

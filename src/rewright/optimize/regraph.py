@@ -215,8 +215,8 @@ class _Writer(Loads):
         early, late = e.arguments[1:] if first else e.arguments[:0:-1]
         size = self.sizes[name]
         parts: list[Value] = []
-        for number, (value, start, count) in enumerate(((early, 0, place), (late, place, size - place))):
-            own = f"{name}part{number}"
+        for value, start, count in ((early, 0, place), (late, place, size - place)):
+            own = f"{name}from{start}of{count}"  # a name has one size: what was written for a part is known by it
             self.sizes[own] = count
             index = Index(start, ((Variable(own), 1),))
             position, axes = self.value(self.table.substitute(value, {name: index}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,8 +131,9 @@ def _emitted(found: Optimized, folder: Path) -> list[Path]:
         paths.append(path)
     if found.certificate is not None and found.trust.program is not None and found.trust.graph is not None:
         found.certificate.save(folder / "certificate.json.gz")
-        save(found.trust.program, folder / "program.json")
-        save(found.trust.graph, folder / "plan.json")
+        said = {} if found.calls is None else {"calls": "\n".join(found.calls.lines())}
+        for graph, name in ((found.trust.program, "program.json"), (found.trust.graph, "plan.json")):
+            save(replace(graph, metadata=graph.metadata | said), folder / name)
         paths += [folder / name for name in ("certificate.json.gz", "program.json", "plan.json")]
     return paths
 

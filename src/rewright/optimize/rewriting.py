@@ -420,6 +420,8 @@ class _Rewriter:
         for producer in self.source.kernels:
             made = {s.tensor: s for s in producer.stores if s.tensor not in outputs}
             for value in self.of_one_row([s.value for s in stores[reader]], made):
+                if value not in walk(*(s.value for s in stores[reader])):
+                    continue  # a part of it was stored just now
                 read = {e.tensor for e in walk(value) if e.op == "load"}
                 zero = self.table.constant(0.0, value.dtype)
                 rest = [
@@ -429,7 +431,7 @@ class _Rewriter:
                 ]
                 if any(e.op == "load" and e.tensor in read for e in walk(*rest)) or self.is_needed(read):
                     continue
-                self.store(value, producer, made, reader, stores)
+                self.store(value, producer, made, stores)
 
     def is_needed(self, tensors: set[int]) -> bool:
         """Whether a library reads one of some stored tensors."""
@@ -470,7 +472,6 @@ class _Rewriter:
         value: Expression,
         producer: Kernel,
         made: Mapping[int, Store],
-        reader: str,
         stores: dict[str, list[Store]],
     ) -> None:
         """Store a value in place of the tensors that it is computed from, and read it."""
@@ -490,7 +491,8 @@ class _Rewriter:
         before = {s.tensor: s.value for s in producer.stores}
         self.made[position] = self.table.replace(value, lambda e: before[e.tensor] if e.op == "load" else None)
         self.read[loaded.number] = value
-        stores[reader] = [
-            replace(s, value=self.table.replace(s.value, lambda e: loaded if e is value else None))
-            for s in stores[reader]
-        ]
+        for reader in sorted(stores.keys() - {producer.name}):  # several kernels may compute it
+            stores[reader] = [
+                replace(s, value=self.table.replace(s.value, lambda e: loaded if e is value else None))
+                for s in stores[reader]
+            ]
