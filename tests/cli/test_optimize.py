@@ -55,7 +55,7 @@ OPAQUE = """
 import torch
 
 def spectrum():
-    return (lambda x, y: torch.softmax(torch.fft.fft(x).abs() @ y, -1) @ x), (torch.randn(6, 6), torch.randn(6, 6))
+    return (lambda x, y: torch.softmax(torch.special.bessel_j1(x) @ y, -1) @ x), (torch.randn(6, 6), torch.randn(6, 6))
 """
 
 
