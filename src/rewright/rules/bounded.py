@@ -70,6 +70,8 @@ def _converted(dtype: str, value: Any) -> Any:
             raise NeedsOrder("whether an element is zero")
         return value != ZERO if isinstance(value, Polynomial) else value != 0
     if dtype.startswith(("i", "ui")):
+        if isinstance(value, float):
+            raise RewrightError("an infinity as an integer is not defined")
         if not isinstance(value, Polynomial):
             return int(value)
         constant = value.constant()
