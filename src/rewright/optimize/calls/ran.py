@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import BuiltinFunctionType, CodeType, FrameType
 from typing import Any
 
@@ -60,14 +61,16 @@ class Ran:
     def __contains__(self, code: CodeType) -> bool:
         return id(code) in self.codes
 
+    @cached_property
     def own(self) -> list[tuple[CodeType, dict[str, Any]]]:
-        """The code that is not of an installed package."""
+        """The code that is not of an installed package, once it ran."""
         return [(code, scope) for code, scope in self.codes.values() if not is_installed(scope.get("__name__"))]
 
+    @cached_property
     def names(self) -> frozenset[str]:
-        """The names and texts that occur in it: what it may read by a name."""
+        """The names and texts that occur in it, once it ran: what it may read by a name."""
         found: set[str] = set()
-        for code, _ in self.own():
+        for code, _ in self.own:
             found.update(code.co_names)
             found.update(text for text in code.co_consts if isinstance(text, str))
         return frozenset(found)

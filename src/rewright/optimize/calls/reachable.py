@@ -96,7 +96,7 @@ class Walker:
 
     def __init__(self, ran: Ran, names: Mapping[int, str], marks: bool = True) -> None:
         self.ran, self.names, self.marks, self.state = ran, names, marks, State()
-        self._read = ran.names()
+        self._read = ran.names
         self._asks_by_text = bool(self._read & {"getattr", "vars", "__dict__", "attrgetter", "eval", "exec"})
         self._seen: dict[int, str] = {}
         self._kept: list[Any] = []
@@ -110,7 +110,7 @@ class Walker:
 
     def scopes(self) -> None:
         """The globals that the code names which ran."""
-        for code, scope in self.ran.own():
+        for code, scope in self.ran.own:
             self._globals(code, scope)
         self._go_on()
 
