@@ -39,12 +39,12 @@ def in_range(sequential: Graph, program: RankProgram) -> tuple[Graph, RankProgra
     """Both programs where numbers are in range, and what that assumes; None where it decides nothing."""
     graphs = (sequential, *program.graphs)
     hopes = [*_indices(sequential), *_conversions(graphs)]
-    few = graphs[:2]
+    few = graphs[:2]  # rank programs that are one but for constants are decided alike
     best = _decided(few, hopes)
+    if not any(best):
+        return None
     needed = [hope for hope in hopes if _decided(few, [other for other in hopes if other is not hope]) != best]
     found = _decided(graphs, needed)
-    if not any(found):
-        return None
     first, *ranks = (new or old for new, old in zip(found, graphs, strict=True))
     return first, replace(program, graphs=tuple(ranks)), tuple(hope.sentence for hope in needed)
 
