@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs bugs mutants mutants-checker hunt forged-optimize conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: help demo test check lint types floors unit coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -40,6 +40,7 @@ help:
 	@echo "make mutants       injected bugs and how many are refuted, as a table"
 	@echo "make mutants-checker  every check of the checker of proofs, and the test that fails without it"
 	@echo "make bugs          public bug reports on implementations of models: the right pair, the wrong one, where it is wrong"
+	@echo "make conformance   every sample of PyTorch's own operator database, captured and against eager, into docs; hours"
 	@echo "make hunt          random pairs of programs that differ by an edit, none of which may be proved wrongly"
 	@echo "make conformance-jax  functions of JAX on edge values: the captured graph against JAX itself"
 	@echo "make forged-optimize  certificates of optimize, forged for wrong programs, none of which may be accepted"
@@ -178,6 +179,11 @@ mutants: $(VENV)/.dev
 
 mutants-checker: $(VENV)/.dev
 	@$(BIN)/python -m bench.checker
+
+KEPT_SAMPLES := $(if $(KEPT),--keep $(KEPT))
+
+conformance: $(VENV)/.dev
+	@$(BIN)/python -m bench.conformance --write docs/reference/conformance.md $(KEPT_SAMPLES)
 
 hunt: $(VENV)/.dev
 	@$(BIN)/python -m bench.hunt

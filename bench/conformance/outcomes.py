@@ -118,7 +118,7 @@ def _difference(
     apart = [name for name, x in wanted.items() if not _alike(*pairs[name], _tolerance(case, x, exact))]
     if not apart:
         return ""
-    if all(wanted[name].dtype is torch.int64 for name in apart) and valid_choice(case, pairs):
+    if valid_choice(case, {name: pairs[name] for name in apart}):
         return ""
     left, right = pairs[apart[0]]
     return f"{apart[0]}: PyTorch has {_shown(left)} and the graph {_shown(right)}"

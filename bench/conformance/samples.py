@@ -49,6 +49,11 @@ def _fresh(x: torch.Tensor, dtype: torch.dtype, backward: bool) -> torch.Tensor:
     return copy.requires_grad_(backward and x.requires_grad)
 
 
+def name_of(dtype: torch.dtype) -> str:
+    """``float64``."""
+    return str(dtype).removeprefix("torch.")
+
+
 def database() -> dict[str, Any]:
     """PyTorch's operators by the name of the variant. Importing it sets global switches of PyTorch."""
     with warnings.catch_warnings():

@@ -104,3 +104,27 @@ def test_rare_settings_are_read_as_pytorch_has_them(name: str) -> None:
     """These ended in ZeroDivisionError, OverflowError, TypeMismatch and the like, and the product in a sum."""
     x = torch.tensor([[3, 0, -2], [1, 5, 4]])
     np.testing.assert_array_equal(_captured(CALLS[name], x), CALLS[name](x))
+
+
+CHOICES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "the place of the smallest": lambda x: x.argmin(1),
+    "the places of the smallest": lambda x: x.min(1).indices,
+    "the two smallest": lambda x: x.topk(2, largest=False).values,
+    "the smallest up to each": lambda x: x.cummin(1).values,
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int64])
+def test_the_smallest_number_of_a_type_is_the_smallest(name: str, dtype: torch.dtype) -> None:
+    """Smallest elements were the largest of the negated ones; zero is its own negative, as is the least one."""
+    x = torch.tensor([[3, torch.iinfo(dtype).min, 2], [0, 1, 1]]).to(dtype)
+    np.testing.assert_array_equal(_captured(CHOICES[name], x), CHOICES[name](x))
+
+
+def test_nan_is_not_among_the_smallest() -> None:
+    """It was, as its negative is NaN too."""
+    x = torch.tensor([2.0, float("nan"), 1.0, 3.0])
+    np.testing.assert_array_equal(
+        _captured(lambda x: x.topk(2, largest=False).values, x), x.topk(2, largest=False).values
+    )

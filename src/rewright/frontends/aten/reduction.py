@@ -267,13 +267,22 @@ def diff(
 @TABLE.register("aten.topk.default")
 def topk(c: Context, x: Value, k: Dim, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[int, int]:
     if x.rank == 0:
-        return x.position, rb.splat(c.b, 0, (), DType.I64)
+        return _only(c, x)
     axis = x.axis(dim)
-    moved = rb.swap(c.b, x.position if largest else _turned(c, x.position), axis, x.rank - 1)
+    if not largest:  # NaN counts as the largest number here too
+        values, places = _sorted(c, x, dim, descending=False, stable=False)
+        c.ties[places] = "any"
+        return rb.slice_axis(c.b, values, axis, 0, k), rb.slice_axis(c.b, places, axis, 0, k)
+    moved = rb.swap(c.b, x.position, axis, x.rank - 1)
     values = rb.swap(c.b, c.b.add(ops.TopK(k, "values"), moved), axis, x.rank - 1)
     places = c.b.add(ops.TopK(k, "indices"), moved)
     c.ties[places] = "any"
-    return (values if largest else _turned(c, values)), rb.swap(c.b, places, axis, x.rank - 1)
+    return values, rb.swap(c.b, places, axis, x.rank - 1)
+
+
+def _only(c: Context, x: Value) -> tuple[int, int]:
+    """What is chosen of a tensor without axes."""
+    return x.position, rb.splat(c.b, 0, (), DType.I64)
 
 
 @TABLE.register("aten.sort.default")
@@ -289,6 +298,8 @@ def sort_stable(
 
 
 def _sorted(c: Context, x: Value, dim: int, descending: bool, stable: bool) -> tuple[int, int]:
+    if x.rank == 0:
+        return _only(c, x)
     axis = x.axis(dim)
     places = c.b.add(ops.Sort(axis, descending, "indices"), x.position)
     if not stable:

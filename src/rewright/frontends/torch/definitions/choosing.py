@@ -30,7 +30,7 @@ def _chosen(x: torch.Tensor, dim: int, keepdim: bool, values: torch.Tensor, indi
 @DEFINITIONS.define("kthvalue.default")
 def kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
     """The k-th smallest element."""
-    values, indices = torch.sort(_line(x, dim), dim=-1, stable=True)
+    values, indices = torch.sort(_line(x, dim), dim=-1)
     return _chosen(x, dim, keepdim, values[..., k - 1 : k], indices[..., k - 1 : k])
 
 
@@ -39,7 +39,7 @@ def median_along(x: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
     """The lower one of the two in the middle, and NaN where there is one."""
     line = _line(x, dim)
     middle = (line.shape[-1] - 1) // 2
-    values, indices = torch.sort(line, dim=-1, stable=True)
+    values, indices = torch.sort(line, dim=-1)
     value, index = values[..., middle : middle + 1], indices[..., middle : middle + 1]
     if x.is_floating_point():
         none = torch.isnan(line)
@@ -59,7 +59,7 @@ def median(x: torch.Tensor) -> torch.Tensor:
 def nanmedian_along(x: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
     """The median of what is a number; NaN sorts behind that."""
     line = _line(x, dim)
-    values, indices = torch.sort(line, dim=-1, stable=True)
+    values, indices = torch.sort(line, dim=-1)
     count = torch.isnan(line).logical_not().sum(-1, keepdim=True)
     middle = ((count - 1).clamp(min=0)) // 2
     return _chosen(x, dim, keepdim, values.gather(-1, middle), indices.gather(-1, middle))
@@ -75,7 +75,7 @@ def nanmedian(x: torch.Tensor) -> torch.Tensor:
 def mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:
     """The smallest one of the elements that occur most often, and where it is last."""
     line = _line(x, dim)
-    ordered, indices = torch.sort(line, dim=-1, stable=True)
+    ordered, indices = torch.sort(line, dim=-1)
     counts = (ordered.unsqueeze(-1) == ordered.unsqueeze(-2)).sum(-1)
     first = (counts == counts.amax(-1, keepdim=True)).long().argmax(-1, keepdim=True)
     place = first + counts.gather(-1, first).clamp(min=1) - 1

@@ -108,6 +108,14 @@ def multilabel_margin_loss(
     x: torch.Tensor, target: torch.Tensor, reduction: int = 1
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """By how much other classes come near those before the first negative one; and which classes these are."""
+    gaps, is_target = _gaps(x, target)
+    losses = gaps.sum((-2, -1)) / gaps.shape[-1]
+    losses = losses if x.dim() > 1 else losses.reshape(())
+    return _folded(losses, reduction), is_target.to(x.dtype).reshape(target.shape)
+
+
+def _gaps(x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """By target and class what the class lacks of a distance of one; and which classes are targets."""
     scores, targets = (part if part.dim() > 1 else part.reshape(1, -1) for part in (x, target))
     counts = (targets < 0).long().cumsum(-1) == 0
     places = torch.arange(scores.shape[-1], device=x.device)
@@ -115,28 +123,43 @@ def multilabel_margin_loss(
     own = scores.gather(-1, targets.clamp(min=0))
     gaps = (1 - own.unsqueeze(-1) + scores.unsqueeze(-2)).clamp(min=0)
     counted = counts.unsqueeze(-1) & is_target.logical_not().unsqueeze(-2)
-    losses = torch.where(counted, gaps, 0.0).sum((-2, -1)) / scores.shape[-1]
-    losses = losses if x.dim() > 1 else losses.reshape(())
-    return _folded(losses, reduction), is_target.to(x.dtype).reshape(target.shape)
+    return torch.where(counted, gaps, 0.0), is_target
+
+
+def _shared(gradient: torch.Tensor, slope: torch.Tensor, x: torch.Tensor, reduction: int) -> torch.Tensor:
+    """The gradient of the scores of rows, by that of the reduced losses."""
+    rows = gradient.reshape(-1, 1) if reduction == 0 else gradient
+    count = slope.shape[0] * slope.shape[1] if reduction == 1 else slope.shape[1]
+    return (rows * slope / count).reshape(x.shape)
 
 
 @TRACED.define("multilabel_margin_loss_backward.default")
 def multilabel_margin_loss_backward(
     gradient: torch.Tensor, x: torch.Tensor, target: torch.Tensor, reduction: int, is_target: torch.Tensor
 ) -> torch.Tensor:
-    """The gradient of the scores."""
-
-    def loss(x: torch.Tensor) -> torch.Tensor:
-        return multilabel_margin_loss(x, target, reduction)[0]
-
-    return transposed(loss, [x], gradient)[0]
+    """The gradient of the scores: up for the others, down for the targets."""
+    active = (_gaps(x, target)[0] > 0).to(x.dtype)
+    targets = target.reshape(active.shape[:-1]).clamp(min=0)
+    slope = active.sum(-2).scatter_add(-1, targets, -active.sum(-1))
+    return _shared(gradient, slope, x, reduction)
 
 
 @TRACED.define("multi_margin_loss_backward.default")
-def multi_margin_loss_backward(gradient: torch.Tensor, x: torch.Tensor, *rest: Any) -> torch.Tensor:
-    """The gradient of the scores."""
-
-    def loss(x: torch.Tensor) -> torch.Tensor:
-        return KNOWN[_aten.multi_margin_loss.default](x, *rest)
-
-    return transposed(loss, [x], gradient)[0]
+def multi_margin_loss_backward(
+    gradient: torch.Tensor,
+    x: torch.Tensor,
+    target: torch.Tensor,
+    p: float,
+    margin: float,
+    weight: torch.Tensor | None = None,
+    reduction: int = 1,
+) -> torch.Tensor:
+    """The gradient of the scores: up for the others, down for the target."""
+    scores, targets = (x if x.dim() > 1 else x.reshape(1, -1)), target.reshape(-1, 1)
+    places = torch.arange(scores.shape[-1], device=x.device)
+    gaps = margin - scores.gather(-1, targets) + scores
+    active = (gaps > 0) & (places != targets)
+    slope = torch.where(active, 1.0 if p == 1 else 2 * gaps, 0.0).to(x.dtype)
+    slope = slope if weight is None else slope * weight[targets]
+    slope = slope.scatter_add(-1, targets, -slope.sum(-1, keepdim=True))
+    return _shared(gradient, slope, x, reduction)

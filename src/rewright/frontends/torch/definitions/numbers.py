@@ -135,4 +135,61 @@ def angle(x: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.isnan(x), x, torch.where(x < 0, math.pi, 0.0))
 
 
-Chebyshev = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+def _chebyshev(kind: str, shift: bool) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """A polynomial by angles: ``x = cos(t)``, or ``cosh(t)`` beyond one, where sines and cosines are hyperbolic ones.
+
+    At both ends, where it is a quotient of zeros, it is its limit.
+    """
+
+    def polynomial(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        dtype = torch.result_type(x, n)
+        dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+        x, n = together(x.to(dtype), n.to(dtype).trunc())
+        x = 2 * x - 1 if shift else x
+        odd = torch.fmod(n, 2) != 0
+        near = x.abs() < 1
+        inside, beyond = torch.where(near, x, 0.0), torch.where(near, 2.0, x.abs().clamp(min=1))
+        value = torch.where(near, _by_angle(kind, n, inside), _by_hyperbola(kind, n, beyond, x < 0))
+        value = torch.where(x == 1, _at_one(kind, n), torch.where(x == -1, _at_minus_one(kind, n, odd), value))
+        return torch.where(n < 0, 0.0, value)
+
+    return polynomial
+
+
+def _by_angle(kind: str, n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    t = x.acos()
+    if kind == "t":
+        return (n * t).cos()
+    if kind == "u":
+        return ((n + 1) * t).sin() / t.sin()
+    return ((n + 0.5) * t).cos() / (t / 2).cos() if kind == "v" else ((n + 0.5) * t).sin() / (t / 2).sin()
+
+
+def _by_hyperbola(kind: str, n: torch.Tensor, size: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
+    """Of negative numbers an odd polynomial changes its sign, and the third kind becomes the fourth one."""
+    t = size.acosh()
+    t = torch.where(t == 0, 1.0, t)
+    sign = torch.where(below & (torch.fmod(n, 2) != 0), -1.0, 1.0)
+    if kind == "t":
+        return sign * (n * t).cosh()
+    if kind == "u":
+        return sign * ((n + 1) * t).sinh() / t.sinh()
+    third = ((n + 0.5) * t).cosh() / (t / 2).cosh()
+    fourth = ((n + 0.5) * t).sinh() / (t / 2).sinh()
+    return sign * (torch.where(below, fourth, third) if kind == "v" else torch.where(below, third, fourth))
+
+
+def _at_one(kind: str, n: torch.Tensor) -> torch.Tensor:
+    if kind in ("t", "v"):
+        return torch.ones_like(n)
+    return n + 1 if kind == "u" else 2 * n + 1
+
+
+def _at_minus_one(kind: str, n: torch.Tensor, odd: torch.Tensor) -> torch.Tensor:
+    size = {"t": torch.ones_like(n), "u": n + 1, "v": 2 * n + 1, "w": torch.ones_like(n)}[kind]
+    return torch.where(odd, -size, size)
+
+
+for _kind in "tuvw":
+    DEFINITIONS.define(f"special_chebyshev_polynomial_{_kind}.default")(_chebyshev(_kind, shift=False))
+    DEFINITIONS.define(f"special_shifted_chebyshev_polynomial_{_kind}.default")(_chebyshev(_kind, shift=True))

@@ -45,13 +45,18 @@ def adaptive_avg_pool(x: torch.Tensor, output_size: Sequence[int]) -> torch.Tens
     return x
 
 
-@DEFINITIONS.define("_adaptive_avg_pool2d_backward.default", "_adaptive_avg_pool3d_backward.default")
-def adaptive_avg_pool_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """The gradient of what is averaged; sequences and channels come first."""
-    spatial = range(1 if x.dim() == 3 else x.dim() - (3 if x.dim() == 5 else 2), x.dim())
-    for axis in spatial:
-        gradient = _spread(gradient, axis, x.shape[axis])
-    return gradient
+def _spread_over(count: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    def backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """The gradient of what is averaged over the last axes."""
+        for axis in range(x.dim() - count, x.dim()):
+            gradient = _spread(gradient, axis, x.shape[axis])
+        return gradient
+
+    return backward
+
+
+DEFINITIONS.define("_adaptive_avg_pool2d_backward.default")(_spread_over(2))
+DEFINITIONS.define("_adaptive_avg_pool3d_backward.default")(_spread_over(3))
 
 
 def _largest(count: int) -> Callable[[torch.Tensor, Sequence[int]], tuple[torch.Tensor, torch.Tensor]]:

@@ -173,6 +173,36 @@ def embedding_bag_backward(
     return start.index_add(0, indices, parts)
 
 
+@DEFINITIONS.define("_embedding_bag_backward.default")
+def embedding_bag_dispatched_backward(
+    gradient: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    offset2bag: torch.Tensor,
+    bag_size: torch.Tensor,
+    maximum_indices: torch.Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: torch.Tensor | None,
+    padding_idx: int = -1,
+) -> torch.Tensor:
+    """The same, dense or not."""
+    return embedding_bag_backward(
+        gradient,
+        indices,
+        offset2bag,
+        bag_size,
+        maximum_indices,
+        num_weights,
+        scale_grad_by_freq,
+        mode,
+        per_sample_weights,
+        padding_idx,
+    )
+
+
 @DEFINITIONS.define("_embedding_bag_per_sample_weights_backward.default")
 def embedding_bag_weights_backward(
     gradient: torch.Tensor,

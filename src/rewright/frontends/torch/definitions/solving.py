@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from rewright.frontends.torch.definitions.factors import count_of, eliminated, exchanged, turned
+from rewright.frontends.torch.definitions.factors import count_of, eliminated, exchanged
 from rewright.frontends.torch.definitions.table import Definitions, common_shape
 
 DEFINITIONS = Definitions()
@@ -74,9 +74,9 @@ def solve_ex(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """The x of ``a x = b``; vectors are matrices of one column."""
     vector = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
-    packed, pivots, info = eliminated(turned(a))
+    packed, pivots, info = eliminated(a)
     columns = b.unsqueeze(-1) if vector else b
-    x = lu_solve(packed, pivots, columns, left=left, adjoint=a.is_contiguous())
+    x = lu_solve(packed, pivots, columns, left=left)
     return (x.squeeze(-1) if vector else x), packed, pivots, info
 
 
