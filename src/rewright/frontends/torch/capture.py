@@ -56,7 +56,7 @@ def capture(
             recorded = run_once(_runnable(program, dynamic), args, kwargs, backward=backward)
         return with_metadata(lower(recorded.program, guards_queries=guards_queries, opaque=opaque), recorded)
     with without_network():
-        traced = trace(program, args, kwargs, backward=backward, dynamic=dynamic)
+        traced = trace(program, args, kwargs, backward=backward, dynamic=dynamic, opaque=opaque)
     return with_metadata(lower(traced.program, guards_queries=guards_queries, opaque=opaque), traced)
 
 

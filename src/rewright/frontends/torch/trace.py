@@ -100,6 +100,7 @@ def trace(
     dynamic: Dynamic | None = None,
     groups: Groups | None = None,
     rank: int = 0,
+    opaque: bool = False,
 ) -> Trace:
     """Run a module or function once on fake tensors and record what it does.
 
@@ -107,12 +108,12 @@ def trace(
     entry of what is returned. A function that calls ``backward`` itself (a training step) needs no flag. Gradients are
     named ``grad:<parameter>``, and parameters, buffers, arguments and optimizer state that the program overwrites
     ``updated:<name>``. The state of an optimizer is named ``<optimizer>.<parameter>.<what>``.
-    ``dynamic`` names sizes that stay symbols. ``groups`` is asked for the process groups after the run. Raises
-    CaptureError.
+    ``dynamic`` names sizes that stay symbols. ``groups`` is asked for the process groups after the run. With ``opaque``
+    Fourier transforms stay the calls that they are. Raises CaptureError.
     """
     doing = f"tracing {title(target)}" + (f" on rank {rank}" if groups else "")
     with unset_fake_temporarily():
-        tracing = partial(Tracing, target, args, kwargs or {}, backward, dynamic or {})
+        tracing = partial(Tracing, target, args, kwargs or {}, backward, dynamic or {}, opaque=opaque)
         try:
             try:
                 return tracing().run(groups or _no_groups, rank)
@@ -140,13 +141,14 @@ class Tracing:
         *,
         wrappers: bool = False,
         differentiates: bool = False,
+        opaque: bool = False,
     ) -> None:
         self.recorder = SourceRecorder(Tracing._program.__code__)
         self.target: Any = getattr(target, "_orig_mod", target)  # what torch.compile wraps
         self.args: Sequence[Any] = args
         self.differentiates = differentiates
         self.kwargs: Mapping[str, Any] = kwargs
-        self.backward, self.dynamic = backward, dynamic
+        self.backward, self.dynamic, self.opaque = backward, dynamic, opaque
         self.arguments = self._bind()
         owner: Any = self.target.module if isinstance(self.target, InterpretedProgram) else self.target
         self.owners = Owners.of(owner, self.arguments, wrappers=wrappers)
@@ -197,7 +199,8 @@ class Tracing:
             placed_one_by_one(),
             self._with_gradients(),
         ):
-            module = _make_graph(self._program, values, symbolic=mode.shape_env is not None)
+            symbolic = mode.shape_env is not None
+            module = _make_graph(self._program, values, symbolic=symbolic, opaque=self.opaque)
         check_constants(module, self.recorder)
         results = self.results.named | {name: value for name, (value, _) in self.results.untold.items()}
         program = TracedProgram(
@@ -343,7 +346,11 @@ def digest_of(value: torch.Tensor) -> str:
 
 
 def _make_graph(
-    program: Callable[[list[torch.Tensor]], list[torch.Tensor]], values: list[torch.Tensor], *, symbolic: bool
+    program: Callable[[list[torch.Tensor]], list[torch.Tensor]],
+    values: list[torch.Tensor],
+    *,
+    symbolic: bool,
+    opaque: bool,
 ) -> torch.fx.GraphModule:
     def function(values: list[torch.Tensor]) -> list[torch.Tensor]:
         return program(values)  # make_fx counts the arguments of what it is given, and would count self

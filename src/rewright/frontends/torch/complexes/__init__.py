@@ -18,13 +18,17 @@ from rewright.frontends.torch.complexes.tensor import Complex, inner, joined, ou
 __all__ = ["decompositions", "inner", "layouts", "outer", "parts"]
 
 
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """What makes complex tensors of real ones."""
+def decompositions(*, opaque: bool = False) -> dict[Any, Callable[..., Any]]:
+    """What makes complex tensors of real ones; not what may be left to PyTorch, where calls may be opaque."""
     aten: Any = torch.ops.aten
-    return {
+    found: dict[Any, Callable[..., Any]] = {
         aten.view_as_complex.default: Complex,
         aten.complex.default: joined,
         aten.polar.default: arithmetic.made,
+    }
+    if opaque:
+        return found
+    return found | {
         aten._to_copy.default: arithmetic.converted,
         aten._fft_r2c.default: fourier.real_to_complex,
     }

@@ -19,16 +19,17 @@ from rewright.frontends.torch.trace import quiet
 from rewright.ir.errors import RewrightError
 
 
-def decomposition(node: torch.fx.Node) -> torch.fx.GraphModule | None:
-    """The operator of a node as a graph of its tensor arguments, in order; None where PyTorch knows none.
+def decomposition(node: torch.fx.Node, *, defined: bool = True) -> torch.fx.GraphModule | None:
+    """The operator of a node as a graph of its tensor arguments, in order; None where there is none.
 
+    With ``defined`` it may be one of the definitions here, which say what an operator computes and not how fast.
     Only this one operator is traced, on the fake tensors that the node was traced with.
     """
     found = schema(node)
     if found is None:
         return None
     target = _functional(node.target) if found.is_mutable else node.target
-    function = None if target is None else _decomposing(target)
+    function = None if target is None else _decomposing(target, defined)
     if function is None:
         return None
     leaves, spec = pytree.tree_flatten((node.args, dict(node.kwargs)))
@@ -79,8 +80,8 @@ def _functional(target: Any) -> Any:
     return getattr(found, target._overloadname, None)
 
 
-def _decomposing(target: Any) -> Callable[..., Any] | None:
-    if target in DEFINITIONS:
+def _decomposing(target: Any, defined: bool) -> Callable[..., Any] | None:
+    if defined and target in DEFINITIONS:
         return DEFINITIONS[target]
     known = cast("Any", decompositions).decomposition_table
     if target in known:

@@ -132,8 +132,9 @@ class Walk:
             result = self.lowering.lower(call, arguments, keywords)
             self.lowering.check(call, result)
         except (UnsupportedOperator, TypeMismatch) as error:
-            if call.operator in tables.VIEWS and not isinstance(error, NotCovered):
-                raise  # what a decomposition gives may be no view
+            is_view = call.operator in tables.VIEWS  # what a decomposition gives may be none
+            if (is_view or self.opaque) and not isinstance(error, NotCovered):
+                raise
             return self._otherwise(call, tensors, error)
         return self._communicated(call, arguments, result)
 
@@ -167,7 +168,7 @@ class Walk:
 
     def _decomposed(self, call: FxCall, tensors: list[Tensor]) -> Any:
         """An operator without a lowering of its own, by PyTorch's decomposition into others."""
-        inner = decompose.decomposition(call.node)
+        inner = decompose.decomposition(call.node, defined=not self.opaque)
         if inner is None:
             raise UnsupportedOperator(NO_LOWERING)
         try:
