@@ -45,12 +45,21 @@ def _every(names: list[str], dtypes: Sequence[str], most: int | None, jobs: int)
         yield from pool.map(run, names)
 
 
-def main(part: str, dtypes: Sequence[str], most: int | None, keep: Path | None, write: Path | None, jobs: int) -> int:
+def main(
+    part: str,
+    dtypes: Sequence[str],
+    most: int | None,
+    keep: Path | None,
+    write: Path | None,
+    jobs: int,
+    finished: bool,
+) -> int:
     """Run, print and perhaps write the table; 1 where a sample is wrong or too few variants are supported."""
     _operator("add")
     first, step = map(int, part.split("/"))
     names = list(_operators)[first::step]
     done = {variant.name: variant for variant in kept(keep)}
+    names = [name for name in names if name in done] if finished else names
     missing = [name for name in names if name not in done]
     for number, variant in enumerate(_every(missing, dtypes, most, jobs), start=1):
         done[variant.name] = variant
@@ -59,12 +68,12 @@ def main(part: str, dtypes: Sequence[str], most: int | None, keep: Path | None, 
                 file.write(variant.text() + "\n")
         print(f"{number}/{len(missing)} {variant.name}: {variant.state}", file=sys.stderr, flush=True)
     variants = [done[name] for name in names]
-    page = "\n".join(report(variants, most)) + "\n"
+    page = "\n".join(report(variants, most, len(_operators))) + "\n"
     print(page)
     if write is not None:
         write.write_text(page)
     wrong = [variant.name for variant in variants if variant.state == "wrong"]
-    short = step == 1 and supported(variants) < NEEDED
+    short = step == 1 and not finished and supported(variants) < NEEDED
     if wrong or short:
         print(f"the gate is not met: wrong {wrong}, {supported(variants)} supported", file=sys.stderr)
     return 1 if wrong or short else 0
@@ -78,5 +87,10 @@ if __name__ == "__main__":
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--write", type=Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--finished", action="store_true", help="run nothing: report what is kept")
     chosen = parser.parse_args()
-    sys.exit(main(chosen.part, chosen.dtypes.split(","), chosen.most, chosen.keep, chosen.write, chosen.jobs))
+    sys.exit(
+        main(
+            chosen.part, chosen.dtypes.split(","), chosen.most, chosen.keep, chosen.write, chosen.jobs, chosen.finished
+        )
+    )

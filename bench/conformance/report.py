@@ -42,12 +42,15 @@ equal or rounded, and no sample differs or ends in a foreign error in any dtype,
 """
 
 
-def report(variants: Sequence[Variant], most: int | None) -> Iterator[str]:
+def report(variants: Sequence[Variant], most: int | None, every: int) -> Iterator[str]:
     """The page, line by line."""
     yield from INTRODUCTION.splitlines()
     yield ""
     if most is not None:
-        yield f"This run took the first {most} samples of each variant, dtype and direction."
+        yield f"This run took {most} sample{'s' if most > 1 else ''} of each variant, dtype and direction."
+        yield ""
+    if len(variants) < every:
+        yield f"It took {len(variants)} of the {every} variants of the database."
         yield ""
     yield from _states(variants)
     yield ""
