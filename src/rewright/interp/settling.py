@@ -51,10 +51,13 @@ def shortest(graph: Graph, nodes: Collection[int]) -> int:
 
 
 class WholeNumbers:
-    """Rounds whole numbers that are made of integers to the type that holds them, and notes where that changes them."""
+    """Rounds whole numbers that are made of integers to the type that holds them, and notes where that changes them.
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    With ``rounds=False`` it only notes where that would be.
+    """
+
+    def __init__(self, graph: Graph, *, rounds: bool = True) -> None:
+        self._graph, self._rounds = graph, rounds
         self._nodes = whole_nodes(graph)
         self.changed: list[int] = []
         """The nodes at which a number was another one afterwards, in the order of the program."""
@@ -71,7 +74,7 @@ class WholeNumbers:
         if np.array_equal(rounded, value):
             return value
         self.changed.append(position)
-        return rounded
+        return rounded if self._rounds else value
 
 
 def rounded_to(value: Array, dtype: DType) -> Array:

@@ -30,7 +30,7 @@ RARE = frozenset({Kind.CONSTANTS, Kind.TIES, Kind.ZEROS, Kind.LARGE})
 """Kinds of draws with inputs that programs may never be meant for, where an operator has no number."""
 _ROWS = 4
 """How many draws have rows in which nothing counts, for these come in several forms."""
-_EFFORT, _STEPS = 1 << 25, 6000
+_EFFORT, _STEPS = 1 << 25, 5000
 """Elements and operators that are computed in all draws together, more or less."""
 _FEWEST = 2
 _CLEAR = 16
@@ -78,6 +78,8 @@ class _Ran:
     inputs: Mapping[str, Array]
     held: Sequence[Mapping[str, Array]]
     parts: list[Part]
+    rounds: bool = False
+    """Whether a whole number is another one in the type that holds it."""
 
 
 @dataclass(frozen=True)
@@ -137,15 +139,17 @@ class Contest:
         """Both programs on a draw, with positive floats where others leave the sequential program without a number."""
         for positive in (False, True):
             inputs = self.twin.draws.draw(draw.seed, draw.trial, positive, draw.kind)
+            notes = [WholeNumbers(graph, rounds=False) for graph in self._graphs]
             try:
-                sequential = run_ranks((self.twin.sequential,), (inputs,))[0].outputs
+                sequential = run_ranks((self.twin.sequential,), (inputs,), settle=notes[:1])[0].outputs
             except RewrightError:
                 return None  # it reads out of range, and nothing is claimed
             if any(np.isfinite(value).any() or not value.size for value in sequential.values()):
                 break
         held = self.twin.held(inputs, draw.seed, draw.trial)
-        ranks = run_ranks(self.twin.program.graphs, held, schedule=self.twin.schedule)
-        return _Ran(inputs, held, self._parts((sequential, [rank.outputs for rank in ranks])))
+        ranks = run_ranks(self.twin.program.graphs, held, schedule=self.twin.schedule, settle=notes[1:])
+        found = self._parts((sequential, [rank.outputs for rank in ranks]))
+        return _Ran(inputs, held, found, any(note.changed for note in notes))
 
     def _again(self, ran: _Ran, settles: Sequence[Settle]) -> list[Part]:
         """Both programs on the same inputs, with other values of nodes."""
@@ -212,7 +216,7 @@ class Contest:
 
     def _of_whole_numbers(self, draw: Draw, ran: _Ran) -> Contradiction | None:
         """Whether whole numbers that are rounded to the types that hold them give other outputs."""
-        if not any(whole_nodes(graph) for graph in self._graphs):
+        if not ran.rounds:
             return None
         machines = [WholeNumbers(graph) for graph in self._graphs]
         try:
