@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from rewright import ops
 from rewright.analysis.values import Setting, Values
 from rewright.frontends.aten.pruning import pruned
+from rewright.interp.counting import value_classes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.rebuilding import rebuilt
@@ -50,7 +51,11 @@ def in_range(sequential: Graph, program: RankProgram) -> tuple[Graph, RankProgra
 
 
 def _indices(graph: Graph) -> Iterator[_Hope]:
-    """That inputs which are indices as they are given are in range of the smallest axis that they are indices of."""
+    """That inputs which are indices as they are given are in range of the smallest axis that they are indices of.
+
+    None of inputs of which a program tells a negative number apart: labels that do not count are meant to be given.
+    """
+    classes = value_classes(graph)
     sizes: dict[str, int] = {}
     for node in graph.nodes:
         size = _size(graph, node)
@@ -59,6 +64,8 @@ def _indices(graph: Graph) -> Iterator[_Hope]:
             if isinstance(op, ops.Input):
                 sizes[op.label] = min(size or 0, sizes.get(op.label, size or 0))
     for name, size in sizes.items():
+        if min(classes.of(graph.inputs[name]).compared, default=0) < 0:
+            continue
         sentence = f"the indices in input {name!r} are in range: from 0 to {size - 1}, neither negative nor beyond"
         yield _Hope(sentence, {name: between(0, size - 1, whole=True)})
 
