@@ -90,3 +90,14 @@ def test_channels_last_stays() -> None:
     for value in (x, x.contiguous(), x.transpose(2, 3).contiguous().transpose(2, 3)):
         torch.testing.assert_close(found(value), program(value), check_stride=True)
     assert not found.notes
+
+
+def test_one_tensor_as_two_arguments_runs_on_kernels_where_nothing_is_written() -> None:
+    def program(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(a - 2 * b, -1)
+
+    x = normal(4, 8)
+    found = rw.optimize(program, (x, x.clone()), target="torch", verify=False)
+
+    torch.testing.assert_close(found(x, x), program(x, x))
+    assert not found.notes

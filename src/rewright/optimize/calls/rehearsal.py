@@ -78,7 +78,8 @@ def _twice(rehearsal: _Rehearsal, look: Look) -> Rehearsed:
     if state.unknown:
         raise CaptureError(f"calls of the program may differ: {state.unknown}")
     with rehearsal.running(mode, None) as (returned, inputs, arguments):
-        after = look(ran, {id(value): name for name, value in inputs.items()}, arguments)
+        stand_ins = {id(value): names[id(rehearsal.inputs[name])] for name, value in inputs.items()}
+        after = look(ran, stand_ins, arguments)
     if changed := state.differs(after):
         raise CaptureError(f"a call changes {changed}, which kernels do not; return it, or keep it in a buffer")
     every = list(inputs.items())
