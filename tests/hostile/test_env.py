@@ -237,6 +237,26 @@ def test_what_rounding_or_infinity_decides_is_not_proved(
     assert "proved" not in {own.status for own in _said(xla, before, after)}
 
 
+CONSTANTS = {
+    "257 in bf16": ("f32", "257", "a = bf16[4] convert(C)\n b = f32[4] convert(a)", "257", "true"),
+    "2^24 + 1 in f32": ("s32", "16777217", "b = f32[4] convert(C)", "16777216", "false"),
+    "1e5 in f16": ("f32", "1e5", "a = f16[4] convert(C)\n b = f32[4] convert(a)", "1e5", "true"),
+}
+
+
+@pytest.mark.parametrize(("kind", "value", "cast", "other", "said"), CONSTANTS.values(), ids=CONSTANTS.keys())
+def test_a_constant_has_the_digits_of_its_type(
+    xla: Session, kind: str, value: str, cast: str, other: str, said: str
+) -> None:
+    """Casts of constants were computed with all digits, and then compared: both sides were constants."""
+    before = f"{_HEAD} c = {kind}[] constant({value})\n C = {kind}[4] broadcast(c), dimensions={{}}\n {cast}\n"
+    before += f" d = f32[] constant({other})\n D = f32[4] broadcast(d), dimensions={{}}\n"
+    before += " ROOT v = pred[4] compare(b, D), direction=EQ\n}"
+    after = f"{_HEAD} k = pred[] constant({said})\n ROOT v = pred[4] broadcast(k), dimensions={{}}\n}}"
+    assert "proved" not in {own.status for own in _said(xla, before, after, tested=False)}
+    assert "proved" not in {own.status for own in _said(xla, before, after)}
+
+
 _BELOW = {
     "a constant": " low = f32[4] broadcast(i), dimensions={}",
     "a reduction": " c = f32[2,4] broadcast(i), dimensions={}\n"

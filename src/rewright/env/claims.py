@@ -12,17 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from rewright.env.alternatives import AlternativeGraph
 from rewright.env.exactness import holds_in_floats, why_not_exact
 from rewright.env.excerpts import assembled
 from rewright.env.hlo.program import PARAMETER, SHAPE, Computation, Instruction, Program
 from rewright.env.hlo.shapes import array, read_shape
-from rewright.env.hlo.wire import BYTES, VARINT, Field
+from rewright.env.hlo.wire import BYTES, VARINT, Field, write_fields
 from rewright.env.inlining import Inlined
+from rewright.env.inputs import dtype_of
 from rewright.env.loops import check_notes
 from rewright.env.machine import as_on_machines
 from rewright.env.words import words
 from rewright.frontends.hlo.module import DTYPES
+from rewright.frontends.hlo.proto import constant_values
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ops import REGISTRY
@@ -38,6 +42,7 @@ _DEPTHS = (0, 1, 2, 3, 5)
 _MOST_TERMS = 120
 _MOST_PARTS = 256
 _SPREAD = words("broadcast reshape transpose convert negate")
+_FLOATS = words("bf16 f16 f32 f64")
 _PRECISION = 51
 _PROMISES = (67, 69)
 """Fields of HloInstructionProto: that indices are sorted, that none is twice."""
@@ -198,10 +203,11 @@ class Neighbourhood:
     def _check_bodies(self, inside: set[int]) -> None:
         """Raise RewrightError where a computation that is called has what no proof knows, which is cut elsewhere."""
         for body in {self.inlined.body(name) for number in inside for name in self.inlined.terms[number].called}:
-            opaque = next((own for own in sorted(self._all(body)) if self.inlined.is_opaque(own)), None)
+            everything = sorted(self._all(body))
+            opaque = next((n for n in everything if self.inlined.is_opaque(n) or self._rounds_constant(n)), None)
             if opaque is not None:
                 opcode = self.inlined.terms[opaque].opcode
-                raise RewrightError(f"a computation that it calls has {opcode}, which is no function of its operands")
+                raise RewrightError(f"a computation that it calls has {opcode}, of which a proof knows nothing")
 
     def rounds_alike(self, left: int, right: int) -> bool:
         """Whether two values are computed at one precision, not rounded by name, and by what the IR has a name for.
@@ -267,7 +273,27 @@ class Neighbourhood:
         while term.opcode == "get-tuple-element":
             number = term.operands[0]
             term = self.inlined.terms[number]
-        return term.opcode == "parameter" or self.inlined.is_opaque(number)
+        return term.opcode == "parameter" or self.inlined.is_opaque(number) or self._rounds_constant(number)
+
+    def _rounds_constant(self, number: int) -> bool:
+        """Whether a value is a constant in a float dtype that does not hold it: the IR would keep all its digits."""
+        term = self.inlined.terms[number]
+        target = read_shape(term.shape)
+        if term.opcode != "convert" or target.element not in _FLOATS:
+            return False
+        for _ in range(4):
+            term = self.inlined.terms[term.operands[0]]
+            if term.opcode not in _SPREAD:
+                break
+        if term.opcode != "constant":
+            return False
+        values = constant_values(write_fields([(SHAPE, BYTES, term.shape), *term.fields]))
+        if values is None:
+            return True
+        with np.errstate(all="ignore"):
+            exact = np.array(values, dtype=object)
+            rounded = np.array(values, dtype=np.float64).astype(dtype_of(target)).astype(np.float64)
+        return any(own != found for own, found in zip(exact.tolist(), rounded.tolist(), strict=True))
 
     def _is_constant(self, number: int) -> bool:
         """Whether a value is a constant, an iota, or data movement of one."""

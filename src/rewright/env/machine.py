@@ -25,6 +25,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator
 from rewright.ops.elementwise import Elementwise
 from rewright.ops.facts import REAL, UNKNOWN, Facts, fits
+from rewright.terms.normal.functions import TOTAL
 
 MACHINE = Setting(floats=UNKNOWN, is_rounded=True)
 """Inputs are anything that their types hold, and floats are rounded."""
@@ -47,7 +48,7 @@ class AsComputed(Elementwise):
         raise UnsupportedOperator(f"{self.of} as a machine computes it cannot be run here; run the module")
 
     def function(self, dtype: DType) -> str:
-        return f"?{self.of}"
+        return f"{TOTAL}{self.of}"
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return super(AsComputed, self).facts((), (), result)

@@ -60,6 +60,8 @@ EXACT_IN_FLOATS = frozenset(
     {"negate", "abs", "maximum", "minimum", "clamp", "select", "not", "not_unsigned", "and", "or", "xor", "is_finite"}
 )
 """Functions that never round; comparisons are too."""
+TOTAL = "?total "
+"""Starts the names of functions of which only this is known: they have a value for all arguments, NaN among them."""
 _LINEAR = frozenset({"add", "subtract"})
 _COMMUTATIVE = frozenset({"add", "multiply", "and", "or", "xor"})
 _OPAQUE = frozenset(
@@ -131,6 +133,8 @@ class Functions:
         return polynomial(Function(f"={leaf}", ()))
 
     def _leaf(self, name: str, leaves: tuple[Value, ...], is_float: bool) -> Value:
+        if name.startswith(TOTAL):
+            return uninterpreted(name, tuple(map(self._argument, leaves)), False)
         if NOT_A_NUMBER in leaves:
             return self._of_no_number(name, is_float)
         if name.startswith("compare_") and len(leaves) == 2:
