@@ -31,6 +31,7 @@ def capture(
     run: bool = False,
     guards_queries: bool = False,
     opaque: bool = False,
+    validate: bool = True,
     framework: Framework | None = None,
 ) -> Graph:
     """One sequential program as a graph.
@@ -52,9 +53,14 @@ def capture(
     as PyTorch's kernels do, where it is set, and else what ``softmax`` written out gives, which is no number. So it is
     with ``logsumexp`` of what is infinite, which is infinite, and written out no number. With ``opaque`` an operator
     of a torch program that is not supported is an opaque call, where all that it does is to compute its results.
+
+    With ``validate`` the capture is checked: every distinct call is run by PyTorch beside what it was lowered to. A
+    difference is a CaptureError that names the call and its line. What was checked, and what could not be, is kept with
+    the graph and told with verdicts.
     """
     which = framework or framework_of(program, (args, kwargs))
-    options = _options(which, backward, dynamic) | _running(which, "run", run, run)
+    options = _options(which, backward, dynamic) | {"validate": validate}
+    options |= _running(which, "run", run, run)
     if which == "torch":  # JAX has attention written out
         options |= {"guards_queries": guards_queries, "opaque": opaque}
     return _frontend(which).capture(program, args, kwargs, **options)
@@ -69,6 +75,7 @@ def capture_ranks(
     jobs: int = 1,
     ranks: str = "traced",
     all_ranks: bool = False,
+    validate: bool = True,
     framework: Framework | None = None,
 ) -> RankProgram:
     """The programs of all ranks of a mesh, with how they hold inputs and outputs.
@@ -88,7 +95,8 @@ def capture_ranks(
     of one run, and the verdict's assumptions name the values that the program looked at.
     """
     which = framework or framework_of(build, ())
-    options = _options(which, backward, dynamic) | ({"jobs": jobs, "all_ranks": all_ranks} if which == "torch" else {})
+    options = _options(which, backward, dynamic) | {"validate": validate}
+    options |= {"jobs": jobs, "all_ranks": all_ranks} if which == "torch" else {}
     options |= _running(which, "ranks", ranks, ranks != "traced")
     try:
         return _frontend(which).capture_ranks(build, mesh, **options)

@@ -51,12 +51,14 @@ class Kind(Enum):
     """Large and small floats side by side; integers that use all digits of their type."""
     IDS = "ids"
     """Usual numbers, and integers that no table bounds up to what short floats do not hold, flags among them."""
+    INFINITE = "infinite"
+    """Usual numbers of which some are infinite, and one row that holds nothing but minus infinity."""
 
 
 _IDS = 1 << 18
 """Ids of tokens and positions are drawn below this."""
 SPECIAL = (Kind.ROWS, Kind.CONSTANTS, Kind.IDS, Kind.TIES, Kind.LARGE, Kind.ZEROS)
-"""The kinds besides the usual one, those first that tell more programs apart."""
+"""The kinds of finite numbers besides the usual one, those first that tell more programs apart."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Draws:
             shape = static(op.name, op.tensor.shape)
             if op.tensor.dtype.is_float:
                 value = self.scale * _floats(shape, generator, kind, self.constants, trial)
-                found[name] = np.abs(value) + 0.1 if positive else value
+                found[name] = np.asarray(np.abs(value) + 0.1 if positive else value)
             elif op.tensor.dtype is DType.BOOL:
                 found[name] = np.ones(shape, np.bool_) if positive else _flags(shape, generator, kind, trial)
             else:
@@ -166,7 +168,16 @@ def _floats(
         return np.where(generator.random(shape) < 0.5, 0.0, usual) * _rows(shape, generator, trial)
     if kind is Kind.LARGE:
         return usual * np.exp2(generator.integers(-12, 7, shape))
-    return usual
+    return _with_infinities(usual, generator) if kind is Kind.INFINITE else usual
+
+
+def _with_infinities(usual: Array, generator: np.random.Generator) -> Array:
+    """More elements infinite below than above: that is how masks are written."""
+    chosen = generator.random(usual.shape)
+    found = np.where(chosen < 0.15, -np.inf, np.where(chosen > 0.97, np.inf, usual))
+    if found.ndim > 1 and found.size:
+        found.reshape(-1, found.shape[-1])[generator.integers(found.size // found.shape[-1])] = -np.inf
+    return found
 
 
 def neighbours(constants: Sequence[float]) -> tuple[float, ...]:
@@ -194,6 +205,8 @@ def _rows(shape: tuple[int, ...], generator: np.random.Generator, trial: int) ->
     Padding is put at the start of a row, and half of an axis is all that one of two ranks holds of it.
     """
     found = np.ones(shape, np.bool_)
+    if not found.size:
+        return found
     long = [axis for axis, size in enumerate(shape) if size > 1]
     if not long:
         return np.full(shape, trial % 2 == 1)

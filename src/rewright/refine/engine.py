@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from rewright.frontends.validation.record import told
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
@@ -66,11 +67,12 @@ def refine(
         RewrightError: for inputs that do not fit together, in one sentence.
     """
     verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
+    graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
+    verdict = replace(verdict, validation=told((sequential, *graphs)))
     if verdict.status != "proved":
         return verdict
     if not relations and not expect:
         verdict = with_distribution(verdict, sequential, distributed)
-    graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
     verdict = replace(verdict, notes=(*verdict.notes, *notes_of_counts(sequential, graphs)))
     return with_buffers(verdict, sequential, distributed, relations)
 

@@ -144,6 +144,8 @@ class Verdict:
     """Writes the proof down; None for a verdict without one."""
     programs: tuple[Graph, RankProgram] | None = field(default=None, repr=False, compare=False)
     """The programs that were compared, which is what findings count positions in."""
+    validation: str = ""
+    """What was checked of the captures: whether the graphs compute what the programs do that they come from."""
 
     @cached_property
     def certificate(self) -> Certificate | None:

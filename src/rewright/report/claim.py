@@ -58,6 +58,7 @@ def read_verdict(found: Mapping[str, Any]) -> Verdict:
             notes=tuple(found["notes"]),
             stats=Stats(**_only(stats, Stats)),
             reason=str(found["reason"]),
+            validation=str(found.get("validation", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RewrightError(

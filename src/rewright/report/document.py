@@ -28,6 +28,7 @@ def document(verdict: Verdict, certificate: Path | None = None) -> dict[str, Any
         "outputs": [_relation(relation) for relation in verdict.relation.values()],
         "findings": [_finding(finding) for finding in verdict.findings],
         "notes": list(verdict.notes),
+        "validation": verdict.validation,
         "stats": {
             "sequential_nodes": stats.sequential_nodes,
             "rank_nodes": stats.rank_nodes,

@@ -71,6 +71,7 @@ def _claim(claim: Claim, number: int, many: bool) -> str:
     parts.append(_relations(claim))
     parts.append(_list("Assumptions", verdict.assumptions))
     parts.append(_list("Notes", verdict.notes))
+    parts.append(_list("Captures", [verdict.validation] if verdict.validation else []))
     parts.append(_work(verdict.stats))
     inner = "\n".join(part for part in parts if part)
     name = f'<section class="claim" aria-labelledby="claim-{number}">'

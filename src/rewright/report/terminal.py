@@ -34,6 +34,7 @@ def print_verdict(verdict: Verdict, console: Console, title: str = "", sides: Si
     _print_outputs(console, families(verdict.relation.values()))
     _print_list(console, "assumptions", verdict.assumptions)
     _print_list(console, "notes", verdict.notes)
+    _print_list(console, "captures", [verdict.validation] if verdict.validation else [])
     _print_rows(console, "work", _work(verdict.stats, sides))
 
 

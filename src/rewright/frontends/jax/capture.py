@@ -10,6 +10,7 @@ from rewright.frontends.hlo.proto import parse
 from rewright.frontends.hlo.reading import Interface, lower
 from rewright.frontends.jax.messages import capture_error
 from rewright.frontends.jax.tracing import Traced, trace
+from rewright.frontends.jax.validation import check
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
 
@@ -20,13 +21,15 @@ def capture(
     kwargs: Mapping[str, Any] | None = None,
     *,
     backward: bool = False,
+    validate: bool = True,
 ) -> Graph:
     """The graph of a JAX function, which may be under ``jit``, on arrays or ``jax.ShapeDtypeStruct``.
 
     Inputs are named by argument and path (``params.w``), outputs ``output`` or by their path in what is returned
     (``loss``, ``output.0``). With ``backward`` the function gives one number, and the gradients of it with respect to
     the first argument are outputs ``grad:<input>`` too. Shardings are passed over: they say where parts are computed.
-    Raises CaptureError, and UnsupportedOperator for what has no lowering.
+    With ``validate`` the graph is run beside what XLA compiles. Raises CaptureError, and UnsupportedOperator for what
+    has no lowering.
     """
     traced = trace(function, args, kwargs, backward=backward)
     if "sdy.manual_computation" in traced.lowered.as_text():
@@ -37,7 +40,8 @@ def capture(
         module = traced.lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
     except Exception as error:
         raise capture_error(error, "lowering to HLO") from error
-    return _one(module, traced)
+    graph = _one(module, traced)
+    return check(graph, traced, module, (args, dict(kwargs or {}))).on(graph) if validate else graph
 
 
 def _one(module: bytes, traced: Traced) -> Graph:

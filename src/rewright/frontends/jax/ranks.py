@@ -25,7 +25,9 @@ _PASS = "spmd-partitioning"
 _HLO_OF_HLO_PROTO = 1
 
 
-def capture_ranks(build: Build, mesh: Mapping[str, int], *, backward: bool = False) -> RankProgram:
+def capture_ranks(
+    build: Build, mesh: Mapping[str, int], *, backward: bool = False, validate: bool = True
+) -> RankProgram:
     """Call ``build`` with a device mesh of these axes, which is JAX's current one, and capture what it returns.
 
     The function is under ``jit`` with shardings, or its arguments have them, or it is a ``shard_map``. XLA compiles it

@@ -24,6 +24,8 @@ class Traced:
     input_shapes: tuple[Shape, ...]
     output_shapes: tuple[Shape, ...]
     name: str = "program"
+    kept: tuple[int, ...] = ()
+    """Which leaves of the arguments are parameters."""
 
 
 def trace(
@@ -77,6 +79,7 @@ def _named(traced: Any, lowered: Any, differentiated: int) -> Traced:
         tuple(ends),
         tuple(_shape(arguments[place]) for place in kept),
         tuple(map(_shape, results)),
+        kept=tuple(kept),
     )
 
 

@@ -17,6 +17,8 @@ from rewright.frontends.torch.lower import lower
 from rewright.frontends.torch.run.running import run as run_once
 from rewright.frontends.torch.run.watching import surroundings
 from rewright.frontends.torch.trace import Trace, quiet, trace
+from rewright.frontends.torch.validation import programs
+from rewright.frontends.torch.validation.calls import Calls
 from rewright.frontends.torch.world import without_network
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
@@ -34,6 +36,7 @@ def capture(
     run: bool = False,
     guards_queries: bool = False,
     opaque: bool = False,
+    validate: bool = True,
 ) -> Graph:
     """The graph of a module, a function, an ExportedProgram, a ``.pt2`` file or an fx.GraphModule.
 
@@ -49,15 +52,31 @@ def capture(
     do, where it is set, and else what ``softmax`` written out gives, which is no number. So it is with ``logsumexp``
     of what is infinite, which is infinite, and written out no number, with ``logsigmoid`` of it, and with the floor of
     a quotient, which is by the remainder, as PyTorch's is. With ``opaque`` an operator that is not
-    supported is an opaque call, which PyTorch can run, where all that it does is to compute its results.
+    supported is an opaque call, which PyTorch can run, where all that it does is to compute its results. With
+    ``validate`` the capture is checked against PyTorch (:mod:`rewright.frontends.torch.validation`).
     """
+
+    def recorded() -> Trace:
+        with without_network():
+            return trace(program, args, kwargs, backward=backward, dynamic=dynamic, opaque=opaque)
+
+    def lowered(traced: Trace) -> Graph:
+        graph = lower(traced.program, guards_queries=guards_queries, opaque=opaque)
+        return with_metadata(graph, traced)
+
     if run:
         with without_network(), quiet(), surroundings(), dense_attention():
-            recorded = run_once(_runnable(program, dynamic), args, kwargs, backward=backward)
-        return with_metadata(lower(recorded.program, guards_queries=guards_queries, opaque=opaque), recorded)
+            traced = run_once(_runnable(program, dynamic), args, kwargs, backward=backward)
+    else:
+        traced = recorded()
+    graph = lowered(traced)
+    if not validate:
+        return graph
+    calls = Calls(guards_queries=guards_queries)
+    calls.add(traced.program)
     with without_network():
-        traced = trace(program, args, kwargs, backward=backward, dynamic=dynamic, opaque=opaque)
-    return with_metadata(lower(traced.program, guards_queries=guards_queries, opaque=opaque), traced)
+        whole = programs.check(traced, graph, lambda: lowered(recorded()))
+    return replace(calls.record(), program=whole).on(graph)
 
 
 def _runnable(program: Program, dynamic: Dynamic | None) -> Callable[..., Any]:

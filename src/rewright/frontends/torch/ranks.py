@@ -24,8 +24,11 @@ from rewright.frontends.torch.run.running import run
 from rewright.frontends.torch.run.together import Ranks, check_ranks, run_together
 from rewright.frontends.torch.specs import RankPlacement, SpecReader, assemble
 from rewright.frontends.torch.trace import Trace, trace
+from rewright.frontends.torch.traced import TracedProgram
+from rewright.frontends.torch.validation.calls import Calls
 from rewright.frontends.torch.waiting import Waits
 from rewright.frontends.torch.world import as_rank, groups, without_network
+from rewright.frontends.validation.record import Validation, joined
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
@@ -52,6 +55,8 @@ class _Lowered:
     notes: tuple[str, ...]
     collectives: int
     waits: Waits
+    checked: Validation | None = None
+    """Of a rank that is checked where it runs."""
 
 
 def capture_ranks(
@@ -63,14 +68,15 @@ def capture_ranks(
     jobs: int = 1,
     ranks: Ranks = "traced",
     all_ranks: bool = False,
+    validate: bool = True,
 ) -> RankProgram:
     """Call ``build`` once per rank with a device mesh of these axes, trace what it returns, and lower it.
 
     Under the mesh there are no peers: every collective is recorded and none communicates. Placements of parameters,
     buffers, arguments, results and gradients are read off DTensors; of plain tensors only parameters that Megatron-LM
     marked (``tensor_model_parallel``, ``partition_dim``, ``partition_stride``) have a known placement. ``jobs`` forks
-    that many processes, each for its share of the ranks. The rest is as in :func:`capture`. Raises CaptureError and
-    UnsupportedOperator.
+    that many processes, each for its share of the ranks. With ``validate`` every distinct call of all ranks is checked
+    once. The rest is as in :func:`capture`. Raises CaptureError and UnsupportedOperator.
 
     Of a mesh of more than 16 ranks some are traced, and the rest is taken to be like them but for numbers that are
     affine in mesh coordinates, which is compared with ranks that it was not made from and named under assumptions.
@@ -88,17 +94,26 @@ def capture_ranks(
     if ranks != "traced":
         if dynamic:
             raise CaptureError(f"ranks={ranks!r} runs on real tensors, whose sizes are numbers; leave dynamic out")
-        return _assembled(_run_together(build, axes, backward, ranks), axes)
+        return _run_together(build, axes, backward, ranks, Calls() if validate else None)
+    calls = Calls() if validate else None
 
     def one(rank: int) -> _Lowered:
-        return _lowered(trace_rank(build, axes, rank, backward=backward, dynamic=dynamic))
+        traced = trace_rank(build, axes, rank, backward=backward, dynamic=dynamic)
+        if calls is not None:
+            calls.add(traced.trace.program)
+        return _lowered(traced)
+
+    def checked() -> list[Validation]:
+        return [] if calls is None else [calls.record()]
 
     if axes.size > fitting.LARGEST and not all_ranks:
         fitted = _fitted(one, axes)
         if fitted is not None:
-            return _assembled(fitted, axes)
-    lowered = _forked(one, axes.size, jobs) if jobs > 1 and axes.size > 1 else [one(r) for r in range(axes.size)]
-    return _assembled(lowered, axes)
+            return _assembled(fitted, axes, checked())
+    if jobs > 1 and axes.size > 1:
+        return _assembled(*_forked(one, checked, axes, jobs))
+    lowered = [one(rank) for rank in range(axes.size)]
+    return _assembled(lowered, axes, checked())
 
 
 def _fitted(one: Callable[[int], _Lowered], mesh: Mesh) -> list[_Lowered] | None:
@@ -146,15 +161,30 @@ def trace_rank(
     return TracedRank(traced, inputs, outputs, count_collectives(traced))
 
 
-def _run_together(build: Build, mesh: Mesh, backward: bool, ranks: Literal["threads", "processes"]) -> list[_Lowered]:
+def _run_together(
+    build: Build, mesh: Mesh, backward: bool, ranks: Literal["threads", "processes"], calls: Calls | None
+) -> RankProgram:
+    """The program of ranks that run together; threads are checked when all have run, as a check is of the process."""
+    programs: list[TracedProgram] = []
+
     def one(rank: int, device_mesh: DeviceMesh, exchange: Exchange) -> _Lowered:
         target, args, kwargs = _built(build, device_mesh, rank)
         traced = run(target, args, kwargs, backward=backward, groups=groups, rank=rank, memory=exchange.memory)
         inputs, outputs = _placements(traced, mesh, rank)
-        return _lowered(TracedRank(traced, inputs, outputs, count_collectives(traced)))
+        lowered = _lowered(TracedRank(traced, inputs, outputs, count_collectives(traced)))
+        programs.append(traced.program)
+        if calls is None or ranks == "threads":
+            return lowered
+        calls.add(traced.program)
+        return replace(lowered, checked=calls.record())
 
     with without_network():
-        return run_together(one, mesh, ranks)
+        lowered = run_together(one, mesh, ranks)
+    if calls is None:
+        return _assembled(lowered, mesh, [])
+    for program in programs:
+        calls.add(program)
+    return _assembled(lowered, mesh, [calls.record(), *(rank.checked for rank in lowered if rank.checked is not None)])
 
 
 def count_collectives(traced: Trace) -> int:
@@ -199,7 +229,8 @@ def _lowered(traced: TracedRank) -> _Lowered:
     return _Lowered(graph, traced.inputs, outputs, traced.trace.notes, traced.collectives, traced.trace.waits)
 
 
-def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
+def _assembled(ranks: Sequence[_Lowered], mesh: Mesh, checked: Sequence[Validation]) -> RankProgram:
+    """The program of lowered ranks; what was checked of them is told once, with the first one."""
     notes = list(dict.fromkeys(note for rank in ranks for note in rank.notes))
     if mesh.size > 1 and not any(rank.collectives for rank in ranks):
         notes.append(
@@ -209,8 +240,9 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh) -> RankProgram:
     waits = [rank.waits for rank in ranks]
     deadlock = waiting.deadlock(waits)
     notes += [*_different_names(ranks), *(() if deadlock else waiting.notes(waits))]
+    first, *others = completed([rank.graph for rank in ranks], mesh)
     program = RankProgram(
-        completed([rank.graph for rank in ranks], mesh),
+        (joined(checked).on(first) if checked else first, *others),
         mesh,
         _common([rank.inputs for rank in ranks]),
         _common([rank.outputs for rank in ranks]),
@@ -259,17 +291,21 @@ def _common(tables: Sequence[Mapping[str, RankPlacement]]) -> dict[str, Placemen
     }
 
 
-def _forked(one: Callable[[int], _Lowered], size: int, jobs: int) -> list[_Lowered]:
-    """The results for all ranks, from forked processes that each do every ``jobs``-th rank."""
+def _forked(
+    one: Callable[[int], _Lowered], checked: Callable[[], list[Validation]], mesh: Mesh, jobs: int
+) -> tuple[list[_Lowered], Mesh, list[Validation]]:
+    """What :func:`_assembled` takes, from forked processes that each do every ``jobs``-th rank."""
+    size = mesh.size
     context = multiprocessing.get_context("fork")  # build functions are closures, which other start methods cannot send
     workers: list[tuple[Any, Any]] = []
     for share in range(min(jobs, size)):
         receiver, sender = context.Pipe(duplex=False)
-        worker = context.Process(target=_send_share, args=(sender, one, range(share, size, jobs)))
+        worker = context.Process(target=_send_share, args=(sender, one, checked, range(share, size, jobs)))
         forks.start([worker])
         sender.close()
         workers.append((worker, receiver))
     found: dict[int, _Lowered] = {}
+    records: list[Validation] = []
     failure: RewrightError | None = None
     for worker, receiver in workers:
         try:
@@ -280,16 +316,19 @@ def _forked(one: Callable[[int], _Lowered], size: int, jobs: int) -> list[_Lower
         if isinstance(answer, RewrightError):
             failure = failure or answer
         else:
-            found |= answer
+            found |= answer[0]
+            records += answer[1]
     if failure is not None:
         raise failure
-    return [found[rank] for rank in range(size)]
+    return [found[rank] for rank in range(size)], mesh, records
 
 
-def _send_share(sender: Any, one: Callable[[int], _Lowered], ranks: Iterable[int]) -> None:
+def _send_share(
+    sender: Any, one: Callable[[int], _Lowered], checked: Callable[[], list[Validation]], ranks: Iterable[int]
+) -> None:
     torch.set_num_threads(1)  # a thread pool of the parent does not survive the fork
     try:
-        sender.send({rank: one(rank) for rank in ranks})
+        sender.send(({rank: one(rank) for rank in ranks}, checked()))
     except RewrightError as error:
         sender.send(error)
     finally:

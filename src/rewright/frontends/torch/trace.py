@@ -77,6 +77,10 @@ class Trace:
     """What plain parameters say of how they are split."""
     waits: Waits = field(default_factory=Waits)
     """What was begun and waited for among ranks."""
+    again: Callable[[Mapping[str, torch.Tensor]], Tensors] | None = field(default=None, compare=False)
+    """Runs the program on other inputs; None for one that cannot be."""
+    held: Tensors = field(default_factory=dict[str, torch.Tensor], compare=False)
+    """The buffers that have values."""
 
 
 @dataclass
@@ -190,15 +194,7 @@ class Tracing:
         mode = mode_of(local(v) for v in self.inputs.values()) or new_mode(symbolic=bool(self.dynamic))
         symbols = Symbols(mode) if self.dynamic else None
         values = self._fake_inputs(mode, symbols)
-        with (
-            quiet(),
-            compiling(),
-            dense_attention(),
-            noting() as assumed,
-            refusing_wrappers(),
-            placed_one_by_one(),
-            self._with_gradients(),
-        ):
+        with self._surroundings(), noting() as assumed:
             symbolic = mode.shape_env is not None
             module = _make_graph(self._program, values, symbolic=symbolic, opaque=self.opaque)
         check_constants(module, self.recorder)
@@ -217,7 +213,9 @@ class Tracing:
             symbols.check()
         held = {name: digest_of(value) for name, value in self.buffers.items()}
         known = (*assumptions(mode), *assumed)
-        return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.taken())
+        again = None if any(self.specs.values()) else self.again
+        own = {name: value for name, value in self.buffers.items() if _has_values(value)}
+        return Trace(program, self.specs, specs, self._notes(), known, held, self.marks, log.taken(), again, own)
 
     def _with_gradients(self) -> AbstractContextManager[Any]:
         return torch.set_grad_enabled(self.backward or self.differentiates or self._trains())
@@ -244,27 +242,51 @@ class Tracing:
         mode = get_proxy_mode()
         assert mode is not None
         with self.recorder.record(mode.tracer, self.owners.named_modules()):
-            pieces = zip(self.inputs, values, strict=True)
-            every = {n: from_local(self.specs[n], complexes.outer(v, self.inputs[n])) for n, v in pieces}
-            for name, dims in self.dynamic.items():
-                derive_symbols(every[name], dims)
-            trained = {n: parameter_like(p, every[n]) for n, p in self.parameters.items() if n in every}
-            given = {n: every[n] for n in self.given}
-            given |= {n: given[n].detach().requires_grad_() for n in self._differentiable()}
-            exchanged: Tensors = {**every, **trained, **given}
-            held = {n: local(t) for n, t in exchanged.items()}
-            before = {n: version(t, held[n]) for n, t in exchanged.items()}
-            parameters = {n: trained[first] for n, first in self.canonical.items()}
-            buffers = {n: every[first] for n, first in self.canonical_buffer.items()}
-            remembered: Tensors = {}
-            with self.owners.exchanged(parameters, buffers), self._optimized(parameters, every, remembered):
-                self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})
-            written = {n: t for n, t in exchanged.items() if version(t, held[n]) != before[n]}
-            self.results.named |= {f"updated:{n}": t for n, t in {**written, **remembered}.items()}
-            self.results.untold = {f"updated:{n}": (t, held[n]) for n, t in exchanged.items() if n not in written}
+            return self._exchanged(values)
+
+    def _exchanged(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The results of the program with these values in place of its inputs."""
+        pieces = zip(self.inputs, values, strict=True)
+        every = {n: from_local(self.specs[n], complexes.outer(v, self.inputs[n])) for n, v in pieces}
+        for name, dims in self.dynamic.items():
+            derive_symbols(every[name], dims)
+        trained = {n: parameter_like(p, every[n]) for n, p in self.parameters.items() if n in every}
+        given = {n: every[n] for n in self.given}
+        given |= {n: given[n].detach().requires_grad_() for n in self._differentiable()}
+        exchanged: Tensors = {**every, **trained, **given}
+        held = {n: local(t) for n, t in exchanged.items()}
+        before = {n: version(t, held[n]) for n, t in exchanged.items()}
+        parameters = {n: trained[first] for n, first in self.canonical.items()}
+        buffers = {n: every[first] for n, first in self.canonical_buffer.items()}
+        remembered: Tensors = {}
+        with self.owners.exchanged(parameters, buffers), self._optimized(parameters, every, remembered):
+            self._execute(given, {**trained, **{n: given[n] for n in self._differentiable()}})
+        written = {n: t for n, t in exchanged.items() if version(t, held[n]) != before[n]}
+        self.results.named |= {f"updated:{n}": t for n, t in {**written, **remembered}.items()}
+        self.results.untold = {f"updated:{n}": (t, held[n]) for n, t in exchanged.items() if n not in written}
         certain = [local(value) for value in self.results.named.values()]
         every_result = [*certain, *(inner for _, inner in self.results.untold.values())]
         return [complexes.inner(value) for value in every_result]
+
+    def again(self, values: Mapping[str, torch.Tensor]) -> Tensors:
+        """The results of the program by name, run by PyTorch on these inputs, which it may write."""
+        self.results = _Results()
+        with unset_fake_temporarily(), self._surroundings():
+            found = self._exchanged([values[name] for name in self.inputs])
+        return dict(zip((*self.results.named, *self.results.untold), found, strict=True))
+
+    @contextmanager
+    def _surroundings(self) -> Generator[None]:
+        """What a program is traced and run in."""
+        with (
+            quiet(),
+            compiling(),
+            dense_attention(),
+            refusing_wrappers(),
+            placed_one_by_one(),
+            self._with_gradients(),
+        ):
+            yield
 
     def _optimized(
         self, parameters: Mapping[str, torch.Tensor], every: Tensors, results: Tensors
@@ -343,6 +365,10 @@ def digest_of(value: torch.Tensor) -> str:
         wide: Any = part.double() if part.is_floating_point() else part.long()
         found.update(wide.cpu().numpy().tobytes())
     return found.hexdigest()[:32]
+
+
+def _has_values(value: torch.Tensor) -> bool:
+    return type(value) in (torch.Tensor, nn.Buffer, nn.Parameter) and value.device.type == "cpu"
 
 
 def _make_graph(

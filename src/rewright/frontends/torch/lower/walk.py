@@ -193,10 +193,10 @@ class Walk:
 def _reads_more(call: FxCall) -> bool:
     """Whether results of an operator are read that its lowering has not."""
     readers = call.node.users if call.operator in FIRST_ONLY else ()
-    return any((user.target is not operator.getitem or user.args[1] != 0) and _is_read(user) for user in readers)
+    return any((user.target is not operator.getitem or user.args[1] != 0) and is_read(user) for user in readers)
 
 
-def _is_read(node: torch.fx.Node) -> bool:
+def is_read(node: torch.fx.Node) -> bool:
     """Whether a result, or a write, comes of a node."""
     seen: set[torch.fx.Node] = set()
     stack = [node]

@@ -1,0 +1,1 @@
+"""Whether a captured graph computes what the program computes that it was captured from: numbers on both sides."""
