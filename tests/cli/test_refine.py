@@ -182,7 +182,7 @@ def test_saved_programs_are_compared_and_shown(folder: Path, capsys: pytest.Capt
     assert run(["refine", "one.rwt", "ranks.json.gz"]) == 0
     capsys.readouterr()
     assert run(["show", "ranks.json.gz"]) == 0
-    assert capsys.readouterr().out.count("all_reduce") == 2
+    assert capsys.readouterr().out.count(" all_reduce") == 2
 
 
 def test_one_file_for_each_rank(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
