@@ -31,7 +31,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import NO_SPAN, Graph
 from rewright.ops.base import Array
 
-_OPEN_AMONG_EQUALS = frozenset(
+OPEN_AMONG_EQUALS = frozenset(
     {"aten.topk.default", "aten.sort.default", "aten.argsort.default", "aten.sort.stable", "aten.argsort.stable"}
 )
 """Operators whose order of equal elements PyTorch leaves open, where they are not told to be stable."""
@@ -176,7 +176,7 @@ class _Lowered:
 
     def _is_open(self, number: int, value: Array) -> bool:
         """Whether a result is an order of elements that is open among equal ones."""
-        known = self.call.name in _OPEN_AMONG_EQUALS and value.dtype.kind == "i" and number < self.results
+        known = self.call.name in OPEN_AMONG_EQUALS and value.dtype.kind == "i" and number < self.results
         return known and not argument_named(self.call, "stable", False) and value.ndim > 0
 
     def _chosen(self, source: Array, indices: Array) -> Array:
