@@ -55,7 +55,7 @@ def judge(case: Case) -> Outcome:
         except Exception as error:
             return Outcome(case, "no case", f"JAX itself: {type(error).__name__}: {error!s:.100}")
         try:
-            graph = rw.capture(case.function, case.arguments, framework="jax")
+            graph = rw.capture(case.function, case.arguments, framework="jax", validate=False)
             given = {f"xs.{place}": np.asarray(x) for place, x in enumerate(case.arguments)}
             found = list(run(graph, {name: _wide(given[name]) for name in graph.inputs}).values())
         except RewrightError as error:
