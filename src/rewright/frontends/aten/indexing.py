@@ -188,7 +188,7 @@ def _masked_put(c: Context, x: Value, mask: int, values: int, accumulate: bool) 
 def index_add(c: Context, x: Value, dim: int, index: Value, source: Value, *, alpha: Number = 1) -> int:
     updates = rb.convert(c.b, source.position, x.dtype)
     if x.dtype is not DType.BOOL:
-        updates = rb.scaled(c.b, updates, alpha)
+        updates = updates if alpha == 1 else rb.multiply(c.b, updates, c.position(alpha, x.dtype))
     elif not alpha:
         return x.position
     return _index_write(c, x, dim, index, updates, "sum")
