@@ -18,7 +18,7 @@ from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Output, RangeFact, Step
 from rewright.proof.checker import Refused, audit
-from rewright.proof.facts import REAL_ARITHMETIC
+from rewright.proof.conditions import REALS
 from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Tensor, View
 from rewright.proof.programs import Chunk, Collective, Exchanged
 from rewright.refine import refine
@@ -52,7 +52,7 @@ def claims(pair: Pair, terms: list[Definition], values: list[Tensor], steps: lis
         MESH.axes,
         placed,
         {"y": Output(place(shape, MESH, ["Replicate()"]), ())},
-        (REAL_ARITHMETIC,),
+        (REALS,),
         (),
         tuple(terms),
         tuple(values),

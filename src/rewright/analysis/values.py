@@ -49,6 +49,8 @@ class Values:
     def __init__(self, graph: Graph, setting: Setting = REALS) -> None:
         self.graph, self.setting = graph, setting
         self.facts: dict[int, Facts] = {}
+        self.wraps: set[int] = set()
+        """Nodes that compute an integer that its type may not hold."""
         self._support = Support(graph, self.facts)
 
     def step(self, position: int, sent: Sequence[Facts] | None = None) -> Facts:
@@ -59,7 +61,7 @@ class Values:
         elif isinstance(node.op, ops.Collective) and not isinstance(node.op, ops.Send):
             found = _received(node, sent) if sent is not None else of_dtype(node.type.dtype)
         else:
-            found = self._computed(node, [self.facts[p] for p in node.operands])
+            found = self._computed(position, [self.facts[p] for p in node.operands])
         self.facts[position] = found
         if not found.is_finite or found.zero:
             self.facts[position] = self._support.strengthened(position)
@@ -75,10 +77,13 @@ class Values:
             known = self.setting.floats if op.tensor.dtype.is_float else of_dtype(op.tensor.dtype)
         return replace(known, exact=True)
 
-    def _computed(self, node: Node, operands: Sequence[Facts]) -> Facts:
+    def _computed(self, position: int, operands: Sequence[Facts]) -> Facts:
+        node = self.graph.nodes[position]
         assert isinstance(node.op, ops.TensorOperator)
         types = [self.graph.nodes[p].type for p in node.operands]
         found = related(self.graph, node, operands, node.op.facts(operands, types, node.type))
+        if node.type.dtype.is_integer and not fits(found, node.type.dtype):
+            self.wraps.add(position)
         found = _exact(node, found, operands)
         if self.setting.is_rounded:
             found = rounded(found, node.type.dtype, accumulates=isinstance(node.op, _SUMS))

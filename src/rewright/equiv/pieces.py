@@ -31,7 +31,7 @@ from rewright.ops.files import explained, read_text, write_text
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Damaged, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
-from rewright.proof.facts import REAL_ARITHMETIC
+from rewright.proof.conditions import REALS
 from rewright.proof.files import check_name, decode, is_printed, sealed, table
 from rewright.proof.reading import read_certificate
 from rewright.proof.wrapping import wrapping
@@ -60,7 +60,7 @@ class Piece:
     def assumptions(self) -> tuple[str, ...]:
         """What its proof takes for granted."""
         if self.proof is None:
-            return () if self.is_same else (REAL_ARITHMETIC,)
+            return () if self.is_same else (REALS,)
         taken = self.proof.taken if isinstance(self.proof, EquivalenceCertificate) else ()
         return (*taken, *self.proof.assumptions)
 

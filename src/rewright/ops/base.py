@@ -112,6 +112,18 @@ class TensorOperator(Operator):
         moved = self.moves(len(operands))
         return join(*(operands[k] for k in moved)) if moved else of_dtype(result.dtype)
 
+    needs: ClassVar[str] = "its result is a real number"
+    """What must hold where the operator may make an infinity or NaN of real numbers, or NaN of infinities."""
+
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        """What must hold for the result to be defined, in words; empty where the facts show that it is.
+
+        ``found`` are the facts of the result. A result that passes on what an operand had is defined.
+        """
+        is_pole = found.may_be_infinite and bool(operands) and not any(known.may_be_infinite for known in operands)
+        is_undefined = found.nan and not any(known.nan for known in operands)
+        return self.needs if is_pole or is_undefined else ""
+
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> TensorOperator:
         """The same operator for a result of another size along an axis.
 

@@ -39,6 +39,7 @@ class Add(Binary):
     """``x + y``."""
 
     name: ClassVar[str] = "add"
+    needs: ClassVar[str] = "it adds no infinities of opposite signs"
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.add
 
@@ -51,6 +52,7 @@ class Subtract(Binary):
     """``x - y``."""
 
     name: ClassVar[str] = "subtract"
+    needs: ClassVar[str] = "it subtracts no infinities of one sign"
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.subtract
 
@@ -63,6 +65,7 @@ class Multiply(Binary):
     """``x * y``."""
 
     name: ClassVar[str] = "multiply"
+    needs: ClassVar[str] = "it multiplies no zero by an infinity"
     domain: ClassVar[Domain] = "number"
     ufunc: ClassVar[np.ufunc] = np.multiply
 
@@ -78,6 +81,7 @@ class Divide(Binary):
     """
 
     name: ClassVar[str] = "divide"
+    needs: ClassVar[str] = "its divisor is not zero"
     domain: ClassVar[Domain] = "number"
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
@@ -95,6 +99,10 @@ class Divide(Binary):
         first, second = operands
         return divide(first, second) if result.dtype.is_float else quotient(first, second, result.dtype)
 
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        is_zero = operands[1].zero and not result.dtype.is_float
+        return self.needs if is_zero else super(Divide, self).condition(operands, result, found)
+
 
 @dataclass(frozen=True, slots=True)
 class Remainder(Binary):
@@ -104,6 +112,7 @@ class Remainder(Binary):
     """
 
     name: ClassVar[str] = "remainder"
+    needs: ClassVar[str] = "its divisor is not zero"
     domain: ClassVar[Domain] = "number"
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
@@ -114,12 +123,17 @@ class Remainder(Binary):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return remainder(operands[0], operands[1])
 
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        is_zero = operands[1].zero and not result.dtype.is_float
+        return self.needs if is_zero else super(Remainder, self).condition(operands, result, found)
+
 
 @dataclass(frozen=True, slots=True)
 class Power(Binary):
     """x to the power y; an integer to a negative power is truncated towards zero."""
 
     name: ClassVar[str] = "power"
+    needs: ClassVar[str] = "its base is positive"
     domain: ClassVar[Domain] = "number"
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:

@@ -47,6 +47,7 @@ class Convolution(TensorOperator):
     rhs_dilation: tuple[int, ...]
     feature_groups: int
     name: ClassVar[str] = "convolution"
+    needs: ClassVar[str] = "it multiplies no zero by an infinity"
     arity: ClassVar[int | None] = 2
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
@@ -158,7 +159,7 @@ class Convolution(TensorOperator):
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         count = product(types[1].shape[1:])
-        return repeated_sum(join(multiply(operands[0], operands[1]), of_values([0])), count)
+        return repeated_sum(multiply(join(operands[0], of_values([0])), operands[1]), count)
 
 
 def _type(array: Array) -> TensorType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -12,8 +13,8 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_same_dtype
-from rewright.ops.facts import Facts, join, maximum, minimum
-from rewright.ops.facts_functions import comparison, converted
+from rewright.ops.facts import Facts, fits, join, maximum, minimum, whole_limit
+from rewright.ops.facts_functions import comparison, converted, integral
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Read, Scalar
 
@@ -110,6 +111,11 @@ class Compare(Elementwise):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return comparison(self.direction, operands[0], operands[1])
 
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        first, second = operands
+        meets = (first.plus_infinity and second.plus_infinity) or (first.minus_infinity and second.minus_infinity)
+        return "it compares no infinities of one sign" if meets else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Select(Elementwise):
@@ -180,3 +186,12 @@ class Convert(Elementwise):
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return converted(operands[0], types[0].dtype, self.dtype)
+
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        (known,) = operands
+        if known.exact and known.whole and self.dtype.is_float and not fits(known, self.dtype):
+            return f"the whole numbers that it rounds to {self.dtype.value} are at most {whole_limit(self.dtype):,}"
+        is_number = self.dtype.is_float or self.dtype is DType.BOOL
+        if is_number or fits(integral(known, math.trunc), self.dtype):
+            return ""
+        return f"its argument fits {self.dtype.value}"

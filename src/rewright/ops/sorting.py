@@ -75,6 +75,10 @@ class Sort(TensorOperator):
         size = types[0].shape[self.dimension]
         return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
 
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        chooses = self.result == "indices" and operands[0].may_be_infinite
+        return "no two of the elements that it orders are infinite" if chooses else ""
+
 
 @dataclass(frozen=True, slots=True)
 class TopK(TensorOperator):
@@ -116,6 +120,10 @@ class TopK(TensorOperator):
             return operands[0]
         size = types[0].shape[-1]
         return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
+
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        chooses = self.result == "indices" and operands[0].may_be_infinite
+        return "no two of the elements that it orders are infinite" if chooses else ""
 
 
 def _result_type(name: str, values: TensorType, result: str) -> TensorType:

@@ -61,6 +61,7 @@ class ErfInverse(Special):
     """The number that x is the error function of; infinite at -1 and 1."""
 
     name: ClassVar[str] = "erf_inverse"
+    needs: ClassVar[str] = "its argument lies between -1 and 1"
     values = staticmethod(special.inverse_error_function)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
@@ -75,6 +76,7 @@ class LogGamma(Special):
     """The logarithm of the size of the gamma function."""
 
     name: ClassVar[str] = "log_gamma"
+    needs: ClassVar[str] = "its argument is positive"
     values = staticmethod(special.log_gamma)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
@@ -87,6 +89,7 @@ class Digamma(Special):
     """The derivative of the logarithm of the gamma function."""
 
     name: ClassVar[str] = "digamma"
+    needs: ClassVar[str] = "its argument is positive"
     values = staticmethod(special.digamma)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:

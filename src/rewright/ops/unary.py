@@ -76,6 +76,7 @@ class Log(Unary):
     """The natural logarithm."""
 
     name: ClassVar[str] = "log"
+    needs: ClassVar[str] = "its argument is positive"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.log
 
@@ -88,6 +89,7 @@ class LogPlusOne(Unary):
     """``log(1 + x)``."""
 
     name: ClassVar[str] = "log_plus_one"
+    needs: ClassVar[str] = "its argument is above -1"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.log1p
 
@@ -100,6 +102,7 @@ class Sqrt(Unary):
     """The nonnegative square root."""
 
     name: ClassVar[str] = "sqrt"
+    needs: ClassVar[str] = "its argument is not negative"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.sqrt
 
@@ -112,6 +115,7 @@ class Rsqrt(Unary):
     """``1 / sqrt(x)``."""
 
     name: ClassVar[str] = "rsqrt"
+    needs: ClassVar[str] = "its argument is positive"
     domain: ClassVar[Domain] = "float"
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
@@ -152,6 +156,7 @@ class Sine(Unary):
     """The sine."""
 
     name: ClassVar[str] = "sine"
+    needs: ClassVar[str] = "its argument is not infinite"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.sin
 
@@ -164,6 +169,7 @@ class Cosine(Unary):
     """The cosine."""
 
     name: ClassVar[str] = "cosine"
+    needs: ClassVar[str] = "its argument is not infinite"
     domain: ClassVar[Domain] = "float"
     ufunc: ClassVar[np.ufunc] = np.cos
 
@@ -287,6 +293,9 @@ class IsFinite(Unary):
             return of_values([True])
         return of_values([False]) if is_no_number(first) else TRUTH
 
+    def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        return "its argument is not infinite" if operands[0].may_be_infinite else ""
+
 
 def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+    return 1 / (1 + math.exp(-x)) if x >= 0 else 1 - 1 / (1 + math.exp(x))

@@ -126,7 +126,8 @@ class _Checker:
     def _assumptions(self) -> None:
         """Verify that the certificate states what its proof rests on, all of it and nothing else."""
         certificate, stated = self._certificate, self._certificate.assumptions
-        wanted = assumptions(self._ledger.graphs, certificate.facts, certificate.terms)
+        ledger, summed = self._ledger, {name for name, held in certificate.relations.items() if held.partial}
+        wanted = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claimed, summed)
         for text in wanted:
             if text not in stated:
                 raise Refused(f"the proof rests on an assumption that the certificate does not state: {text}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import Graph
 from rewright.proof.certificate import RangeFact
+from rewright.proof.conditions import REALS, Claims, conditions, known_inputs
 from rewright.proof.forms import at_least
 from rewright.proof.language import Definition, Index
 from rewright.proof.lemma import Fact, allowed, known_of, size_of
@@ -21,14 +22,23 @@ from rewright.terms.normal.denote import Denoter, Place
 from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, below
 from rewright.terms.normal.needs import Need
 
-REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
 RANKS_IN_RANGE = "look-ups of the ranks stay in range"
 _LOOK_UPS = frozenset({ops.Gather, ops.DynamicSlice, ops.DynamicUpdateSlice, ops.Scatter})
 
 
-def assumptions(graphs: Sequence[Graph], facts: Sequence[RangeFact], terms: Sequence[Definition]) -> tuple[str, ...]:
-    """What a proof about a sequential program and those of ranks rests on, in words."""
-    wanted = [REAL_ARITHMETIC, *(assumption(fact, terms) for fact in facts)]
+def assumptions(
+    graphs: Sequence[Graph],
+    facts: Sequence[RangeFact],
+    terms: Sequence[Definition],
+    claims: Claims,
+    summed: Collection[str],
+) -> tuple[str, ...]:
+    """What a proof about a sequential program and those of ranks rests on, in words.
+
+    ``claims`` says what each node holds, and ``summed`` are the inputs of which ranks hold addends.
+    """
+    known = known_inputs(facts, terms, graphs[0])
+    wanted = [REALS, *(assumption(fact, terms) for fact in facts), *conditions(graphs, claims, known, summed)]
     if any(type(node.op) in _LOOK_UPS for graph in graphs[1:] for node in graph.nodes):
         wanted.append(RANKS_IN_RANGE)
     for graph in graphs:

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import permutations
 from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.attributes import parse_size
 from rewright.ir.digest import digest
-from rewright.ir.dims import Dim, Shape, divide, product
-from rewright.ir.errors import RewrightError
+from rewright.ir.dims import Dim, Shape, product
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
 from rewright.lifting.terms import Terms
 from rewright.lifting.trace import terms_of
-from rewright.lifting.value import Pieces, Value
+from rewright.lifting.value import Value
 from rewright.proof import language
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.facts import assumptions, why_not
 from rewright.proof.language import Access, Definition, Kind, Region, Tensor
 from rewright.refine.check import Law, Proof, written
+from rewright.refine.claims import NotCertified, as_tensor, claimed
 from rewright.refine.equations import Equation, Joined, Layout, layout_of
 from rewright.refine.relations import Relations
 
@@ -34,10 +33,6 @@ _SECONDS_FOR_COMPUTED = 2.0
 """For all attempts in vain at facts about what is computed, most of which no step needs."""
 _MOST_ARRANGED = 4
 """Windows of more axes are not tried in every order."""
-
-
-class NotCertified(RewrightError):
-    """A proof that the certificate's language cannot express; the message says what is missing."""
 
 
 def certificate(
@@ -86,13 +81,14 @@ class _Writer:
         values = self._proof.lifter.values
         terms = tuple(self._definition(term) for term in self._names)
         facts = self._facts(terms)
+        summed = {name for name, held in relations.placements.items() if held.partial}
         return Certificate(
             digest(self._sequential),
             tuple(digest(graph) for graph in self._program.graphs),
             self._program.mesh.axes,
             dict(relations.placements),
             {name: self._output(name, placement) for name, placement in self._proof.placements.items()},
-            assumptions((self._sequential, *self._program.graphs), facts, terms),
+            assumptions((self._sequential, *self._program.graphs), facts, terms, self._claimed, summed),
             facts,
             terms,
             tuple(self._tensor(values[value]) for value in self._values),
@@ -100,6 +96,11 @@ class _Writer:
             tuple(self._equation(entry) for entry in self._journal.entries),
             tuple(_blocks(relations.equations, self._sequential, self._program)),
         )
+
+    def _claimed(self, program: int, position: int) -> Tensor | None:
+        """What a node is claimed to hold; None where no equation names it."""
+        found = claimed(self._proof, program, position)
+        return found if found is not None and set(language.terms_of(found)) <= self._names.keys() else None
 
     def _output(self, name: str, placement: Placement) -> Output:
         return Output(placement, tuple(self._names[term] for term in self._proof.looked_into[name]))
@@ -215,22 +216,7 @@ class _Writer:
         return Definition(cast("Kind", kind), tuple(rest), operands, accesses, label.arity)
 
     def _tensor(self, value: Value) -> Tensor:
-        if isinstance(value, Pieces):
-            lengths = [divide(part.shape[value.axis], value.outer) for part in value.parts]
-            if any(length is None for length in lengths):
-                raise NotCertified(f"pieces along {value.outer} rows of unequal length")
-            parts = tuple(self._tensor(part) for part in value.parts)
-            return language.Pieces(value.axis, value.outer, tuple(n for n in lengths if n is not None), parts)
-        names = self._names
-        return language.View(
-            value.dims,
-            tuple(
-                language.Addend(
-                    Fraction(a.coefficient), names[a.term], a.access, tuple((names[h], region) for h, region in a.parts)
-                )
-                for a in value.addends
-            ),
-        )
+        return as_tensor(value, self._names.__getitem__)
 
 
 def _places(window: Sequence[tuple[Dim, Dim]], shapes: Sequence[Shape], looked_up: Shape) -> Iterator[Access]:

@@ -19,6 +19,7 @@ from rewright.lifting.contraction import NotContracted
 from rewright.lifting.journal import Journal
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
 from rewright.ops.agreement import CollectiveMismatch
+from rewright.proof.conditions import REALS
 from rewright.refine.inputs import input_values
 from rewright.refine.numbered import Pairing, are_numbered, pair
 from rewright.refine.outputs import equation, holds, infer
@@ -27,7 +28,6 @@ from rewright.refine.verdict import OutputRelation
 
 _NAMED = 3
 """Inputs that an assumption about many of them names."""
-REAL_ARITHMETIC = "arithmetic is over the reals: casts keep values, and nothing overflows or is not a number"
 
 
 Law = Literal["products", "quotients", "plain"]
@@ -181,7 +181,7 @@ def _lift(
     if numbered:
         _pair(proof, program)
         seconds["relate outputs"] = time.perf_counter() - started
-        proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
+        proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
         return proof
     for name in sequential.outputs:
         if name in stands:
@@ -201,7 +201,7 @@ def _lift(
     if stands:
         _repeat(proof, program, stands, expected)
     seconds["relate outputs"] = time.perf_counter() - started
-    proof.assumptions = [REAL_ARITHMETIC, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
+    proof.assumptions = [REALS, *_facts(lifter), *relations.assumptions, *_captured(sequential, program)]
     return proof
 
 

@@ -22,6 +22,7 @@ from rewright.refine.buffers import with_buffers
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
+from rewright.refine.claims import conditions_of
 from rewright.refine.counting import notes_of_counts
 from rewright.refine.distribution import with_distribution
 from rewright.refine.narrow import in_range
@@ -256,6 +257,8 @@ def _of_proof(case: Case, proof: Proof, is_written_out: bool, asked: _Asked, tol
     doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
     if doubt and not _is_proof(attempt(*_counted(*meant), case.relations, case.expected, asked.deadline)):
         return told.unknown(doubt)
+    more = conditions_of(proof, case.relations)
+    told = replace(told, assumptions=(*told.assumptions, *more))
     verdict = _proved(*programs, meant, case, proof, told, asked.counts)
     verdict = audited(verdict, *programs, counts=asked.counts) if asked.audit else verdict
     return _run(case, verdict, proof.placements or None) if asked.runs else verdict

@@ -1,0 +1,179 @@
+"""The conditions of a proof: obligations that neither facts nor the other side discharge.
+
+Where the sequential program is undefined nothing is claimed of what depends on it. So an operator of a rank needs no
+condition of its own where it computes an element that the sequential program computes by the same operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import cast
+
+from rewright import ops
+from rewright.analysis.obligations import Obligation, obligations, sentences
+from rewright.analysis.values import Setting
+from rewright.ir.dims import Dim
+from rewright.ir.graph import Graph
+from rewright.ops.facts import Facts, between
+from rewright.proof.certificate import RangeFact
+from rewright.proof.forms import at_least
+from rewright.proof.language import Access, Addend, Definition, Index, Tensor, View, views
+
+REALS = "floats are exact real numbers"
+Claims = Callable[[int, int], Tensor | None]
+"""What a node of a program is claimed to hold, by the number of the program (the sequential one is 0) and position."""
+
+
+def conditions(
+    graphs: Sequence[Graph], claims: Claims, given: Mapping[str, Facts], summed: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The conditions of a proof about a sequential program and those of ranks, in words.
+
+    ``given`` are facts of inputs by name, and ``summed`` are inputs of which ranks hold addends, so that the facts are
+    not about these. A single rank is another implementation: then both programs must be defined at the same inputs,
+    and neither alone says where the other is not looked at.
+    """
+    held = {name: known for name, known in given.items() if name not in summed}
+    found = obligations(graphs, Setting(given=given), Setting(given=held))
+    if not found:
+        return ()
+    first = [one for one in found if one.program == 0]
+    others = [one for one in found if one.program]
+    defining = _defining(graphs[0], [one.position for one in first])
+    is_alone = len(graphs) > 2
+    kept = [
+        one
+        for one in first
+        if _wraps(one) or one.position not in defining or not (is_alone or _discharged(one, others, claims))
+    ]
+    kept += [one for one in others if _wraps(one) or not _discharged(one, first, claims)]
+    return sentences(kept)
+
+
+def _discharged(one: Obligation, others: Sequence[Obligation], claims: Claims) -> bool:
+    """Whether the other side computes the same elements by the same operator."""
+    return any(_covers(other, one, claims) for other in others)
+
+
+def known_inputs(facts: Sequence[RangeFact], terms: Sequence[Definition], graph: Graph) -> Mapping[str, Facts]:
+    """What look-ups of the sequential program say of whole inputs: the values of an input lie between these."""
+    found: dict[str, Facts] = {}
+    for fact in facts:
+        definition = terms[fact.term]
+        position = graph.inputs.get(str(definition.data[0])) if definition.kind == "input" else None
+        if position is None or fact.window != tuple((0, n) for n in graph.nodes[position].type.shape):
+            continue
+        if not all(at_least(length, 1) for _, length in fact.window):
+            continue
+        ends = [box[0] for box, _ in fact.allowed if len(box) == 1]
+        lows = [low for low, _ in ends if isinstance(low, int)]
+        highs = [high for _, high in ends if isinstance(high, int)]
+        if ends and len(lows) == len(highs) == len(ends):
+            found[str(definition.data[0])] = between(min(lows), max(highs) - 1, whole=True)
+    return MappingProxyType(found)
+
+
+def _wraps(one: Obligation) -> bool:
+    """Whether it is about an integer, which is defined where it wraps, as something else."""
+    return not one.node.type.dtype.is_float
+
+
+def _defining(graph: Graph, positions: Sequence[int]) -> frozenset[int]:
+    """The nodes among some that make every output undefined that depends on them: no choice leaves them out."""
+    users, outputs = graph.users(), set(graph.outputs.values())
+    live = graph.live()
+    defining: set[int] = set()
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        reading = [user for user in users[position] if user in live]
+        passes = all(user in defining and _passes_on(graph, user, position) for user in reading)
+        if passes and (reading or position in outputs):
+            defining.add(position)
+    return frozenset(defining) & frozenset(positions)
+
+
+def _passes_on(graph: Graph, user: int, position: int) -> bool:
+    """Whether an element that is undefined makes every result that is computed from it undefined."""
+    node = graph.nodes[user]
+    is_choice = isinstance(node.op, ops.Select | ops.TopK | ops.CustomCall)
+    return node.type.dtype.is_float and not is_choice and graph.nodes[position].type.dtype.is_float
+
+
+def _covers(whole: Obligation, part: Obligation, claims: Claims) -> bool:
+    """Whether one node computes all elements of another one by the same operator."""
+    mine, other = whole.node, part.node
+    if (type(mine.op), mine.type.dtype, whole.condition) != (type(other.op), other.type.dtype, part.condition):
+        return False
+    held, read = claims(whole.program, whole.position), claims(part.program, part.position)
+    if held is None or read is None:
+        return False
+    wholes = list(views(held))
+    return all(any(_contains(w, v) for w in wholes) for v in views(read))
+
+
+def _contains(whole: View, part: View) -> bool:
+    """Whether every element of a view is an element of another one."""
+    if len(whole.addends) != len(part.addends):
+        return False
+    pairs = list(zip(sorted(whole.addends, key=_order), sorted(part.addends, key=_order), strict=True))
+    if any(_order(a) != _order(b) or a.parts != b.parts for a, b in pairs):
+        return False
+    sizes, others = [n for own in whole.dims for n in own], [n for own in part.dims for n in own]
+    found: dict[int, Index] = {}
+    for a, b in pairs:
+        for mine, other in zip(a.access, b.access, strict=True):
+            plain = _plain(mine)
+            if plain is not None:
+                found.setdefault(plain, other)
+    for variable, size in enumerate(sizes):
+        index = found.setdefault(variable, (0, ()))
+        if not _within(index, others, size):
+            return False
+    return all(_substituted(a.access, found) == _ordered(b.access) for a, b in pairs)
+
+
+def _order(addend: Addend) -> tuple[int, Fraction]:
+    return addend.term, addend.coefficient
+
+
+def _plain(index: Index) -> int | None:
+    """The variable that an index is, where it is one."""
+    constant, terms = index
+    return terms[0][0] if constant == 0 and len(terms) == 1 and terms[0][1] == 1 else None
+
+
+def _within(index: Index, sizes: Sequence[Dim], size: Dim) -> bool:
+    """Whether an index over variables below some sizes is below a size itself."""
+    constant, terms = index
+    if constant == 0 and len(terms) == 1 and terms[0][1] == 1 and sizes[terms[0][0]] == size:
+        return True
+    numbers = [constant, size, *(s for _, s in terms), *(sizes[v] for v, _ in terms)]
+    if not all(isinstance(n, int) for n in numbers) or any(cast("int", stride) < 0 for _, stride in terms):
+        return False
+    most = cast("int", constant) + sum(cast("int", stride) * (cast("int", sizes[v]) - 1) for v, stride in terms)
+    return cast("int", constant) >= 0 and most < cast("int", size)
+
+
+def _substituted(access: Access, values: Mapping[int, Index]) -> tuple[tuple[Dim, tuple[tuple[int, Dim], ...]], ...]:
+    return _ordered(tuple(_one_substituted(index, values) for index in access))
+
+
+def _one_substituted(index: Index, values: Mapping[int, Index]) -> Index:
+    constant, terms = index
+    strides: dict[int, Dim] = {}
+    for variable, stride in terms:
+        start, inner = values[variable]
+        constant = constant + stride * start
+        for other, step in inner:
+            strides[other] = strides.get(other, 0) + stride * step
+    return constant, tuple(strides.items())
+
+
+def _ordered(access: Access) -> tuple[Index, ...]:
+    """Indices with their terms in order, and without those that are zero."""
+    return tuple((c, tuple(sorted(_nonzero(terms)))) for c, terms in access)
+
+
+def _nonzero(terms: Sequence[tuple[int, Dim]]) -> Iterator[tuple[int, Dim]]:
+    return ((variable, stride) for variable, stride in terms if stride != 0)
