@@ -1,174 +1,161 @@
 """Where a tensor is certainly a real number, or certainly positive, element by element: what masks leave of a row.
 
 A causal mask writes minus infinity into some scores. The facts of the whole tensor then say "may be minus infinity",
-and so would those of each row's maximum. But the mask is made of constants and indices alone, so which scores it
-leaves is computed here, and a maximum over a row of which it leaves something is a real number.
+and so would those of each row's maximum. But the mask is made of constants and indices alone, so whether it leaves an
+element is computed here, at a few elements of each row: the first, the last, and those on the diagonals. A maximum over
+a row that has a real number is one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.points import Open, Places, Points
 from rewright.ir.graph import Graph, Node
 from rewright.ops.base import Array
 from rewright.ops.facts import Facts, between
 
 Kind = Literal["finite", "positive"]
-_MOST = 1 << 25
-"""Elements of a tensor that is computed here."""
+_ALL = 16
+"""Rows of no more elements are looked at as a whole."""
+_MOST = 1 << 22
+"""Rows that are looked at."""
+_STEPS = 4000
+"""Nodes that one question may look at."""
 
 
-@dataclass
 class Support:
-    """The elements of a program's nodes that certainly are real, or positive; computed where they are asked for.
+    """The elements of a program's nodes that certainly are real, or positive.
 
     ``facts`` are those of the nodes so far, by position.
     """
 
-    graph: Graph
-    facts: Mapping[int, Facts]
-    _closed: dict[int, Array | None] = field(default_factory=dict[int, "Array | None"])
-    _known: dict[tuple[int, Kind], Array | None] = field(default_factory=dict[tuple[int, Kind], "Array | None"])
+    def __init__(self, graph: Graph, facts: Mapping[int, Facts]) -> None:
+        self._graph, self._facts = graph, facts
+        self._points = Points(graph)
+        self._left = 0
 
-    def strengthened(self, position: int) -> Facts:
-        """The facts of a reduction whose every row is known to have a real number, or a positive one."""
-        node, found = self.graph.nodes[position], self.facts[position]
+    def strengthens(self, position: int) -> tuple[bool, bool]:
+        """Whether a reduction certainly gives real numbers, and whether it gives positive ones."""
+        node, found = self._graph.nodes[position], self._facts[position]
         if not isinstance(node.op, ops.Reduce) or not node.type.dtype.is_float or not node.type.is_static():
-            return found
-        if found.may_be_infinite and node.op.kind in ("maximum", "minimum") and self._holds(position, "finite"):
-            found = replace(found, plus_infinity=False, minus_infinity=False)
-        if found.zero and found.is_nonnegative and self._holds(position, "positive"):
-            found = replace(found, zero=False)
-        return found
+            return False, False
+        real = found.may_be_infinite and node.op.kind in ("maximum", "minimum") and self._holds(position, "finite")
+        positive = found.zero and found.is_nonnegative and self._holds(position, "positive")
+        return real, positive
 
     def _holds(self, position: int, kind: Kind) -> bool:
-        where = self.where(position, kind)
-        return where is not None and bool(where.all())
+        shape = [int(str(n)) for n in self._graph.nodes[position].type.shape]
+        if math.prod(shape) > _MOST or 0 in shape:
+            return False
+        self._left = _STEPS
+        try:
+            return bool(np.all(self._at(position, tuple(np.ogrid[tuple(slice(n) for n in shape)]), kind)))
+        except Open:
+            return False
 
-    def where(self, position: int, kind: Kind) -> Array | None:
-        """The elements that certainly are of a kind; None where nothing is known of single elements."""
-        key = position, kind
-        if key not in self._known:
-            self._known[key] = self._where(position, kind)
-        return self._known[key]
-
-    def _where(self, position: int, kind: Kind) -> Array | None:
-        node, facts = self.graph.nodes[position], self.facts.get(position)
-        if facts is None or not node.type.is_static():
-            return None
-        shape = tuple(int(str(n)) for n in node.type.shape)
+    def _at(self, position: int, places: Places, kind: Kind) -> Array:
+        """Whether the elements at some places certainly are of a kind; raises Open where nothing is known of them."""
+        self._left -= 1
+        node, facts = self._graph.nodes[position], self._facts[position]
         if facts.is_finite and (kind == "finite" or facts.is_positive):
-            return np.broadcast_to(np.True_, shape)
-        if facts.nan or not node.type.dtype.is_float or (kind == "positive" and facts.high <= 0):
-            return None
-        op, operands = node.op, node.operands
-        if isinstance(op, ops.Constant):
-            return self._constant(op, kind)
-        if isinstance(op, ops.Select):
-            return self._selected(node, kind)
-        if isinstance(op, ops.Reduce):
-            return self._reduced(node, op, kind)
-        if isinstance(op, ops.TensorOperator) and operands and op.moves(len(operands)) == tuple(range(len(operands))):
-            return self._moved(op, [self.where(p, kind) for p in operands])
-        if isinstance(op, ops.Elementwise):
-            return self._elementwise(node, kind)
-        return None
-
-    def _constant(self, op: ops.Constant, kind: Kind) -> Array | None:
-        if len(op.values) == 1:
-            shape = tuple(int(str(n)) for n in op.tensor.shape)
-            held = math.isfinite(op.values[0]) and (kind == "finite" or op.values[0] > 0)
-            return np.broadcast_to(np.bool_(held), shape)
-        values = op.execute(())
-        return np.isfinite(values) & (values > 0) if kind == "positive" else np.isfinite(values)
-
-    def _selected(self, node: Node, kind: Kind) -> Array | None:
-        predicate = self.closed(node.operands[0])
-        on_true, on_false = (self.where(p, kind) for p in node.operands[1:])
-        nowhere = np.broadcast_to(np.False_, tuple(int(str(n)) for n in node.type.shape))
-        on_true, on_false = (nowhere if arm is None else arm for arm in (on_true, on_false))
-        if predicate is None:
-            return _compactly(np.logical_and, on_true, on_false)
-        return _compactly(np.where, predicate, on_true, on_false)
-
-    def _reduced(self, node: Node, op: ops.Reduce, kind: Kind) -> Array | None:
-        inner, before = self.facts[node.operands[0]], self.where(node.operands[0], kind)
-        if before is None or inner.nan:
-            return None
-        if op.kind in ("maximum", "minimum"):
-            # The largest element is no less than one that is real, and infinite only where one is.
-            outer = inner.plus_infinity if op.kind == "maximum" else inner.minus_infinity
-            reduce = np.all if outer or (kind == "positive" and op.kind == "minimum") else np.any
-        elif op.kind == "sum" and kind == "positive" and inner.is_nonnegative and not inner.plus_infinity:
-            reduce = np.any
-        elif op.kind == "sum":
-            reduce = np.all
-        else:
-            return None
-        found = reduce(before[_varying(before)], axis=op.dimensions)
-        return np.broadcast_to(found, tuple(int(str(n)) for n in node.type.shape))
-
-    def _moved(self, op: ops.TensorOperator, operands: Sequence[Array | None]) -> Array | None:
-        held = [operand for operand in operands if operand is not None]
-        if len(held) < len(operands) or any(operand.size > _MOST for operand in held):
-            return None
-        return op.execute(held)
-
-    def _elementwise(self, node: Node, kind: Kind) -> Array | None:
-        """Where all operands are real numbers, if a function of real numbers, with their signs, is of the kind."""
-        found: Array | None = None
-        known = [self.facts[p] for p in node.operands]
-        real: list[Facts] = []
-        for position, facts in zip(node.operands, known, strict=True):
-            positive = self.where(position, "positive") if facts.is_nonnegative and kind == "positive" else None
-            wanted = self.where(position, "finite") if positive is None else positive
-            if wanted is None:
-                return None
-            real.append(_restricted(facts, is_positive=positive is not None))
-            found = wanted if found is None else _compactly(np.logical_and, found, wanted)
-        types = [self.graph.nodes[p].type for p in node.operands]
+            return np.bool_(True)  # type: ignore[return-value]
+        if self._left < 0 or facts.nan or not node.type.dtype.is_float or (kind == "positive" and facts.high <= 0):
+            raise Open
+        if isinstance(node.op, ops.Constant):
+            value = self._points.value(position, places)
+            return np.isfinite(value) & ((value > 0) | (kind == "finite"))
+        if isinstance(node.op, ops.Select):
+            return self._chosen(node, places, kind)
+        if isinstance(node.op, ops.Reduce):
+            return self._reduced(node, node.op, places, kind)
+        if isinstance(node.op, ops.Elementwise):
+            return self._elementwise(node, node.op, places, kind)
         assert isinstance(node.op, ops.TensorOperator)
-        result = node.op.facts(real, types, node.type)
-        return found if result.is_finite and (kind == "finite" or result.is_positive) else None
+        if not node.op.moves(len(node.operands)):
+            raise Open
+        return self._points.through(position, places, lambda inner, at: self._at(inner, at, kind))
 
-    def closed(self, position: int) -> Array | None:
-        """The values of a node that is made of constants and indices alone; None for any other one, and large ones."""
-        if position not in self._closed:
-            self._closed[position] = self._evaluated(self.graph.nodes[position])
-        return self._closed[position]
+    def _chosen(self, node: Node, places: Places, kind: Kind) -> Array:
+        arms = [self._or_nowhere(p, places, kind) for p in node.operands[1:]]
+        try:
+            predicate = self._points.value(node.operands[0], places)
+        except Open:
+            return np.logical_and(*arms)
+        return np.where(predicate, *arms)
 
-    def _evaluated(self, node: Node) -> Array | None:
-        op, size = node.op, node.type.size()
-        if not isinstance(op, ops.TensorOperator) or isinstance(op, ops.Input | ops.Collective | ops.CustomCall):
-            return None
-        if not isinstance(size, int) or size > _MOST:
-            return None
-        operands = [self.closed(p) for p in node.operands]
-        held = [operand for operand in operands if operand is not None]
-        return op.execute(held) if len(held) == len(operands) else None
+    def _or_nowhere(self, position: int, places: Places, kind: Kind) -> Array:
+        try:
+            return self._at(position, places, kind)
+        except Open:
+            return np.bool_(False)  # type: ignore[return-value]
+
+    def _reduced(self, node: Node, op: ops.Reduce, places: Places, kind: Kind) -> Array:
+        """A maximum is real if nothing is above all numbers and one element is real; so is the sum of positive ones."""
+        inner = self._facts[node.operands[0]]
+        infinite = inner.minus_infinity if op.kind == "minimum" else inner.plus_infinity
+        needs_all = op.kind == "minimum" and kind == "positive"
+        if inner.nan or infinite or needs_all or op.kind not in ("maximum", "minimum", "sum"):
+            raise Open
+        if op.kind == "sum" and (kind == "finite" or not inner.is_nonnegative):
+            raise Open
+        found: Array | None = None
+        for witness in self._witnesses(node, op, places):
+            held = self._or_nowhere(node.operands[0], witness, kind)
+            found = held if found is None else found | held
+            if bool(np.all(found)):
+                return found
+        if found is None:
+            raise Open
+        return found
+
+    def _witnesses(self, node: Node, op: ops.Reduce, places: Places) -> Iterator[Places]:
+        """For every row a few of its elements: all of a short row, else ends and what is on diagonals."""
+        shape = [int(str(n)) for n in self._graph.nodes[node.operands[0]].type.shape]
+        kept = [axis for axis in range(len(shape)) if axis not in op.dimensions]
+        at: dict[int, Array] = dict(zip(kept, places, strict=True))
+        for places_along in _product([_along(shape, axis, at) for axis in op.dimensions]):
+            whole = {**at, **dict(zip(op.dimensions, places_along, strict=True))}
+            yield tuple(whole[axis] for axis in range(len(shape)))
+
+    def _elementwise(self, node: Node, op: ops.Elementwise, places: Places, kind: Kind) -> Array:
+        """Where all operands are real numbers, if the function of such numbers, with their signs, is of the kind."""
+        found: Array | None = None
+        real: list[Facts] = []
+        for position in node.operands:
+            facts = self._facts[position]
+            wants_positive = kind == "positive" and facts.is_nonnegative
+            held = self._or_nowhere(position, places, "positive") if wants_positive else None
+            is_positive = held is not None and bool(np.any(held))
+            held = held if held is not None and is_positive else self._at(position, places, "finite")
+            low, zero = (max(facts.low, 0), False) if is_positive else (facts.low, facts.zero)
+            real.append(between(low, facts.high, zero=zero, whole=facts.whole))
+            found = held if found is None else found & held
+        types = [self._graph.nodes[p].type for p in node.operands]
+        result = op.facts(real, types, node.type)
+        if found is None or not result.is_finite or (kind == "positive" and not result.is_positive):
+            raise Open
+        return found
 
 
-def _restricted(facts: Facts, *, is_positive: bool) -> Facts:
-    """What is known of the elements that are real numbers, or positive ones."""
-    low, zero = (max(facts.low, 0), False) if is_positive else (facts.low, facts.zero)
-    return between(low, facts.high, zero=zero, whole=facts.whole)
+def _along(shape: Sequence[int], axis: int, at: Mapping[int, Array]) -> list[Any]:
+    """Indices along an axis: all of a short one, else both ends, and for each other axis the two diagonals."""
+    size = shape[axis]
+    if size <= _ALL:
+        return [np.int64(n) for n in range(size)]
+    moved = [np.clip(place + d, 0, size - 1) for k, place in at.items() for d in {0, size - shape[k]}]
+    return [np.int64(0), np.int64(size - 1), *moved]
 
 
-def _varying(values: Array) -> tuple[slice, ...]:
-    """Of each axis along which an array is the same all along, one element; empty axes stay empty."""
-    return tuple(
-        slice(0, 1) if stride == 0 and n > 1 else slice(None)
-        for n, stride in zip(values.shape, values.strides, strict=True)
-    )
-
-
-def _compactly(function: Callable[..., Array], *operands: Array) -> Array:
-    """An elementwise function, computed once where operands are the same all along an axis."""
-    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
-    return np.broadcast_to(function(*(operand[_varying(operand)] for operand in operands)), shape)
+def _product(along: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    if not along:
+        yield ()
+        return
+    for first in along[0]:
+        for rest in _product(along[1:]):
+            yield (first, *rest)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step, match_collectives
+from rewright.analysis.needs import assumed, condition
 from rewright.analysis.rows import related
 from rewright.analysis.support import Support
 from rewright.ir.graph import Graph, Node
@@ -38,38 +39,83 @@ class Setting:
     """What a float input may be of which nothing is given."""
     is_rounded: bool = False
     """Whether floats are those of a machine, which overflow and underflow, in place of exact reals."""
+    assumes: bool = False
+    """Whether each node is taken to be defined once it is noted what that needs."""
 
 
 REALS = Setting()
 
 
 class Values:
-    """The facts of a program's nodes by position, computed one after the other."""
+    """The facts of a program's nodes by position, computed one after the other.
 
-    def __init__(self, graph: Graph, setting: Setting = REALS) -> None:
+    Programs of ranks are mostly alike: what has the same operators on the same facts has those of the program before.
+    """
+
+    def __init__(self, graph: Graph, setting: Setting = REALS, before: Values | None = None) -> None:
         self.graph, self.setting = graph, setting
         self.facts: dict[int, Facts] = {}
-        self.wraps: set[int] = set()
-        """Nodes that compute an integer that its type may not hold."""
+        self.open: dict[int, str] = {}
+        """What must hold at nodes that were taken to be defined, in words."""
+        self._before, self._shift = before, 0
+        self._alike: dict[int, int] = {}
+        """The nodes of the program before that compute the same from the same."""
         self._support = Support(graph, self.facts)
 
     def step(self, position: int, sent: Sequence[Facts] | None = None) -> Facts:
         """Compute the facts of a node; ``sent`` are those of all that it meets in a collective."""
         node = self.graph.nodes[position]
+        is_local = not isinstance(node.op, ops.Collective) or isinstance(node.op, ops.Send)
+        if is_local and self._is_repeated(node, position):
+            return self.facts[position]
         if isinstance(node.op, ops.Input):
             found = self._given(node.op)
-        elif isinstance(node.op, ops.Collective) and not isinstance(node.op, ops.Send):
-            found = _received(node, sent) if sent is not None else of_dtype(node.type.dtype)
-        else:
+        elif is_local:
             found = self._computed(position, [self.facts[p] for p in node.operands])
+        else:
+            found = _received(node, sent) if sent is not None else of_dtype(node.type.dtype)
+            self._is_received_alike(position, found)
         self.facts[position] = found
-        if not found.is_finite or found.zero:
-            self.facts[position] = self._support.strengthened(position)
-        return self.facts[position]
+        return found
 
-    def assume(self, position: int, known: Facts) -> None:
-        """Go on with other facts of a node that was computed."""
-        self.facts[position] = known
+    def _is_repeated(self, node: Node, position: int) -> bool:
+        """Whether a node is one of the program before, whose facts it then has."""
+        other = position + self._shift
+        before = self._before
+        if before is None or not 0 <= other < len(before.graph.nodes) or other not in before.facts:
+            return False
+        twin = before.graph.nodes[other]
+        if type(twin.op) is not type(node.op):
+            self._shift = self._realigned(node, position)
+            other = position + self._shift
+            twin = before.graph.nodes[other]
+        is_alike = len(twin.operands) == len(node.operands) and all(
+            self._alike.get(mine, -1) == its for mine, its in zip(node.operands, twin.operands, strict=True)
+        )
+        if not is_alike or twin.type != node.type or other not in before.facts or twin.op != node.op:
+            return False
+        self._alike[position] = other
+        self.facts[position] = before.facts[other]
+        if other in before.open:
+            self.open[position] = before.open[other]
+        return True
+
+    def _realigned(self, node: Node, position: int) -> int:
+        """By how many nodes the program before is ahead from here on."""
+        assert self._before is not None
+        nodes = self._before.graph.nodes
+        for shift in (self._shift + d for d in (1, -1, 2, -2, 3, -3)):
+            other = position + shift
+            if 0 <= other < len(nodes) and nodes[other].op == node.op and nodes[other].type == node.type:
+                return shift
+        return self._shift
+
+    def _is_received_alike(self, position: int, found: Facts) -> None:
+        """Note that a collective gives what one of the program before gives: the same facts from the same operator."""
+        other, before = position + self._shift, self._before
+        is_same = before is not None and before.facts.get(other) == found
+        if is_same and before is not None and type(before.graph.nodes[other].op) is type(self.graph.nodes[position].op):
+            self._alike[position] = other
 
     def _given(self, op: ops.Input) -> Facts:
         known = self.setting.given.get(op.label)
@@ -82,12 +128,25 @@ class Values:
         assert isinstance(node.op, ops.TensorOperator)
         types = [self.graph.nodes[p].type for p in node.operands]
         found = related(self.graph, node, operands, node.op.facts(operands, types, node.type))
-        if node.type.dtype.is_integer and not fits(found, node.type.dtype):
-            self.wraps.add(position)
+        wraps = node.type.dtype.is_integer and not fits(found, node.type.dtype)
         found = _exact(node, found, operands)
         if self.setting.is_rounded:
             found = rounded(found, node.type.dtype, accumulates=isinstance(node.op, _SUMS))
+        elif isinstance(node.op, ops.Reduce) and (found.may_be_infinite or found.zero):
+            found = self._supported(position, found)
+        if self.setting.assumes:
+            wanted = condition(self.graph, position, operands, found, wraps=wraps)
+            if wanted:
+                self.open[position] = wanted
+                found = assumed(self.graph, position, operands, found)
         return found
+
+    def _supported(self, position: int, found: Facts) -> Facts:
+        """The facts of a reduction of whose every row some elements are known to be real or positive."""
+        self.facts[position] = found
+        real, positive = self._support.strengthens(position)
+        plus, minus = found.plus_infinity and not real, found.minus_infinity and not real
+        return replace(found, plus_infinity=plus, minus_infinity=minus, zero=found.zero and not positive)
 
 
 def _received(node: Node, sent: Sequence[Facts]) -> Facts:
@@ -118,36 +177,37 @@ def facts_of(graph: Graph, setting: Setting = REALS) -> list[Facts]:
 
 def facts_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS) -> list[list[Facts]]:
     """What every node's elements may be in programs that run together."""
-    ranks = [Values(graph, setting) for graph in graphs]
-    for _ in walk(ranks):
-        pass
-    return [[values.facts[position] for position in range(len(values.graph.nodes))] for values in ranks]
+    found = values_of_ranks(graphs, setting)
+    return [[values.facts[position] for position in range(len(values.graph.nodes))] for values in found]
 
 
-def walk(ranks: Sequence[Values]) -> Iterator[tuple[int, int]]:
-    """Compute the facts of all nodes of programs that run together; yields (rank, position) after each node.
+def values_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS) -> list[Values]:
+    """The values of programs that run together."""
+    ranks: list[Values] = []
+    for graph in graphs:
+        ranks.append(Values(graph, setting, ranks[-1] if ranks else None))
+    _walk(ranks)
+    return ranks
 
-    Where the ranks do not meet, nothing is known of what they receive.
-    """
+
+def _walk(ranks: Sequence[Values]) -> None:
+    """Compute the facts of all nodes; where the ranks do not meet, nothing is known of what they receive."""
     graphs = [values.graph for values in ranks]
     try:
         schedule = match_collectives(graphs) if len(graphs) > 1 else None
     except CollectiveMismatch:
         schedule = None
     if schedule is None:
-        for rank, values in enumerate(ranks):
+        for values in ranks:
             for position in range(len(values.graph.nodes)):
                 values.step(position)
-                yield rank, position
         return
     for event in schedule:
         if isinstance(event, Step):
             ranks[event.rank].step(event.position)
-            yield event.rank, event.position
-            continue
-        for rank, position, sent in _delivered(ranks, event):
-            ranks[rank].step(position, sent)
-            yield rank, position
+        else:
+            for rank, position, sent in _delivered(ranks, event):
+                ranks[rank].step(position, sent)
 
 
 def _delivered(ranks: Sequence[Values], meeting: Meeting) -> Iterator[tuple[int, int, list[Facts]]]:

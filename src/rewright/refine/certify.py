@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 from typing import Any, cast
 
@@ -18,7 +19,6 @@ from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
 from rewright.lifting.terms import Terms
 from rewright.lifting.trace import terms_of
 from rewright.lifting.value import Value
-from rewright.proof import language
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.facts import assumptions, why_not
 from rewright.proof.language import Access, Definition, Kind, Region, Tensor
@@ -88,7 +88,7 @@ class _Writer:
             self._program.mesh.axes,
             dict(relations.placements),
             {name: self._output(name, placement) for name, placement in self._proof.placements.items()},
-            assumptions((self._sequential, *self._program.graphs), facts, terms, self._claimed, summed),
+            assumptions((self._sequential, *self._program.graphs), facts, terms, partial(claimed, self._proof), summed),
             facts,
             terms,
             tuple(self._tensor(values[value]) for value in self._values),
@@ -96,11 +96,6 @@ class _Writer:
             tuple(self._equation(entry) for entry in self._journal.entries),
             tuple(_blocks(relations.equations, self._sequential, self._program)),
         )
-
-    def _claimed(self, program: int, position: int) -> Tensor | None:
-        """What a node is claimed to hold; None where no equation names it."""
-        found = claimed(self._proof, program, position)
-        return found if found is not None and set(language.terms_of(found)) <= self._names.keys() else None
 
     def _output(self, name: str, placement: Placement) -> Output:
         return Output(placement, tuple(self._names[term] for term in self._proof.looked_into[name]))
