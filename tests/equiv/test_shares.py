@@ -14,9 +14,9 @@ import torch
 
 import rewright as rw
 from rewright import ops
+from rewright.analysis.values import facts_of_ranks
 from rewright.equiv.engine import equiv
 from rewright.equiv.shares import shares_alike
-from rewright.equiv.spans import REAL, Span, spans_of_ranks
 from rewright.interp.program import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
@@ -109,5 +109,5 @@ def rank_graph(*, divides: bool) -> Graph:
 
 def test_what_ranks_send_is_real_where_all_of_it_is() -> None:
     plain, risky = rank_graph(divides=False), rank_graph(divides=True)
-    assert all(REAL in known[plain.outputs["y"]] for known in spans_of_ranks([plain, plain]))
-    assert spans_of_ranks([plain, risky])[0][plain.outputs["y"]] is Span.NOTHING
+    assert all(known[plain.outputs["y"]].is_finite for known in facts_of_ranks([plain, plain]))
+    assert facts_of_ranks([plain, risky])[0][plain.outputs["y"]].nan

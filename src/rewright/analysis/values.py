@@ -57,6 +57,8 @@ class Values:
         self.facts: dict[int, Facts] = {}
         self.open: dict[int, str] = {}
         """What must hold at nodes that were taken to be defined, in words."""
+        self.wraps: set[int] = set()
+        """Nodes that compute integers that their type may not hold."""
         self._before, self._shift = before, 0
         self._alike: dict[int, int] = {}
         """The nodes of the program before that compute the same from the same."""
@@ -73,7 +75,7 @@ class Values:
         elif is_local:
             found = self._computed(position, [self.facts[p] for p in node.operands])
         else:
-            found = _received(node, sent) if sent is not None else of_dtype(node.type.dtype)
+            found = self._received(position, [of_dtype(node.type.dtype)] if sent is None else sent)
             self._is_received_alike(position, found)
         self.facts[position] = found
         return found
@@ -96,6 +98,8 @@ class Values:
             return False
         self._alike[position] = other
         self.facts[position] = before.facts[other]
+        if other in before.wraps:
+            self.wraps.add(position)
         if other in before.open:
             self.open[position] = before.open[other]
         return True
@@ -121,7 +125,7 @@ class Values:
         known = self.setting.given.get(op.label)
         if known is None:
             known = self.setting.floats if op.tensor.dtype.is_float else of_dtype(op.tensor.dtype)
-        return replace(known, exact=True)
+        return replace(known, whole=known.whole or not op.tensor.dtype.is_float, exact=True)
 
     def _computed(self, position: int, operands: Sequence[Facts]) -> Facts:
         node = self.graph.nodes[position]
@@ -129,6 +133,8 @@ class Values:
         types = [self.graph.nodes[p].type for p in node.operands]
         found = related(self.graph, node, operands, node.op.facts(operands, types, node.type))
         wraps = node.type.dtype.is_integer and not fits(found, node.type.dtype)
+        if wraps:
+            self.wraps.add(position)
         found = _exact(node, found, operands)
         if self.setting.is_rounded:
             found = rounded(found, node.type.dtype, accumulates=isinstance(node.op, _SUMS))
@@ -141,20 +147,21 @@ class Values:
                 found = assumed(self.graph, position, operands, found)
         return found
 
+    def _received(self, position: int, sent: Sequence[Facts]) -> Facts:
+        """What a collective gives of what all of its members send."""
+        node, every = self.graph.nodes[position], join(*sent)
+        assert isinstance(node.op, ops.TensorOperator)
+        found = every if isinstance(node.op, ops.Recv) else node.op.facts([every], [node.type], node.type)
+        if node.type.dtype.is_integer and not fits(found, node.type.dtype):
+            self.wraps.add(position)
+        return _exact(node, found, sent)
+
     def _supported(self, position: int, found: Facts) -> Facts:
         """The facts of a reduction of whose every row some elements are known to be real or positive."""
         self.facts[position] = found
         real, positive = self._support.strengthens(position)
         plus, minus = found.plus_infinity and not real, found.minus_infinity and not real
         return replace(found, plus_infinity=plus, minus_infinity=minus, zero=found.zero and not positive)
-
-
-def _received(node: Node, sent: Sequence[Facts]) -> Facts:
-    """What a collective gives of what all of its members send."""
-    assert isinstance(node.op, ops.TensorOperator)
-    every = join(*sent)
-    found = every if isinstance(node.op, ops.Recv) else node.op.facts([every], [node.type], node.type)
-    return _exact(node, found, sent)
 
 
 def _exact(node: Node, found: Facts, operands: Sequence[Facts]) -> Facts:
@@ -179,6 +186,12 @@ def facts_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS) -> list[li
     """What every node's elements may be in programs that run together."""
     found = values_of_ranks(graphs, setting)
     return [[values.facts[position] for position in range(len(values.graph.nodes))] for values in found]
+
+
+def facts_where_defined(graphs: Sequence[Graph]) -> list[list[Facts]]:
+    """What every node may be wherever the programs are defined: a program, and those of ranks that run together."""
+    setting = Setting(assumes=True)
+    return [*facts_of_ranks(graphs[:1], setting), *facts_of_ranks(graphs[1:], setting)]
 
 
 def values_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS) -> list[Values]:

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.ends import Bound
 from rewright.equiv.lemmas import Lemma
 from rewright.equiv.ranges import Ranges
 from rewright.equiv.splices import Splice, Stage
@@ -25,7 +26,6 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode, encode, from_json, to_json
 from rewright.ops.base import Array
 from rewright.ops.files import explained, read_text, write_text
-from rewright.proof.bounds import Bound
 from rewright.proof.certificate import Certificate
 from rewright.proof.files import check_name, is_printed, of_text, sealed, table
 from rewright.proof.files import decode as decode_strictly

@@ -8,16 +8,16 @@ This is exact over the real numbers; equal elements stay equal, so that the firs
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
+from rewright.analysis.values import facts_where_defined
 from rewright.equiv.building import rebuilt
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ops.facts import Facts
 
 _GROWING = (ops.Exponential, ops.Logistic, ops.Tanh)
-_SPREADING = (ops.Convert, ops.Reshape, ops.BroadcastInDim)
 _DEEPEST = 32
 
 
@@ -26,7 +26,8 @@ def chosen_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
 
     They are returned as they are where all of them choose after the same functions.
     """
-    found = [_Choices(graph) for graph in graphs]
+    known = facts_where_defined(graphs)
+    found = [_Choices(graph, facts) for graph, facts in zip(graphs, known, strict=True)]
     if all(choices.functions == found[0].functions for choices in found):
         return tuple(graphs)
     return tuple(choices.rewritten() for choices in found)
@@ -35,8 +36,8 @@ def chosen_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
 class _Choices:
     """What a program chooses among."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    def __init__(self, graph: Graph, known: Sequence[Facts]) -> None:
+        self._graph, self._known = graph, known
         self._chains: dict[int, list[int]] = {}
         functions: set[tuple[str, ...]] = set()
         for position in sorted(graph.live()):
@@ -69,26 +70,12 @@ class _Choices:
         swaps = isinstance(node.op, ops.Add | ops.Multiply)
         for own, other in ((0, 1), (1, 0)) if swaps else ((0, 1),):
             factor = node.operands[other]
-            if isinstance(node.op, ops.Add | ops.Subtract):
-                keeps = self._is_finite(factor)
-            else:
-                keeps = self._is_positive(factor, _DEEPEST, divides=isinstance(node.op, ops.Divide))
+            keeps = self._known[factor].is_finite
+            if isinstance(node.op, ops.Multiply | ops.Divide):
+                keeps = keeps and self._known[factor].is_positive
             if keeps and self._is_even(factor, _DEEPEST):
                 return node.operands[own]
         return None
-
-    def _is_finite(self, position: int) -> bool:
-        """Whether nothing infinite is written into a tensor, which would make all sums equal."""
-        stack, seen = [position], set[int]()
-        while stack:
-            position = stack.pop()
-            node = self._graph.nodes[position]
-            if isinstance(node.op, ops.Constant) and not all(math.isfinite(value) for value in node.op.values):
-                return False
-            if position not in seen and isinstance(node.op, (*_SPREADING, ops.Elementwise, ops.Reduce)):
-                stack.extend(node.operands)
-            seen.add(position)
-        return True
 
     def _is_even(self, position: int, depth: int) -> bool:
         """Whether a tensor has equal elements along its last axis."""
@@ -109,28 +96,6 @@ class _Choices:
         assert isinstance(node.op, ops.BroadcastInDim)
         source = self._graph.nodes[node.operands[0]].type
         return node.op.dimensions.index(last) == source.rank - 1 and self._is_even(node.operands[0], depth - 1)
-
-    def _is_positive(self, position: int, depth: int, *, divides: bool) -> bool:
-        """Whether all elements exceed nought; as a divisor an exponential does, since else nothing is defined."""
-        node = self._graph.nodes[position]
-        if isinstance(node.op, ops.Exponential | ops.Logistic):
-            return divides
-        if isinstance(node.op, ops.Constant):
-            return all(0 < value < math.inf for value in node.op.values)
-        if isinstance(node.op, ops.Reduce):
-            source = self._graph.nodes[node.operands[0]].type
-            sizes = [source.shape[a] for a in node.op.dimensions]
-            if node.op.kind not in ("sum", "maximum") or not all(isinstance(n, int) and n > 0 for n in sizes):
-                return False
-        elif not isinstance(node.op, (*_SPREADING, ops.Add, ops.Multiply, ops.Divide)):
-            return False
-        if not depth or not all(self._graph.nodes[p].type.dtype.is_float for p in node.operands):
-            return False
-        inverts = isinstance(node.op, ops.Divide)
-        return all(
-            self._is_positive(p, depth - 1, divides=(not divides if inverts and k else divides))
-            for k, p in enumerate(node.operands)
-        )
 
     def rewritten(self) -> Graph:
         """The program with its choices among what is in front of growing functions."""

@@ -22,7 +22,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator, array_dtype
-from rewright.proof.bounds import whole
+from rewright.ops.facts import integer_range
 
 _FUNCTIONS = (
     ops.Abs,
@@ -160,7 +160,7 @@ def _table(graph: Graph, node: Node, known: Mapping[int, _Table], numbers: Mappi
             leaves.add(known[operand].leaf)
             parts.append((known[operand].values, known[operand].function))
         elif kind.dtype in _CODES:
-            low, high = whole(kind.dtype)
+            low, high = integer_range(kind.dtype)
             leaves.add(operand)
             parts.append((np.arange(low, high + 1).astype(array_dtype(kind.dtype)), _Code()))
         else:
@@ -194,7 +194,7 @@ def _applied(node: Node, operands: Sequence[Array]) -> Array | None:
     if isinstance(op, ops.Divide | ops.Remainder) and not operands[1].all():
         return None
     if isinstance(op, ops.Convert) and dtype.is_integer and operands[0].dtype.kind == "f":
-        low, high = whole(dtype)
+        low, high = integer_range(dtype)
         if operands[0].min() < low or operands[0].max() > high:
             return None
     count = max(value.size for value in operands)
@@ -228,7 +228,7 @@ def _put(builder: GraphBuilder, leaf: int, table: _Table, known: dict[object, _K
     step = next((value - first for value in exact if value != first), Fraction(0))
     own = _Known(table.function, table.dtype, first, step)
     key = kind.dtype, table.dtype is DType.BOOL, tuple((value - first) / (step or 1) for value in exact)
-    code = _Known(_Code(), kind.dtype, Fraction(whole(kind.dtype)[0]), Fraction(1))
+    code = _Known(_Code(), kind.dtype, Fraction(integer_range(kind.dtype)[0]), Fraction(1))
     alike = known.setdefault(key, code if key[-1] == tuple(range(len(exact))) else own)
     times = step / alike.step if step else Fraction(1)
     more = first - times * alike.first

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.ends import Bound, ends
 from rewright.analysis.meetings import match_collectives
 from rewright.equiv.alignment import agree
 from rewright.equiv.fillings import MOVED
@@ -23,7 +24,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ops.base import Array
-from rewright.proof.bounds import Bound, bounds
+from rewright.ops.facts import between
 from rewright.refine.twin.twin import Trial, Twin
 
 _DRAWS = 3
@@ -75,7 +76,7 @@ def shown(twin: Twin | Unsupported) -> str:
 def met(graphs: Sequence[Graph]) -> str:
     """Why the most negative number of a type is not minus infinity in programs as they are written; else empty."""
     for graph in graphs:
-        known = _Known(graph, graph.users(), bounds(graph), bounds(graph, at_nought=True))
+        known = _Known(graph, graph.users(), ends(graph), ends(graph, floats=between(0, 0)))
         for lowest in [position for position, node in enumerate(graph.nodes) if is_lowest(node)]:
             meeting = _meeting(known, lowest)
             if meeting is not None:

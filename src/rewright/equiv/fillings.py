@@ -13,11 +13,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.equiv.spans import is_by_own_row
+from rewright.analysis.ends import Bound, ends
+from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.proof.bounds import Bound, bounds
+from rewright.ops.facts import between
 
 HIGHEST = -1e4
 """What is above this may be a score."""
@@ -91,9 +92,9 @@ def _fillings(graph: Graph) -> dict[int, float]:
     }
     if not low:
         return {}
-    known = bounds(graph)
+    known = ends(graph)
     facts = _Facts(
-        graph, graph.users(), truth_values(graph), known, bounds(graph, at_nought=True), _closed(graph, known)
+        graph, graph.users(), truth_values(graph), known, ends(graph, floats=between(0, 0)), _closed(graph, known)
     )
     return {position: value for position, value in low.items() if _only_fills(facts, position)}
 

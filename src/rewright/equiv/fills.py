@@ -3,7 +3,7 @@
 A router that first chooses groups of experts fills the scores of all other groups, with nought or with minus infinity,
 and then takes the k largest. Where all scores are above the filling, and at least k of them are kept in every row, the
 chosen ones are among the kept ones, in the same order: whatever is filled in, the choice is the same. Both are shown
-for the program: scores by their :mod:`~rewright.equiv.spans`, and how many are kept by how the mask is made. Where
+for the program: scores by the analysis of values, and how many are kept by how the mask is made. Where
 all of them are kept, as with groups of which every one is chosen, there is no filling.
 """
 
@@ -13,9 +13,10 @@ import math
 from collections.abc import Collection, Sequence
 
 from rewright import ops
+from rewright.analysis.values import facts_where_defined
 from rewright.equiv.building import rebuilt
-from rewright.equiv.spans import Span, spans
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ops.facts import Facts
 
 _DEEPEST = 32
 
@@ -51,7 +52,7 @@ def _filling(graph: Graph, position: int) -> tuple[int, float] | None:
 
 def _refilled(graph: Graph, fills: Collection[int]) -> Graph:
     """The program with minus infinity for the fillings that make no difference, or without them."""
-    known = spans(graph)
+    known = facts_where_defined([graph])[0]
     free = {p: kept for p in fills if (kept := _kept(graph, graph.nodes[p], known))}
     if not free:
         return graph
@@ -81,7 +82,7 @@ def _chosen_among(builder: GraphBuilder, graph: Graph, choice: Node, kept: int, 
     return builder.add(ops.Select(), *sides)
 
 
-def _kept(graph: Graph, choice: Node, known: Sequence[Span]) -> int:
+def _kept(graph: Graph, choice: Node, known: Sequence[Facts]) -> int:
     """How many elements of a row are kept at least; none where a filling may be chosen."""
     assert isinstance(choice.op, ops.TopK)
     node, found = graph.nodes[choice.operands[0]], _filling(graph, choice.operands[0])
@@ -89,7 +90,7 @@ def _kept(graph: Graph, choice: Node, known: Sequence[Span]) -> int:
         return 0
     side, number = found
     kept = _least(graph, node.operands[0], 1, holds=side == 2, depth=_DEEPEST)
-    above = number <= 0 and Span.POSITIVE in known[node.operands[3 - side]]
+    above = number <= 0 and known[node.operands[3 - side]].is_positive and not known[node.operands[3 - side]].nan
     return kept if kept == node.type.shape[-1] or (above and kept >= choice.op.k) else 0
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rewright import ops
+from rewright.analysis.values import facts_where_defined
 from rewright.equiv.building import pruned, rebuilt
 from rewright.equiv.fillings import splat
-from rewright.equiv.spans import Span, spans_of_ranks
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
+from rewright.ops.facts import Facts
 
 _LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose)
 _ROUNDED = Fraction(1, 10**12)
@@ -25,23 +26,27 @@ _ROUNDED = Fraction(1, 10**12)
 
 def without_floors(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     """The programs without maxima with nought of what is never below it."""
-    return tuple(_lowered(graph, known) for graph, known in zip(graphs, spans_of_ranks(graphs), strict=True))
+    return tuple(_lowered(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True))
 
 
-def _lowered(graph: Graph, known: Sequence[Span]) -> Graph:
+def _lowered(graph: Graph, known: Sequence[Facts]) -> Graph:
     kept = {
         position: k
         for position, node in enumerate(graph.nodes)
         if isinstance(node.op, ops.Maximum) and node.type.dtype.is_float
         for k in (0, 1)
         if splat(graph, node.operands[1 - k]) == 0
-        and (Span.NATURAL in known[node.operands[k]] or _is_variance(graph, node.operands[k]))
+        and (_is_never_below(known[node.operands[k]]) or _is_variance(graph, node.operands[k]))
     }
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         return operands[kept[position]] if position in kept else None
 
     return pruned(rebuilt(graph, make)) if kept else graph
+
+
+def _is_never_below(known: Facts) -> bool:
+    return known.is_nonnegative and not known.nan
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewright import ops
+from rewright.analysis.values import facts_where_defined
 from rewright.equiv.building import rebuilt
 from rewright.equiv.fillings import splat
-from rewright.equiv.spans import REAL, Span, spans_of_ranks
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType
+from rewright.ops.facts import Facts
 
 
 def placed_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
@@ -28,8 +29,8 @@ def placed_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     ways = [_ways(graph) for graph in graphs]
     if not any(found) or all(own == ways[0] for own in ways):
         return tuple(graphs)
-    spans = spans_of_ranks(graphs)
-    return tuple(_added(graph, places, known) for graph, places, known in zip(graphs, found, spans, strict=True))
+    every = facts_where_defined(graphs)
+    return tuple(_added(graph, places, known) for graph, places, known in zip(graphs, found, every, strict=True))
 
 
 def _ways(graph: Graph) -> set[object]:
@@ -40,7 +41,7 @@ def _ways(graph: Graph) -> set[object]:
     return {*found, *readers}
 
 
-def _added(graph: Graph, places: frozenset[int], known: Sequence[Span]) -> Graph:
+def _added(graph: Graph, places: frozenset[int], known: Sequence[Facts]) -> Graph:
     new: dict[int, int] = {}
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
@@ -68,7 +69,7 @@ class _Writer:
     graph: Graph
     places: frozenset[int]
     new: Mapping[int, int]
-    known: Sequence[Span]
+    known: Sequence[Facts]
 
     def selected(self, node: Node) -> int | None:
         """A choice by marks between what is real and nought, as what is written at them; None where it is none."""
@@ -77,7 +78,7 @@ class _Writer:
             return None
         mark, holds = found
         chosen, other = node.operands[1:] if holds else node.operands[:0:-1]
-        is_real = splat(self.graph, other) == 0 and REAL in self.known[chosen] and mark in self.new
+        is_real = splat(self.graph, other) == 0 and self.known[chosen].is_finite and mark in self.new
         return self._at_marks(mark, chosen) if is_real else None
 
     def multiplied(self, node: Node) -> int | None:
@@ -85,7 +86,7 @@ class _Writer:
         nodes = self.graph.nodes
         for mark, other in (node.operands, node.operands[::-1]):
             source = nodes[mark].operands[0] if isinstance(nodes[mark].op, ops.Convert) else mark
-            is_real = REAL in self.known[other] and source in self.new
+            is_real = self.known[other].is_finite and source in self.new
             is_marked = source in self.places and other not in self.places
             if is_real and is_marked and splat(self.graph, nodes[source].operands[2]) == 1:
                 return self._at_marks(source, other)

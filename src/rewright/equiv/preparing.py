@@ -5,10 +5,12 @@ Proof and audit both start here, so that a certificate has to say only what this
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from rewright.analysis.ends import Bound
+from rewright.analysis.obligations import obligations, sentences
 from rewright.equiv.cases import cases_alike
 from rewright.equiv.casts import without_casts
 from rewright.equiv.choices import chosen_alike
@@ -36,7 +38,6 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
-from rewright.proof.bounds import Bound
 from rewright.proof.certificate import Certificate
 from rewright.proof.wrapping import counted, questioned, wrapping
 from rewright.refine.unknowns import questions, said
@@ -100,7 +101,8 @@ def prepared(
     graphs = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
     graphs = tuple(with_values(graph) for graph in graphs)
     program = replace(both.right, graphs=graphs[1:])
-    said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more)))
+    removed = _removed(first, graphs)
+    said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more, *removed)))
     return Prepared(graphs[0], program, said_before, tables, both.unread, first, ranges, wraps)
 
 
@@ -166,6 +168,16 @@ def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
             "program are related to nothing; relate them by equations under [relations]"
         )
     return mine, replace(right, graphs=bounds)
+
+
+def _removed(before: Sequence[Graph], after: Sequence[Graph]) -> tuple[str, ...]:
+    """Conditions of the programs as they were written that are none of what they were rewritten to, in words.
+
+    A form in front of a proof holds where both are defined: what it no longer needs is still needed for it.
+    """
+    left = {(one.node.op.name, one.condition, str(one.node.span)) for one in obligations(after)}
+    found = [one for one in obligations(before) if (one.node.op.name, one.condition, str(one.node.span)) not in left]
+    return sentences(found)
 
 
 def _check(left: Graph, right: RankProgram) -> None:

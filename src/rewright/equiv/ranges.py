@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from rewright.analysis.ends import Bound
 from rewright.equiv.weights import WeightMap
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
-from rewright.proof.bounds import Bound
 
 Ranges = Mapping[str, Bound]
 _SHOWN = 3

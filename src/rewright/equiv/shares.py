@@ -15,11 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
+from rewright.analysis.rows import own_row
+from rewright.analysis.values import facts_where_defined
 from rewright.equiv.building import rebuilt
 from rewright.equiv.fillings import truth_values
-from rewright.equiv.spans import ABOVE, REAL, Span, is_by_own_row, own_row, spans_of_ranks
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
+from rewright.ops.facts import Facts
 
 _DEEPEST = 32
 _USUAL = ("exponential", "own maximum")
@@ -61,18 +63,20 @@ def shares_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
 
     They are returned as they are where all such quotients have one form already.
     """
-    found = [_shares(graph, known) for graph, known in zip(graphs, spans_of_ranks(graphs), strict=True)]
+    found = [_shares(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True)]
     if len({share.steps for shares in found for share in shares.values() if share.steps}) < 2:
         return tuple(graphs)
     return tuple(_rewritten(graph, shares) for graph, shares in zip(graphs, found, strict=True))
 
 
-def _shares(graph: Graph, known: Sequence[Span]) -> dict[int, _Share]:
+def _shares(graph: Graph, known: Sequence[Facts]) -> dict[int, _Share]:
     truths = truth_values(graph)
     return {
-        position: _Reader(graph, known, truths, own_row(graph, node)).share(node.operands[0])
+        position: _Reader(graph, known, truths, row).share(node.operands[0])
         for position, node in enumerate(graph.nodes)
-        if isinstance(node.op, ops.Divide) and node.type.dtype.is_float and is_by_own_row(graph, node, "sum")
+        if isinstance(node.op, ops.Divide)
+        and node.type.dtype.is_float
+        and (row := own_row(graph, node, "sum")) is not None
     }
 
 
@@ -81,7 +85,7 @@ class _Reader:
     """Takes away what is one number for all of a row."""
 
     graph: Graph
-    known: Sequence[Span]
+    known: Sequence[Facts]
     truths: Mapping[int, tuple[int, bool]]
     axes: tuple[int, ...]
 
@@ -123,20 +127,23 @@ class _Reader:
             return "", self._real(node)
         for own, other in _pairs(node, ops.Divide, ops.Multiply):
             factor = node.operands[other]
-            if ABOVE in self.known[factor] and self._is_even(factor, self.axes, _DEEPEST):
+            if (
+                self.known[factor].is_finite
+                and self.known[factor].is_positive
+                and self._is_even(factor, self.axes, _DEEPEST)
+            ):
                 return "factor", node.operands[own]
         return "", None
 
     def _shifted(self, node: Node) -> tuple[str, int | None]:
         if isinstance(node.op, ops.Convert):
             return "", self._real(node)
-        is_own = isinstance(node.op, ops.Subtract) and is_by_own_row(self.graph, node, "maximum")
         # Where all of a row is minus infinity, or something plus infinity, none of these forms is defined.
-        if is_own and own_row(self.graph, node) == self.axes:
+        if isinstance(node.op, ops.Subtract) and own_row(self.graph, node, "maximum") == self.axes:
             return "own maximum", node.operands[0]
         for own, other in _pairs(node, ops.Subtract, ops.Add):
             shift = node.operands[other]
-            if REAL in self.known[shift] and self._is_even(shift, self.axes, _DEEPEST):
+            if self.known[shift].is_finite and self._is_even(shift, self.axes, _DEEPEST):
                 return "shift", node.operands[own]
         return "", None
 

@@ -10,10 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
+from rewright.analysis.values import facts_where_defined
 from rewright.equiv.building import rebuilt
 from rewright.equiv.fillings import splat
-from rewright.equiv.spans import REAL, Span, spans
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ops.facts import Facts, is_no_number
 
 _MOST_ROUNDS = 8
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert)
@@ -22,7 +23,7 @@ _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Conv
 def without_starts(graph: Graph) -> Graph:
     """The program without maxima with minus infinity, and with nought for what is multiplied by its exponential."""
     for _ in range(_MOST_ROUNDS if any(_is_endless(node) for node in graph.nodes) else 0):
-        numbers = _numbers(graph, spans(graph))
+        numbers = _numbers(facts_where_defined([graph])[0], graph)
         aliases = {p: q for p, node in enumerate(graph.nodes) if (q := _largest(node, numbers)) is not None}
         fresh = {p: v for p, v in numbers.items() if splat(graph, p) is None}
         if not aliases and not fresh:
@@ -53,30 +54,14 @@ def _largest(node: Node, numbers: Mapping[int, float]) -> int | None:
     return None
 
 
-def _numbers(graph: Graph, known: Sequence[Span]) -> dict[int, float]:
-    """By node the number that all of its elements are: minus infinity or nought."""
+def _numbers(known: Sequence[Facts], graph: Graph) -> dict[int, float]:
+    """By node the number that all of its elements are: minus infinity or zero."""
     found: dict[int, float] = {}
-    for position, node in enumerate(graph.nodes):
-        number = _number(graph, node, position, known, found)
-        if number is not None:
-            found[position] = number
+    for position, facts in enumerate(known):
+        if not graph.nodes[position].type.dtype.is_float or facts.nan or facts.plus_infinity:
+            continue
+        if facts.is_finite and facts.low == facts.high == 0:
+            found[position] = 0.0
+        elif is_no_number(facts) and facts.minus_infinity:
+            found[position] = -math.inf
     return found
-
-
-def _number(graph: Graph, node: Node, position: int, known: Sequence[Span], found: Mapping[int, float]) -> float | None:
-    if not node.type.dtype.is_float:
-        return None
-    given = [found.get(p) for p in node.operands]
-    if isinstance(node.op, ops.Constant):
-        number = splat(graph, position)
-        return number if number in (0.0, -math.inf) else None
-    if isinstance(node.op, _LAID_OUT):
-        return given[0]
-    if isinstance(node.op, ops.Subtract):
-        return given[0] if given[0] == -math.inf and REAL in known[node.operands[1]] else None
-    if isinstance(node.op, ops.Exponential):
-        return 0.0 if given[0] == -math.inf else None
-    if isinstance(node.op, ops.Multiply):
-        pairs = zip(given, reversed(node.operands), strict=True)
-        return 0.0 if any(number == 0 and REAL in known[other] for number, other in pairs) else None
-    return None

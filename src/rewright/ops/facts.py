@@ -540,6 +540,20 @@ def in_dtype(known: Facts, dtype: DType) -> Facts:
     return known if fits(known, dtype) else of_dtype(dtype)
 
 
+_LEAST_EXPONENT: dict[DType, int] = {DType.BF16: -133, DType.F16: -24, DType.F32: -149, DType.F64: -1074}
+"""The exponent of each float type's smallest positive number."""
+
+
+def _to_type(value: Number, dtype: DType, direction: int) -> float:
+    """The nearest number of a float type that is not below a value (direction 1), or not above it (-1)."""
+    number = _float(value)
+    if number == 0 or math.isinf(number):
+        return number
+    unit = max(math.frexp(number)[1] - _DIGITS[dtype], _LEAST_EXPONENT[dtype])
+    scaled = math.ldexp(number, -unit)
+    return math.ldexp(math.ceil(scaled) if direction > 0 else math.floor(scaled), unit)
+
+
 def rounded(known: Facts, dtype: DType, *, accumulates: bool = False) -> Facts:
     """What rounding to a float type adds: results that overflow are infinite, and those that underflow are zero.
 
@@ -547,19 +561,14 @@ def rounded(known: Facts, dtype: DType, *, accumulates: bool = False) -> Facts:
     """
     if not dtype.is_float or known.exact or is_no_number(known):
         return known
-    largest, spread = LARGEST[dtype], 2.0 ** (1 - _DIGITS[dtype])
-    low, high = _float(known.low), _float(known.high)
-    low, high = (
-        (low - abs(low) * spread if abs(low) < INF else low),
-        (high + abs(high) * spread if abs(high) < INF else high),
-    )
+    largest = LARGEST[dtype]
+    low, high = (-INF, INF) if accumulates else (_to_type(known.low, dtype, -1), _to_type(known.high, dtype, 1))
     low, high = (max(low, 0) if known.low >= 0 else low), (min(high, 0) if known.high <= 0 else high)
-    zero = known.zero or (low < 1 and high > -1)
     return replace(
         known,
         low=min(max(low, -largest), largest),
         high=max(min(high, largest), -largest),
-        zero=zero and low <= 0 <= high,
+        zero=low <= 0 <= high,
         nan=known.nan or (accumulates and (high >= largest or low <= -largest)),
         plus_infinity=known.plus_infinity or high >= largest,
         minus_infinity=known.minus_infinity or low <= -largest,

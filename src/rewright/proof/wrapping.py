@@ -9,48 +9,19 @@ they are equal as they count.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from rewright import ops
+from rewright.analysis.ends import Bound, as_facts
+from rewright.analysis.values import Setting, Values
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import rebuilt
 from rewright.ir.types import DType, TensorType
-from rewright.proof.bounds import SHORT, Bound, bounds, whole
+from rewright.ops.facts import fits, integer_range
 
-_MOVING = (
-    ops.AllGather,
-    ops.AllToAll,
-    ops.And,
-    ops.BroadcastInDim,
-    ops.Clamp,
-    ops.CollectiveBroadcast,
-    ops.CollectivePermute,
-    ops.Concatenate,
-    ops.Constant,
-    ops.CustomCall,
-    ops.DynamicSlice,
-    ops.DynamicUpdateSlice,
-    ops.Gather,
-    ops.Input,
-    ops.Maximum,
-    ops.Minimum,
-    ops.Not,
-    ops.Or,
-    ops.Pad,
-    ops.Recv,
-    ops.Remainder,
-    ops.Reshape,
-    ops.Reverse,
-    ops.Select,
-    ops.Send,
-    ops.Sign,
-    ops.Slice,
-    ops.Sort,
-    ops.TopK,
-    ops.Transpose,
-    ops.Xor,
-)
-"""What gives numbers that its operands have, or that fit into their type whenever these do."""
+SHORT = frozenset({DType.I8, DType.U8, DType.I16, DType.U16})
+"""Integer types of which any number may be met."""
 _MEETING = (
     ops.AllGather,
     ops.AllReduce,
@@ -62,8 +33,6 @@ _MEETING = (
 )
 """What other ranks read."""
 _ANYTHING: Mapping[str, Bound] = MappingProxyType({})
-_PICKING = ("maximum", "minimum", "and", "or", "replace")
-"""Kinds of reductions and writes that give one of the numbers that they are given."""
 WRAPS = (
     "the programs are equal if no {0} is too large for its type at {1}, which a number of that type may be; cast "
     "before, or give the values of weights"
@@ -111,26 +80,28 @@ def _positions(graph: Graph, given: Mapping[str, Bound]) -> frozenset[int]:
     """Nodes of short types whose results may not fit, and that an output or another rank reads."""
     if not any(node.type.dtype in SHORT for node in graph.nodes):
         return frozenset()
+    values = Values(graph, Setting(given=as_facts(given), is_rounded=True))
+    for position in range(len(graph.nodes)):
+        values.step(position)
     met = [position for position, node in enumerate(graph.nodes) if isinstance(node.op, _MEETING)]
-    known, live = bounds(graph, one_sided=True, given=given), graph.ancestors([*graph.outputs.values(), *met])
+    live = graph.ancestors([*graph.outputs.values(), *met])
     return frozenset(
-        position
-        for position, node in enumerate(graph.nodes)
-        if node.type.dtype in SHORT and known[position] is None and position in live and _counts(graph, node)
+        p for p, node in enumerate(graph.nodes) if node.type.dtype in SHORT and p in live and _wraps(values, p)
     )
 
 
-def _counts(graph: Graph, node: Node) -> bool:
+def _wraps(values: Values, position: int) -> bool:
     """Whether a node computes a number, or casts one, that its type may not hold."""
-    if isinstance(node.op, ops.Convert):
-        source = graph.nodes[node.operands[0]].type.dtype
-        return source is not DType.BOOL and source is not node.type.dtype
-    return not isinstance(node.op, _MOVING) and getattr(node.op, "kind", "") not in _PICKING
+    node = values.graph.nodes[position]
+    if isinstance(node.op, ops.Convert) and values.graph.nodes[node.operands[0]].type.dtype.is_float:
+        # What is cast of a float that may be anything is any number of the type, as machines have it or not.
+        return not fits(replace(values.facts[node.operands[0]], whole=True), node.type.dtype)
+    return position in values.wraps
 
 
 def _counted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
     """The number of a short type that is as far from another one as a whole count of the type's numbers."""
-    low, high = whole(kind.dtype)
+    low, high = integer_range(kind.dtype)
     wide = TensorType(kind.shape, DType.I64)
 
     def number(value: int) -> int:

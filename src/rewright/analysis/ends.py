@@ -1,0 +1,33 @@
+"""Between which numbers the elements of a program's nodes lie, for those of which two ends are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rewright.analysis.values import Setting, facts_of
+from rewright.ir.graph import Graph
+from rewright.ir.types import DType
+from rewright.ops.facts import INF, REAL, Facts, between, integer_range, is_no_number
+
+Bound = tuple[float, float]
+"""The least and the largest number that an element may be, infinities among them."""
+_ANY: Mapping[str, Bound] = MappingProxyType({})
+
+
+def ends(graph: Graph, *, given: Mapping[str, Bound] = _ANY, floats: Facts = REAL) -> list[Bound | None]:
+    """The ends of every node; None where one is not known, and for integers that may be any number of their type."""
+    setting = Setting(given=as_facts(given), floats=floats)
+    found = facts_of(graph, setting)
+    return [_ends(facts, node.type.dtype) for facts, node in zip(found, graph.nodes, strict=True)]
+
+
+def as_facts(given: Mapping[str, Bound]) -> Mapping[str, Facts]:
+    """What is known of inputs that lie between numbers."""
+    return {name: between(low, high) for name, (low, high) in given.items()}
+
+
+def _ends(facts: Facts, dtype: DType) -> Bound | None:
+    is_open = not is_no_number(facts) and (facts.low == -INF or facts.high == INF)
+    is_any = dtype.is_integer and (facts.low, facts.high) == integer_range(dtype)
+    return None if facts.nan or is_open or is_any else (float(facts.bottom), float(facts.top))
