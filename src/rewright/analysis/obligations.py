@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from rewright.analysis.places import is_never_defined
 from rewright.analysis.values import REALS, Setting, values_of_ranks
 from rewright.ir.graph import Graph, Node
 
@@ -30,6 +31,8 @@ class Obligation:
     position: int
     node: Node
     condition: str
+    is_violated: bool = False
+    """Whether it certainly does not hold, whatever the inputs are."""
 
     def __str__(self) -> str:
         return f"{self.node.op.name} at {self.node.span}: {self.condition}"
@@ -43,7 +46,11 @@ def obligations(graphs: Sequence[Graph], alone: Setting = REALS, of_ranks: Setti
             if values.open:
                 live = group[rank].live()
                 nodes = group[rank].nodes
-                found += [Obligation(first + rank, p, nodes[p], c) for p, c in values.open.items() if p in live]
+                found += [
+                    Obligation(first + rank, p, nodes[p], c, is_never_defined(group[rank], values.facts, p))
+                    for p, c in values.open.items()
+                    if p in live
+                ]
     return found
 
 

@@ -142,6 +142,8 @@ def _prepared(certificate: EquivalenceCertificate, left: Graph, right: RankProgr
         pair = prepared(left, right, weights, certificate.tables, held=certificate.ranges, counts=True)
     except RewrightError as error:
         raise Refused(f"the weight map does not fit the programs: {error}") from None
+    if pair.violated:
+        raise Refused(f"the proof rests on a condition that cannot hold: {pair.violated}")
     for side, stated, used in zip(("left", "right"), certificate.tables, pair.tables, strict=True):
         if stated.keys() != used.keys():
             name = sorted(stated.keys() ^ used.keys())[0]

@@ -175,6 +175,9 @@ def _judged(
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
     if apart and verdict.status == "proved":
         verdict = replace(verdict, status="unknown", reason=_APART.format(apart[0]), certify=None)
+    if verdict.status == "proved" and ready.violated:
+        reason = f"the programs are equal only under a condition that no input meets: {ready.violated}"
+        verdict = replace(verdict, status="unknown", reason=reason, certify=None)
     if verdict.status == "proved" or (verdict.status == "unknown" and not doubt and not apart):
         verdict = _run(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)

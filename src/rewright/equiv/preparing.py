@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from rewright.analysis.ends import Bound
-from rewright.analysis.obligations import obligations, sentences
+from rewright.analysis.obligations import Obligation, obligations, sentences
 from rewright.equiv.cases import cases_alike
 from rewright.equiv.casts import without_casts
 from rewright.equiv.choices import chosen_alike
@@ -60,6 +60,8 @@ class Prepared:
     """Both programs before numbers that masks are filled with became minus infinity, the left one first."""
     ranges: Ranges = field(default_factory=dict[str, Bound])
     """The bounds of inputs that short integers are made of which may not fit otherwise."""
+    violated: str = ""
+    """A condition of the programs that no input meets, in words."""
     wraps: str = ""
     """Where short integers may not fit, in words, and are not counted from the other end."""
 
@@ -102,8 +104,10 @@ def prepared(
     graphs = tuple(with_values(graph) for graph in graphs)
     program = replace(both.right, graphs=graphs[1:])
     removed = _removed(first, graphs)
-    said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more, *removed)))
-    return Prepared(graphs[0], program, said_before, tables, both.unread, first, ranges, wraps)
+    violated = "".join(sentences([one for one in removed if one.is_violated])[:1])
+    conditions = sentences(removed)
+    said_before = tuple(dict.fromkeys((*told(ranges), *cut_off, *ideal.assumptions, *taken, *more, *conditions)))
+    return Prepared(graphs[0], program, said_before, tables, both.unread, first, ranges, violated, wraps)
 
 
 def as_captured(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Shared:
@@ -170,14 +174,17 @@ def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
     return mine, replace(right, graphs=bounds)
 
 
-def _removed(before: Sequence[Graph], after: Sequence[Graph]) -> tuple[str, ...]:
-    """Conditions of the programs as they were written that are none of what they were rewritten to, in words.
+def _removed(before: Sequence[Graph], after: Sequence[Graph]) -> list[Obligation]:
+    """Conditions of the programs as they were written that are none of what they were rewritten to.
 
     A form in front of a proof holds where both are defined: what it no longer needs is still needed for it.
     """
-    left = {(one.node.op.name, one.condition, str(one.node.span)) for one in obligations(after)}
-    found = [one for one in obligations(before) if (one.node.op.name, one.condition, str(one.node.span)) not in left]
-    return sentences(found)
+    left = {_key(one) for one in obligations(after)}
+    return [one for one in obligations(before) if _key(one) not in left]
+
+
+def _key(one: Obligation) -> tuple[str, str, str]:
+    return one.node.op.name, one.condition, str(one.node.span)
 
 
 def _check(left: Graph, right: RankProgram) -> None:

@@ -243,7 +243,9 @@ def negate(x: Facts) -> Facts:
 def add(x: Facts, y: Facts) -> Facts:
     """Of ``x + y``: NaN where infinities of both signs meet."""
     nan = x.nan or y.nan or (x.plus_infinity and y.minus_infinity) or (x.minus_infinity and y.plus_infinity)
-    plus, minus = x.plus_infinity or y.plus_infinity, x.minus_infinity or y.minus_infinity
+    # An infinity and one of the other sign add up to NaN alone.
+    plus = (x.plus_infinity and y.top > -INF) or (y.plus_infinity and x.top > -INF)
+    minus = (x.minus_infinity and y.bottom < INF) or (y.minus_infinity and x.bottom < INF)
     if is_no_number(x) or is_no_number(y):
         return replace(NOTHING, nan=nan, plus_infinity=plus, minus_infinity=minus, exact=False)
     low, high = _plus(x.low, y.low, _down), _plus(x.high, y.high, _up)

@@ -23,6 +23,7 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
+from rewright.proof.conditions import Violated
 from rewright.proof.constants import stands, written_out
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
@@ -127,7 +128,10 @@ class _Checker:
         """Verify that the certificate states what its proof rests on, all of it and nothing else."""
         certificate, stated = self._certificate, self._certificate.assumptions
         ledger, summed = self._ledger, {name for name, held in certificate.relations.items() if held.partial}
-        wanted = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claimed, summed)
+        try:
+            wanted = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claimed, summed)
+        except Violated as error:
+            raise Refused(f"the proof rests on a condition that cannot hold: {error}") from None
         for text in wanted:
             if text not in stated:
                 raise Refused(f"the proof rests on an assumption that the certificate does not state: {text}")

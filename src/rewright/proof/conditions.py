@@ -15,6 +15,7 @@ from rewright import ops
 from rewright.analysis.obligations import Obligation, obligations, sentences
 from rewright.analysis.values import Setting
 from rewright.ir.dims import Dim
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ops.facts import Facts, between
 from rewright.proof.certificate import RangeFact
@@ -26,6 +27,10 @@ Claims = Callable[[int, int], Tensor | None]
 """What a node of a program is claimed to hold, by the number of the program (the sequential one is 0) and position."""
 
 
+class Violated(RewrightError):
+    """A condition of a proof that no input meets, so that the proof says nothing; the message names it."""
+
+
 def conditions(
     graphs: Sequence[Graph], claims: Claims, given: Mapping[str, Facts], summed: Collection[str] = ()
 ) -> tuple[str, ...]:
@@ -34,6 +39,8 @@ def conditions(
     ``given`` are facts of inputs by name, and ``summed`` are inputs of which ranks hold addends, so that the facts are
     not about these. A single rank is another implementation: then both programs must be defined at the same inputs,
     and neither alone says where the other is not looked at.
+
+    Raises Violated where no input meets a condition.
     """
     held = {name: known for name, known in given.items() if name not in summed}
     found = obligations(graphs, Setting(given=given), Setting(given=held))
@@ -49,6 +56,9 @@ def conditions(
         if _wraps(one) or one.position not in defining or not (is_alone or _discharged(one, others, claims))
     ]
     kept += [one for one in others if _wraps(one) or not _discharged(one, first, claims)]
+    violated = next((one for one in kept if one.is_violated), None)
+    if violated is not None:
+        raise Violated(f"{sentences([violated])[0]}, which does not hold for any input")
     return sentences(kept)
 
 

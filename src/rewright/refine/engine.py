@@ -15,6 +15,7 @@ from rewright.ir.unknowns import unknowns
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
+from rewright.proof.conditions import Violated
 from rewright.proof.constants import differ, written_out
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
@@ -257,7 +258,10 @@ def _of_proof(case: Case, proof: Proof, is_written_out: bool, asked: _Asked, tol
     doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
     if doubt and not _is_proof(attempt(*_counted(*meant), case.relations, case.expected, asked.deadline)):
         return told.unknown(doubt)
-    more = conditions_of(proof, case.relations)
+    try:
+        more = conditions_of(proof, case.relations)
+    except Violated as error:
+        return told.unknown(f"the programs are equal only under a condition: {error}", proof.relations)
     told = replace(told, assumptions=(*told.assumptions, *more))
     verdict = _proved(*programs, meant, case, proof, told, asked.counts)
     verdict = audited(verdict, *programs, counts=asked.counts) if asked.audit else verdict
