@@ -15,6 +15,8 @@ from rewright.ops.facts import Facts, is_no_number, of_values
 
 _DEEPEST = 40
 _MOST_AXES = 5
+_MOST = 2000
+"""Elements that one question looks at."""
 
 
 def is_never_defined(graph: Graph, facts: Mapping[int, Facts], position: int) -> bool:
@@ -41,6 +43,7 @@ class _Reader:
     def __init__(self, graph: Graph, facts: Mapping[int, Facts]) -> None:
         self._graph, self._facts = graph, facts
         self._points = Points(graph)
+        self._left = _MOST
 
     def is_undefined(self, position: int, place: Places) -> bool:
         """Whether an element is certainly NaN, or infinite although it is computed of numbers."""
@@ -64,7 +67,11 @@ class _Reader:
     def at(self, position: int, place: Places, depth: int) -> Facts:
         """What is known of an element: that of the whole tensor, or more."""
         node, whole = self._graph.nodes[position], self._facts[position]
-        if depth <= 0 or whole.is_finite or not node.type.dtype.is_float:
+        self._left -= 1
+        if depth <= 0 or self._left <= 0 or not node.type.dtype.is_float:
+            return whole
+        is_plain = isinstance(node.op, ops.Elementwise) and not isinstance(node.op, ops.Select)
+        if whole.is_finite and not is_plain:
             return whole
         try:
             if isinstance(node.op, ops.Constant):
