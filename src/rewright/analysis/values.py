@@ -80,6 +80,10 @@ class Values:
         self.facts[position] = found
         return found
 
+    def assume(self, position: int, known: Facts) -> None:
+        """Go on with other facts of a node that was computed."""
+        self.facts[position] = known
+
     def _is_repeated(self, node: Node, position: int) -> bool:
         """Whether a node is one of the program before, whose facts it then has."""
         other = position + self._shift
