@@ -122,3 +122,10 @@ def test_calls_of_all_ranks_are_checked_once() -> None:
     assert found is not None
     assert "aten.exp.default(f32[4, 4]#0)" in found.calls
     assert of(program.graphs[1]) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_largest_number_of_a_type_is_that_of_the_program(dtype: torch.dtype) -> None:
+    """Calls are run in float64, whose largest number is another one."""
+    graph = rw.capture(lambda x: x.nan_to_num(0), (torch.randn(3, 4, dtype=dtype),))
+    assert of(graph) is not None
