@@ -21,7 +21,7 @@ def condition(graph: Graph, position: int, operands: Sequence[Facts], found: Fac
     """What must hold at a node, in words; empty where nothing is open. ``wraps``: its integers may not fit."""
     node = graph.nodes[position]
     op = node.op
-    if isinstance(op, ops.Input | ops.Constant | ops.Iota) or not isinstance(op, ops.TensorOperator):
+    if isinstance(op, ops.Input | ops.Constant) or not isinstance(op, ops.TensorOperator):
         return ""
     wanted = op.condition(operands, node.type, found)
     if wanted:

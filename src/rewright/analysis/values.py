@@ -27,7 +27,6 @@ from rewright.ops.facts import REAL, Facts, fits, in_dtype, is_no_number, join, 
 Given = Mapping[str, Facts]
 """What is known of inputs, by name."""
 _NOTHING: Given = MappingProxyType({})
-_SUMS = (ops.Reduce, ops.ReduceWindow, ops.DotGeneral, ops.Convolution, ops.Scatter)
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ class Values:
             self.wraps.add(position)
         found = _exact(node, found, operands)
         if self.setting.is_rounded:
-            found = rounded(found, node.type.dtype, accumulates=isinstance(node.op, _SUMS))
+            found = rounded(found, node.type.dtype, accumulates=node.op.accumulates)
         elif isinstance(node.op, ops.Reduce) and (found.may_be_infinite or found.zero):
             found = self._supported(position, found)
         if self.setting.assumes:

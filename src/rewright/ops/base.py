@@ -112,6 +112,8 @@ class TensorOperator(Operator):
         moved = self.moves(len(operands))
         return join(*(operands[k] for k in moved)) if moved else of_dtype(result.dtype)
 
+    accumulates: ClassVar[bool] = False
+    """Whether an element of the result is computed in many steps, each of which rounds."""
     needs: ClassVar[str] = "its result is a real number"
     """What must hold where the operator may make an infinity or NaN of real numbers, or NaN of infinities."""
 

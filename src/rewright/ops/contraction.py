@@ -40,6 +40,7 @@ class DotGeneral(TensorOperator):
     lhs_contracting: tuple[int, ...]
     rhs_contracting: tuple[int, ...]
     name: ClassVar[str] = "dot_general"
+    accumulates: ClassVar[bool] = True
     needs: ClassVar[str] = "it multiplies no zero by an infinity"
     arity: ClassVar[int | None] = 2
 

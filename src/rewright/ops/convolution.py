@@ -47,6 +47,7 @@ class Convolution(TensorOperator):
     rhs_dilation: tuple[int, ...]
     feature_groups: int
     name: ClassVar[str] = "convolution"
+    accumulates: ClassVar[bool] = True
     needs: ClassVar[str] = "it multiplies no zero by an infinity"
     arity: ClassVar[int | None] = 2
 

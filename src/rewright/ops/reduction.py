@@ -41,6 +41,7 @@ class Reduce(TensorOperator):
     kind: ReductionKind
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "reduce"
+    accumulates: ClassVar[bool] = True
     needs: ClassVar[str] = "it reduces neither an empty axis nor infinities of opposite signs"
     arity: ClassVar[int | None] = 1
 
@@ -110,6 +111,7 @@ class ReduceWindow(TensorOperator):
     strides: tuple[int, ...]
     padding: tuple[tuple[Dim, Dim], ...]
     name: ClassVar[str] = "reduce_window"
+    accumulates: ClassVar[bool] = True
     needs: ClassVar[str] = "no window is empty and none holds infinities of opposite signs"
     arity: ClassVar[int | None] = 1
 

@@ -74,6 +74,7 @@ class Scatter(TensorOperator):
     scatter_dims_to_operand_dims: tuple[int, ...]
     index_vector_dim: int
     name: ClassVar[str] = "scatter"
+    accumulates: ClassVar[bool] = True
     arity: ClassVar[int | None] = 3
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
