@@ -79,6 +79,6 @@ LISTED = {"analysis": 1, "env": 2, "equiv": 29, "interp": 5, "lifting": 3, "opti
 
 @pytest.mark.parametrize("package", sorted(LISTED))
 def test_no_package_lists_operators_anew(package: str) -> None:
-    """What values may be, and what moves elements, is known to the operators' classes; lists of operators grow stale."""
+    """What values may be, and what moves elements, the operators' classes know; lists of operators grow stale."""
     paths = sorted((ROOT / "src" / "rewright" / package).rglob("*.py"))
     assert sum(map(operators_listed, paths)) <= LISTED[package]

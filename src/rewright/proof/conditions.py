@@ -1,7 +1,8 @@
-"""The conditions of a proof: obligations that neither facts nor the other side discharge.
+"""The conditions of a proof: obligations that facts do not discharge, said once where all programs have them.
 
-Where the sequential program is undefined nothing is claimed of what depends on it. So an operator of a rank needs no
-condition of its own where it computes an element that the sequential program computes by the same operator.
+An operator of a rank that computes elements which the sequential program computes by the same operator is undefined
+where that one is: such a condition is one of all programs. It is named all the same, since one program may make more of
+an undefined element than the other.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import cast
 
-from rewright import ops
 from rewright.analysis.obligations import Obligation, obligations, sentences
 from rewright.analysis.values import Setting
 from rewright.ir.dims import Dim
@@ -37,32 +37,24 @@ def conditions(
     """The conditions of a proof about a sequential program and those of ranks, in words.
 
     ``given`` are facts of inputs by name, and ``summed`` are inputs of which ranks hold addends, so that the facts are
-    not about these. A single rank is another implementation: then both programs must be defined at the same inputs,
-    and neither alone says where the other is not looked at.
+    not about these.
 
     Raises Violated where no input meets a condition.
     """
     held = {name: known for name, known in given.items() if name not in summed}
     found = obligations(graphs, Setting(given=given), Setting(given=held))
-    if not found:
-        return ()
     first = [one for one in found if one.program == 0]
     others = [one for one in found if one.program]
-    defining = _defining(graphs[0], [one.position for one in first])
-    is_alone = len(graphs) > 2
-    kept = [
-        one
-        for one in first
-        if _wraps(one) or one.position not in defining or not (is_alone or _discharged(one, others, claims))
-    ]
-    kept += [one for one in others if _wraps(one) or not _discharged(one, first, claims)]
-    violated = next((one for one in kept if one.is_violated), None)
+    shared = [one for one in first if _is_shared(one, others, claims)]
+    own = [one for one in first if one not in shared]
+    own += [one for one in others if _wraps(one) or not _is_shared(one, shared, claims)]
+    violated = next((one for one in own if one.is_violated), None)
     if violated is not None:
         raise Violated(f"{sentences([violated])[0]}, which does not hold for any input")
-    return sentences(kept)
+    return (*sentences(own), *(f"in all programs, {text}" for text in sentences(shared)))
 
 
-def _discharged(one: Obligation, others: Sequence[Obligation], claims: Claims) -> bool:
+def _is_shared(one: Obligation, others: Sequence[Obligation], claims: Claims) -> bool:
     """Whether the other side computes the same elements by the same operator."""
     return any(_covers(other, one, claims) for other in others)
 
@@ -88,26 +80,6 @@ def known_inputs(facts: Sequence[RangeFact], terms: Sequence[Definition], graph:
 def _wraps(one: Obligation) -> bool:
     """Whether it is about an integer, which is defined where it wraps, as something else."""
     return not one.node.type.dtype.is_float
-
-
-def _defining(graph: Graph, positions: Sequence[int]) -> frozenset[int]:
-    """The nodes among some that make every output undefined that depends on them: no choice leaves them out."""
-    users, outputs = graph.users(), set(graph.outputs.values())
-    live = graph.live()
-    defining: set[int] = set()
-    for position in range(len(graph.nodes) - 1, -1, -1):
-        reading = [user for user in users[position] if user in live]
-        passes = all(user in defining and _passes_on(graph, user, position) for user in reading)
-        if passes and (reading or position in outputs):
-            defining.add(position)
-    return frozenset(defining) & frozenset(positions)
-
-
-def _passes_on(graph: Graph, user: int, position: int) -> bool:
-    """Whether an element that is undefined makes every result that is computed from it undefined."""
-    node = graph.nodes[user]
-    is_choice = isinstance(node.op, ops.Select | ops.TopK | ops.CustomCall)
-    return node.type.dtype.is_float and not is_choice and graph.nodes[position].type.dtype.is_float
 
 
 def _covers(whole: Obligation, part: Obligation, claims: Claims) -> bool:

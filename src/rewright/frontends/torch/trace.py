@@ -386,7 +386,7 @@ def _make_graph(
         decompositions = {
             **foreach_decompositions(),
             **library_decompositions(),
-            **complexes.decompositions(),
+            **complexes.decompositions(opaque=opaque),
             **TRACED,
         }
         return make_fx(function, decompositions, mode, _allow_non_fake_inputs=True)(values)
