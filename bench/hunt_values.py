@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewright import ops
-from rewright.interp.program import run
+from rewright.interp.program import run, run_nodes
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import Mesh, RankProgram, place
@@ -239,9 +239,18 @@ def difference(left: Graph, right: Graph, seed: int) -> str:
         x = generator.choice(SPECIAL, size=shape)
         with np.errstate(all="ignore"):
             one, other = (run(graph, {"x": x})["y"] for graph in (left, right))
+            if any(leaves_doubles(graph, x) for graph in (left, right)):
+                continue
         if not np.allclose(one, other, rtol=1e-9, atol=1e-9, equal_nan=True):
             return f"x = {x.tolist()} gives {one.tolist()} and {other.tolist()}"
     return ""
+
+
+def leaves_doubles(graph: Graph, x: np.ndarray) -> bool:
+    """Whether an exponential of a number is no double: exact reals go on there."""
+    values = run_nodes(graph, {"x": x})
+    taken = [values[n.operands[0]] for n in graph.nodes if isinstance(n.op, ops.Exponential)]
+    return any(bool((np.abs(v[np.isfinite(v)]) > 300).any()) for v in taken)
 
 
 def hunt(first: int, count: int) -> tuple[Counter[str], list[str]]:

@@ -15,9 +15,12 @@ Bound = tuple[float, float]
 _ANY: Mapping[str, Bound] = MappingProxyType({})
 
 
-def ends(graph: Graph, *, given: Mapping[str, Bound] = _ANY, floats: Facts = REAL) -> list[Bound | None]:
-    """The ends of every node; None where one is not known, and for integers that may be any number of their type."""
-    setting = Setting(given=as_facts(given), floats=floats)
+def ends(graph: Graph, *, given: Mapping[str, Bound] = _ANY, at_zero: bool = False) -> list[Bound | None]:
+    """The ends of every node; None where one is not known, and for integers that may be any number of their type.
+
+    With ``at_zero`` all floats that the program is given are zero, and comparisons may go either way.
+    """
+    setting = Setting(as_facts(given), between(0, 0) if at_zero else REAL, decides=not at_zero)
     found = facts_of(graph, setting)
     return [_ends(facts, node.type.dtype) for facts, node in zip(found, graph.nodes, strict=True)]
 

@@ -22,7 +22,7 @@ from rewright.analysis.support import Support
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.ops.facts import REAL, Facts, fits, in_dtype, is_no_number, join, of_dtype, rounded
+from rewright.ops.facts import REAL, TRUTH, Facts, fits, in_dtype, is_no_number, join, of_dtype, rounded
 
 Given = Mapping[str, Facts]
 """What is known of inputs, by name."""
@@ -38,6 +38,8 @@ class Setting:
     """What a float input may be of which nothing is given."""
     is_rounded: bool = False
     """Whether floats are those of a machine, which overflow and underflow, in place of exact reals."""
+    decides: bool = True
+    """Whether a comparison of known numbers has a known truth value; else it may go either way."""
     assumes: bool = False
     """Whether each node is taken to be defined once it is noted what that needs."""
 
@@ -135,6 +137,8 @@ class Values:
         assert isinstance(node.op, ops.TensorOperator)
         types = [self.graph.nodes[p].type for p in node.operands]
         found = related(self.graph, node, operands, node.op.facts(operands, types, node.type))
+        if not self.setting.decides and isinstance(node.op, ops.Compare):
+            found = TRUTH
         wraps = node.type.dtype.is_integer and not fits(found, node.type.dtype)
         if wraps:
             self.wraps.add(position)

@@ -18,7 +18,10 @@ def without_casts(graph: Graph) -> Graph:
     known = facts_where_defined([graph])[0]
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        if not isinstance(node.op, ops.Convert) or node.type.dtype is DType.BOOL or not known[node.operands[0]].whole:
+        if not isinstance(node.op, ops.Convert) or node.type.dtype is DType.BOOL:
+            return None
+        before = graph.nodes[node.operands[0]]
+        if not isinstance(before.op, ops.Convert) or not known[before.operands[0]].whole:
             return None
         inner = builder.node(operands[0])
         is_number = isinstance(inner.op, ops.Convert) and inner.type.dtype is not DType.BOOL

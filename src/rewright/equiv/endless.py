@@ -24,7 +24,6 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ops.base import Array
-from rewright.ops.facts import between
 from rewright.refine.twin.twin import Trial, Twin
 
 _DRAWS = 3
@@ -76,7 +75,7 @@ def shown(twin: Twin | Unsupported) -> str:
 def met(graphs: Sequence[Graph]) -> str:
     """Why the most negative number of a type is not minus infinity in programs as they are written; else empty."""
     for graph in graphs:
-        known = _Known(graph, graph.users(), ends(graph), ends(graph, floats=between(0, 0)))
+        known = _Known(graph, graph.users(), ends(graph), ends(graph, at_zero=True))
         for lowest in [position for position, node in enumerate(graph.nodes) if is_lowest(node)]:
             meeting = _meeting(known, lowest)
             if meeting is not None:

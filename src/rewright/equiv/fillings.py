@@ -18,7 +18,6 @@ from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.ops.facts import between
 
 HIGHEST = -1e4
 """What is above this may be a score."""
@@ -93,9 +92,7 @@ def _fillings(graph: Graph) -> dict[int, float]:
     if not low:
         return {}
     known = ends(graph)
-    facts = _Facts(
-        graph, graph.users(), truth_values(graph), known, ends(graph, floats=between(0, 0)), _closed(graph, known)
-    )
+    facts = _Facts(graph, graph.users(), truth_values(graph), known, ends(graph, at_zero=True), _closed(graph, known))
     return {position: value for position, value in low.items() if _only_fills(facts, position)}
 
 

@@ -94,8 +94,8 @@ def _wraps(values: Values, position: int) -> bool:
     """Whether a node computes a number, or casts one, that its type may not hold."""
     node = values.graph.nodes[position]
     if isinstance(node.op, ops.Convert) and values.graph.nodes[node.operands[0]].type.dtype.is_float:
-        # What is cast of a float that may be anything is any number of the type, as machines have it or not.
-        return not fits(replace(values.facts[node.operands[0]], whole=True), node.type.dtype)
+        # What is no number is not cast to one: that is a condition of its own, and nothing wraps.
+        return not fits(replace(values.facts[node.operands[0]], whole=True, nan=False), node.type.dtype)
     return position in values.wraps
 
 
