@@ -48,7 +48,8 @@ def refined(loss_of: Any, ranks: int, shared: int, bug: str = "") -> Verdict:
         rank = mesh.get_rank()
         near = [[n * several + k for k in range(several)] for n in range(shared)]
         far = [[n * shared + k for n in range(several)] for k in range(shared)]
-        groups = {r: dist.new_group(group) for group in (far if bug == "group" else near) for r in group}
+        made = [(ranks, dist.new_group(ranks)) for ranks in (far if bug == "group" else near)]
+        groups = {r: group for ranks, group in made for r in ranks}
 
         def step(x: torch.Tensor, query: Any, key: Any) -> Step:
             loss = loss_of(in_heads(enter(x), query), in_heads(enter(x), key))
