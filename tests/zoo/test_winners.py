@@ -93,9 +93,11 @@ def test_another_choice(name: str) -> None:
     assert refined(*WRONG[name], 2).status == "refuted"
 
 
-def test_the_last_of_equals_is_not_proved() -> None:
-    """No two random logits are equal, so that values say nothing."""
-    assert refined(lambda m, p: by_place(m.flip(0), p.flip(0)), counted, 2).status == "unknown"
+def test_the_last_of_equals_is_refuted() -> None:
+    """No two random logits are equal, and all are where the inputs are zeros."""
+    verdict = refined(lambda m, p: by_place(m.flip(0), p.flip(0)), counted, 2)
+    assert verdict.status == "refuted"
+    assert "on inputs with zeros" in verdict.reason
 
 
 @pytest.mark.parametrize(("first", "status"), [(4, "proved"), (5, "refuted")])

@@ -41,6 +41,12 @@ def test_gradients_and_updated_state_are_compared() -> None:
     assert said(step, X) == EQUAL
 
 
+def test_a_program_that_holds_a_large_tensor_is_not_run() -> None:
+    """The tensor is an input of the graph, and was drawn for the graph alone."""
+    table = torch.arange(300 * 256).view(300, 256).cos()
+    assert said(lambda x: x * table, torch.zeros(300, 256)) == "it holds large tensors that are none of its inputs"
+
+
 def test_a_write_that_the_lowering_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         y = x + 1

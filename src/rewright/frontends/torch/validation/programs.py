@@ -119,6 +119,8 @@ def _not_run(trace: Trace, graph: Graph) -> str:
         return "its sizes are symbols"
     if any(isinstance(node.op, ops.CustomCall) for node in graph.nodes):
         return "its graph holds values that are not known"
+    if not graph.inputs.keys() <= {*trace.program.inputs}:
+        return "it holds large tensors that are none of its inputs"
     if work(graph) > _MOST_WORK:
         return "it is large"
     return ""
