@@ -54,7 +54,10 @@ def test_a_function_of_ranks_needs_a_mesh() -> None:
 def test_modules_and_functions_are_captured() -> None:
     torch = pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
     layer, x = torch.nn.Linear(4, 4), torch.zeros(2, 4)
-    verdict = assert_refines((layer, (x,)), lambda mesh: (layer, (x,)), mesh={"tp": 2})
+    with pytest.raises(NotProved, match="nothing is distributed"):
+        assert_refines((layer, (x,)), lambda mesh: (layer, (x,)), mesh={"tp": 2})
+    held = {"weight": "Replicate()", "bias": "Replicate()", "input": "Replicate()"}
+    verdict = assert_refines((layer, (x,)), lambda mesh: (layer, (x,)), mesh={"tp": 2}, relations=held)
     assert verdict.relation["output"].placement == "Replicate()"
 
 

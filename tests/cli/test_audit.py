@@ -41,7 +41,7 @@ def test_it_says_what_was_proved(files: Path, capsys: pytest.CaptureFixture[str]
         "Replicate(): x",
         "Shard(1): *.up (4)",
         "Replicate(): output",
-        "over the reals",
+        "floats are exact real numbers",
     ):
         assert line in printed
 

@@ -66,3 +66,21 @@ def test_coarse_rounding_keeps_ties_and_what_is_exact() -> None:
         assert np.allclose(found, values, rtol=1e-5, equal_nan=True)
         assert np.array_equal(coarse(1)(0, found), found, equal_nan=True), "what is rounded is not rounded again"
     assert len({float(found[0]) for found in rounded}) > 4
+
+
+def test_a_function_that_was_rounded_to_a_whole_number_is_rounded_at_random() -> None:
+    """Before, ``1 - erf(x)`` was nought for large x however coarse, and ``erfc(x)``, its equal, another number."""
+    b = GraphBuilder()
+    x = b.input("x", ops.Input("x", TensorType((4,), DType.F32)))
+    error = b.add(ops.Erf(), x)
+    b.output("error", error)
+    b.output("steps", b.add(ops.Floor(), x))
+    graph = b.build()
+    values = np.array([6.85, -7.5, 0.0, 2.0])
+
+    runs = [run_ranks((graph,), ({"x": values},), settle=(coarse(seed, graph),))[0].outputs for seed in range(1, 9)]
+
+    assert len({float(found["error"][0]) for found in runs}) > 4
+    assert len({float(found["error"][1]) for found in runs}) > 4
+    assert all(found["error"][2] == 0 for found in runs), "which is exact"
+    assert all(found["steps"].tolist() == [6, -8, 0, 2] for found in runs), "a floor is whole by itself"

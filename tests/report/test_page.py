@@ -68,7 +68,7 @@ def test_everything_is_in_the_page(failing: str) -> None:
         "Why no law fired",
         "Counterexample",
         "Relation of every output",
-        "arithmetic is over the reals",
+        "floats are exact real numbers",
         "Evidence tested",
         "lift ranks",
     ):

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from rewright import ops
+from rewright.analysis.values import facts_of
 from rewright.interp.machine import Settle
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.ops.base import Array
+from rewright.ops.unary import Unary
 
 DIGITS: Mapping[DType, int] = MappingProxyType({DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53})
 """How many binary digits the floats of a type have."""
@@ -93,24 +95,53 @@ def rounded_to(value: Array, dtype: DType) -> Array:
     return kept.astype(np.uint32).view(np.float32).astype(value.dtype)
 
 
-def coarse(seed: int) -> Settle:
+def coarse(seed: int, graph: Graph | None = None) -> Settle:
     """Float64 with the digits of single precision, rounded at random.
 
     Equal numbers are rounded alike, so that ties stay ties, and numbers of few digits and whole numbers stay as they
-    are, so that what is computed exactly is exact.
+    are, so that what is computed exactly is exact. With a ``graph`` that is run, functions of it that came so near to
+    a whole number that they were rounded to it are rounded at random too: ``erf(7.5)`` is less than one.
     """
+    rounds = _Saturation(graph) if graph is not None else None
 
     def settle(position: int, value: Array) -> Array:
-        return value if value.dtype != np.float64 else _coarse(value, seed)
+        if value.dtype != np.float64:
+            return value
+        saturated = rounds.seen(position, value) if rounds is not None else None
+        return _coarse(value, seed, saturated)
 
     return settle
 
 
-def _coarse(value: Array, seed: int) -> Array:
+class _Saturation:
+    """Which whole numbers a run has instead of numbers that are nearly whole."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._facts = graph, facts_of(graph)
+        functions = [p for p, node in enumerate(graph.nodes) if self._is_function(p) and node.type.dtype.is_float]
+        self._operands = {p: graph.nodes[p].operands[0] for p in functions}
+        self._read = frozenset(self._operands.values())
+        self._whole: dict[int, Array] = {}
+        """For operands of functions, where they are whole."""
+
+    def _is_function(self, position: int) -> bool:
+        return isinstance(self._graph.nodes[position].op, Unary) and not self._facts[position].whole
+
+    def seen(self, position: int, value: Array) -> Array | None:
+        """Where a node's elements are whole, not nought, and functions of what is not whole; None for nowhere."""
+        whole = value == np.rint(value)
+        if position in self._read:
+            self._whole[position] = whole
+        operand = self._whole.get(self._operands.get(position, -1))
+        return None if operand is None else whole & (value != 0) & ~operand
+
+
+def _coarse(value: Array, seed: int, besides: Array | None = None) -> Array:
     bits = np.ascontiguousarray(value).view(np.uint64)
     dropped = np.uint64((1 << _DROPPED) - 1)
     with np.errstate(all="ignore"):
-        moves = ((bits & dropped) != 0) & np.isfinite(value) & (value != np.rint(value))
+        moves = ((bits & dropped) != 0) & (value != np.rint(value))
+        moves = (moves if besides is None else moves | besides) & np.isfinite(value)
         if not moves.any():
             return value
         mixed = (bits ^ np.uint64(seed * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)) * np.uint64(0xD6E8FEB86659FD93)

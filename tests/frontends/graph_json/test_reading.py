@@ -142,7 +142,7 @@ def with_node(**changes: Any) -> Json:
         (with_node(shape=[-2]), "negative size"),
         (with_node(shape=[{"sym": "s0//2"}]), "is no polynomial"),
         (with_node(dtype="complex64"), "dtypes are"),
-        (with_node(args=[{"n": 0}, "one"]), "its operands do not fit"),
+        (with_node(args=[{"n": 0}, "one"]), "does not cover these operands and attributes"),
         (with_node(args=[{"n": 0}, [1 << 70]]), "more than 64 bits"),
         (with_node(name="x"), "two nodes of the graph have one name"),
         (with_node(op="call_method"), "which is none of"),

@@ -168,9 +168,10 @@ class Contest:
     # --- what differs
 
     def _of_values(self, draw: Draw, ran: _Ran) -> Contradiction | None:
-        count = len(self._graphs)
         try:
-            masks = unexplained(ran.parts, lambda seed: self._again(ran, [coarse(seed)] * count))
+            masks = unexplained(
+                ran.parts, lambda seed: self._again(ran, [coarse(seed, graph) for graph in self._graphs])
+            )
         except RewrightError:
             return None  # rounding alone makes it fail
         if self.tolerance:

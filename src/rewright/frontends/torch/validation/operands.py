@@ -16,8 +16,8 @@ from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.ops.base import Array, integer_limits
 
-_SORTED = ("sorted_sequence", "boundaries")
-"""Operands that must be in order, by the names that PyTorch's schemas give them."""
+_SORTED = ("sorted_sequence", "boundaries", "offs")
+"""Operands that must be in order, by the names that schemas give them; groups of a grouped product end at ``offs``."""
 _REALS_OF_INTEGERS = 100.0
 """Reals that become integers are no larger: what a conversion gives beyond its dtype is not defined."""
 Bounds = tuple[int, int] | None
