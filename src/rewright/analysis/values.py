@@ -180,7 +180,8 @@ def _exact(node: Node, found: Facts, operands: Sequence[Facts]) -> Facts:
         return replace(held, exact=True)
     moves = bool(node.op.moves(len(operands)))
     is_kept = dtype is DType.BOOL or moves or is_no_number(found) or fits(found, dtype)
-    return replace(held, exact=is_kept and all(known.exact for known in operands))
+    exact = is_kept and all(known.exact for known in operands)
+    return held if held.exact is exact else replace(held, exact=exact)
 
 
 def facts_of(graph: Graph, setting: Setting = REALS) -> list[Facts]:

@@ -8,6 +8,7 @@ an undefined element than the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 from typing import cast
@@ -17,6 +18,7 @@ from rewright.analysis.values import Setting
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.memory import uncollected
 from rewright.ops.facts import Facts, between
 from rewright.proof.certificate import RangeFact
 from rewright.proof.forms import at_least
@@ -31,18 +33,34 @@ class Violated(RewrightError):
     """A condition of a proof that no input meets, so that the proof says nothing; the message names it."""
 
 
-def conditions(
-    graphs: Sequence[Graph], claims: Claims, given: Mapping[str, Facts], summed: Collection[str] = ()
-) -> tuple[str, ...]:
-    """The conditions of a proof about a sequential program and those of ranks, in words.
+@dataclass(frozen=True)
+class Open:
+    """The obligations of programs, and what they are obligations under."""
 
-    ``given`` are facts of inputs by name, and ``summed`` are inputs of which ranks hold addends, so that the facts are
-    not about these.
+    graphs: tuple[Graph, ...]
+    given: Mapping[str, Facts]
+    """Facts of inputs by name."""
+    summed: frozenset[str]
+    """Inputs of which ranks hold addends, so that the facts are not about these."""
+    found: tuple[Obligation, ...]
 
-    Raises Violated where no input meets a condition.
-    """
+    def is_about(self, graphs: Sequence[Graph], given: Mapping[str, Facts], summed: Collection[str]) -> bool:
+        """Whether it is about these very programs, under the same facts."""
+        is_same = len(graphs) == len(self.graphs) and all(a is b for a, b in zip(graphs, self.graphs, strict=True))
+        return is_same and dict(given) == dict(self.given) and frozenset(summed) == self.summed
+
+
+def open_obligations(graphs: Sequence[Graph], given: Mapping[str, Facts], summed: Collection[str]) -> Open:
+    """The obligations of a sequential program and those of ranks."""
     held = {name: known for name, known in given.items() if name not in summed}
-    found = obligations(graphs, Setting(given=given), Setting(given=held))
+    with uncollected():
+        found = obligations(graphs, Setting(given=given), Setting(given=held))
+    return Open(tuple(graphs), given, frozenset(summed), tuple(found))
+
+
+def conditions(asked: Open, claims: Claims) -> tuple[str, ...]:
+    """The conditions of a proof, in words; raises Violated where no input meets one."""
+    found = asked.found
     first = [one for one in found if one.program == 0]
     others = [one for one in found if one.program]
     shared = [one for one in first if _is_shared(one, others, claims)]

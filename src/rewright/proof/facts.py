@@ -9,7 +9,7 @@ from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import Graph
 from rewright.proof.certificate import RangeFact
-from rewright.proof.conditions import REALS, Claims, conditions, known_inputs
+from rewright.proof.conditions import REALS, Claims, Open, conditions, known_inputs, open_obligations
 from rewright.proof.forms import at_least
 from rewright.proof.language import Definition, Index
 from rewright.proof.lemma import Fact, allowed, known_of, size_of
@@ -32,13 +32,17 @@ def assumptions(
     terms: Sequence[Definition],
     claims: Claims,
     summed: Collection[str],
+    asked: Open | None = None,
 ) -> tuple[str, ...]:
     """What a proof about a sequential program and those of ranks rests on, in words.
 
-    ``claims`` says what each node holds, and ``summed`` are the inputs of which ranks hold addends.
+    ``claims`` says what each node holds, and ``summed`` are the inputs of which ranks hold addends;
+    ``asked`` are the programs' obligations where they are known already.
     """
     known = known_inputs(facts, terms, graphs[0])
-    wanted = [REALS, *(assumption(fact, terms) for fact in facts), *conditions(graphs, claims, known, summed)]
+    if asked is None or not asked.is_about(graphs, known, summed):
+        asked = open_obligations(graphs, known, summed)
+    wanted = [REALS, *(assumption(fact, terms) for fact in facts), *conditions(asked, claims)]
     if any(type(node.op) in _LOOK_UPS for graph in graphs[1:] for node in graph.nodes):
         wanted.append(RANKS_IN_RANGE)
     for graph in graphs:

@@ -20,6 +20,7 @@ from rewright.lifting.terms import Terms
 from rewright.lifting.trace import terms_of
 from rewright.lifting.value import Value
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
+from rewright.proof.conditions import Open
 from rewright.proof.facts import assumptions, why_not
 from rewright.proof.language import Access, Definition, Kind, Region, Tensor
 from rewright.refine.check import Law, Proof, written
@@ -41,19 +42,22 @@ def certificate(
     relations: Relations,
     expected: Mapping[str, Placement],
     law: Law | None = None,
+    asked: Open | None = None,
 ) -> Certificate:
     """Prove once more, first by the law that is known to reach it, and write every step down. Raises NotCertified."""
     proof = written(sequential, program, relations, expected, law)
     if proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
-    return write_down(sequential, program, proof, relations)
+    return write_down(sequential, program, proof, relations, asked)
 
 
-def write_down(sequential: Graph, program: RankProgram, proof: Proof, relations: Relations) -> Certificate:
+def write_down(
+    sequential: Graph, program: RankProgram, proof: Proof, relations: Relations, asked: Open | None = None
+) -> Certificate:
     """A proof with a journal as a certificate, whether it reaches its end or not."""
     if proof.lifter.journal is None:
         raise NotCertified("a proof without a journal says nothing of its steps")
-    return _Writer(sequential, program, proof, proof.lifter.journal).write(relations)
+    return _Writer(sequential, program, proof, proof.lifter.journal).write(relations, asked)
 
 
 class _Writer:
@@ -68,7 +72,7 @@ class _Writer:
         self._names: dict[int, int] = {}
         self._left = _SECONDS_FOR_COMPUTED
 
-    def write(self, relations: Relations) -> Certificate:
+    def write(self, relations: Relations, asked: Open | None) -> Certificate:
         given = [*self._given(SEQUENTIAL, self._sequential)]
         for rank, graph in enumerate(self._program.graphs):
             given += self._given(rank, graph)
@@ -81,14 +85,13 @@ class _Writer:
         values = self._proof.lifter.values
         terms = tuple(self._definition(term) for term in self._names)
         facts = self._facts(terms)
-        summed = {name for name, held in relations.placements.items() if held.partial}
         return Certificate(
             digest(self._sequential),
             tuple(digest(graph) for graph in self._program.graphs),
             self._program.mesh.axes,
             dict(relations.placements),
             {name: self._output(name, placement) for name, placement in self._proof.placements.items()},
-            assumptions((self._sequential, *self._program.graphs), facts, terms, partial(claimed, self._proof), summed),
+            self._assumptions(facts, terms, relations, asked),
             facts,
             terms,
             tuple(self._tensor(values[value]) for value in self._values),
@@ -96,6 +99,13 @@ class _Writer:
             tuple(self._equation(entry) for entry in self._journal.entries),
             tuple(_blocks(relations.equations, self._sequential, self._program)),
         )
+
+    def _assumptions(
+        self, facts: Sequence[RangeFact], terms: Sequence[Definition], relations: Relations, asked: Open | None
+    ) -> tuple[str, ...]:
+        summed = {name for name, held in relations.placements.items() if held.partial}
+        graphs = self._sequential, *self._program.graphs
+        return assumptions(graphs, facts, terms, partial(claimed, self._proof), summed, asked)
 
     def _output(self, name: str, placement: Placement) -> Output:
         return Output(placement, tuple(self._names[term] for term in self._proof.looked_into[name]))

@@ -13,7 +13,7 @@ from rewright.lifting.programs import UNKNOWN
 from rewright.lifting.value import Pieces, Value
 from rewright.ops.facts import Facts, between
 from rewright.proof import language
-from rewright.proof.conditions import conditions
+from rewright.proof.conditions import Open, conditions, open_obligations
 from rewright.proof.language import Tensor
 from rewright.refine.check import Proof
 from rewright.refine.relations import Relations
@@ -50,11 +50,16 @@ def claimed(proof: Proof, program: int, position: int) -> Tensor | None:
         return None
 
 
-def conditions_of(proof: Proof, relations: Relations) -> tuple[str, ...]:
-    """The conditions under which a proof holds, in words."""
+def obligations_of(proof: Proof, relations: Relations) -> Open:
+    """The obligations of the programs of a proof."""
     summed = [name for name, held in relations.placements.items() if held.partial]
     graphs = proof.sequential.graph, *(rank.graph for rank in proof.ranks)
-    return conditions(graphs, partial(claimed, proof), _known_inputs(proof, graphs[0]), summed)
+    return open_obligations(graphs, _known_inputs(proof, graphs[0]), summed)
+
+
+def conditions_of(proof: Proof, asked: Open) -> tuple[str, ...]:
+    """The conditions under which a proof holds, in words."""
+    return conditions(asked, partial(claimed, proof))
 
 
 def _known_inputs(proof: Proof, sequential: Graph) -> Mapping[str, Facts]:

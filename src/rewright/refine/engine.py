@@ -15,7 +15,7 @@ from rewright.ir.unknowns import unknowns
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
-from rewright.proof.conditions import Violated
+from rewright.proof.conditions import Open, Violated
 from rewright.proof.constants import differ, written_out
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
@@ -23,7 +23,7 @@ from rewright.refine.buffers import with_buffers
 from rewright.refine.case import Case, Ran
 from rewright.refine.certify import certificate
 from rewright.refine.check import Proof, attempt
-from rewright.refine.claims import conditions_of
+from rewright.refine.claims import conditions_of, obligations_of
 from rewright.refine.counting import notes_of_counts
 from rewright.refine.distribution import with_distribution
 from rewright.refine.narrow import in_range
@@ -259,11 +259,12 @@ def _of_proof(case: Case, proof: Proof, is_written_out: bool, asked: _Asked, tol
     if doubt and not _is_proof(attempt(*_counted(*meant), case.relations, case.expected, asked.deadline)):
         return told.unknown(doubt)
     try:
-        more = conditions_of(proof, case.relations)
+        open_ones = obligations_of(proof, case.relations)
+        more = conditions_of(proof, open_ones)
     except Violated as error:
         return told.unknown(f"the programs are equal only under a condition: {error}", proof.relations)
     told = replace(told, assumptions=(*told.assumptions, *more))
-    verdict = _proved(*programs, meant, case, proof, told, asked.counts)
+    verdict = _proved(*programs, meant, case, proof, told, open_ones, asked.counts)
     verdict = audited(verdict, *programs, counts=asked.counts) if asked.audit else verdict
     return _run(case, verdict, proof.placements or None) if asked.runs else verdict
 
@@ -324,14 +325,21 @@ def _counted(sequential: Graph, program: RankProgram) -> _Programs:
 
 
 def _proved(
-    sequential: Graph, program: RankProgram, meant: _Programs, case: Case, proof: Proof, told: _Told, counts: bool
+    sequential: Graph,
+    program: RankProgram,
+    meant: _Programs,
+    case: Case,
+    proof: Proof,
+    told: _Told,
+    open_ones: Open,
+    counts: bool,
 ) -> Verdict:
     """The verdict of a proof; its certificate is about the programs as they are ``meant``, and as short integers
     count, if that was asked for."""
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
     whole, ranks = _counted(*meant) if counts else meant
-    write = partial(certificate, whole, ranks, case.relations, case.expected, proof.law)
+    write = partial(certificate, whole, ranks, case.relations, case.expected, proof.law, open_ones)
     about = told.assumptions, proof.relations, (), told.notes, told.stats, reason
     return Verdict("proved", Evidence.TESTED, *about, write, (sequential, program))
 
