@@ -228,7 +228,10 @@ def test_an_index_out_of_range_is_an_error() -> None:
 
 
 def test_a_periodic_stencil_has_kernels() -> None:
-    """Before, a plan was written with a tensor of 46 rows for one of 24, and the program ran as it was."""
+    """Before, a plan was written with a tensor of 46 rows for one of 24, and the program ran as it was.
+
+    The proof takes about as long as the usual budget, which a busy machine would not keep.
+    """
 
     def heat(u: torch.Tensor) -> torch.Tensor:
         for _ in range(3):
@@ -236,7 +239,7 @@ def test_a_periodic_stencil_has_kernels() -> None:
             u = u + 0.1 * (sum(around) - 4 * u)
         return u
 
-    fast, u = softmax_of(heat, (torch.randn(24, 16),)), torch.randn(24, 16)
+    fast, u = softmax_of(heat, (torch.randn(24, 16),), budget=60), torch.randn(24, 16)
 
     torch.testing.assert_close(fast(u), heat(u))
 
