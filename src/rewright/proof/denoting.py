@@ -17,7 +17,10 @@ from rewright.terms.scalar import Fold
 
 
 class Reading(Denoter):
-    """Denotes a graph whose inputs are read by functions."""
+    """Denotes a graph whose inputs are read by functions.
+
+    Logarithms are of what is positive: that is a condition of a proof, which names those where facts leave it open.
+    """
 
     def __init__(
         self,
@@ -27,7 +30,7 @@ class Reading(Denoter):
         readers: Mapping[int, Callable[[Place], Value]],
         digits: Mapping[Dim, tuple[Dim, ...]] | None = None,
     ) -> None:
-        super().__init__(context, graph, sizes)
+        super().__init__(context, graph, sizes, has_poles=False)
         self._readers = readers
         self._lengths = digits or {}
 

@@ -64,9 +64,14 @@ _T = TypeVar("_T")
 
 
 class Denoter:
-    """Denotes nodes of one graph. Values are remembered for as long as the facts hold under which they were found."""
+    """Denotes nodes of one graph. Values are remembered for as long as the facts hold under which they were found.
 
-    def __init__(self, context: Context, graph: Graph, sizes: Sizes, grade: Grade = "real") -> None:
+    ``has_poles``: the logarithm of zero is minus infinity; else logarithms need what they are of to be positive.
+    """
+
+    def __init__(
+        self, context: Context, graph: Graph, sizes: Sizes, grade: Grade = "real", *, has_poles: bool = True
+    ) -> None:
         self.context = context
         self.graph = graph
         self.sizes = sizes
@@ -74,7 +79,7 @@ class Denoter:
         """What had to hold for the values denoted so far."""
         self.lookups: list[Need] | None = None
         """Where given, what had to hold for reads at places computed from data."""
-        self._functions = Functions(context, grade, self._require)
+        self._functions = Functions(context, grade, self._require, has_poles)
         self._grade = grade
         self._variables: list[tuple[str, Polynomial, Polynomial]] = []
         self._base = len(context.trail)

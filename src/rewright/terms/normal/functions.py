@@ -74,12 +74,16 @@ _STAYS_ON_INTEGERS = frozenset({"floor", "ceil", "round_nearest_even"})
 
 
 class Functions:
-    """The functions under the facts of a context; ``require`` is told what has to hold for a value to exist."""
+    """The functions under the facts of a context; ``require`` is told what has to hold for a value to exist.
 
-    def __init__(self, context: Context, grade: Grade, require: Require) -> None:
+    ``has_poles``: at the edge of its domain a logarithm is minus infinity; else it is required not to be there.
+    """
+
+    def __init__(self, context: Context, grade: Grade, require: Require, has_poles: bool = True) -> None:
         self.context = context
         self.grade = grade
         self.require = require
+        self._has_poles = has_poles
 
     def apply(self, name: str, arguments: tuple[Value, ...], is_float: bool) -> Value:
         """The value of a function; raises TooHard for infinities that it has no value for."""
@@ -305,6 +309,9 @@ class Functions:
     def log(self, value: Polynomial) -> Value:
         """The natural logarithm, of what is not negative; minus infinity of zero."""
         if is_positive(self.context, value):
+            return logarithm(value)
+        if not self._has_poles and not vanishes(self.context, value):
+            self.require("positive", value, "log")
             return logarithm(value)
         self.require("not negative", value, "log")
         return branch(self.context, is_zero(value), lambda: MINUS_INFINITY, lambda: logarithm(value))

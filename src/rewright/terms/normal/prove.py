@@ -64,10 +64,12 @@ class _Vacuous(Exception):
     """The assumptions contradict each other."""
 
 
-def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real") -> Outcome:
+def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real", *, has_poles: bool = True) -> Outcome:
     """Prove a claim within so many seconds of the processor, so that what else it does decides nothing.
 
-    Running out of them is ``unknown``, and so is everything that is too hard.
+    Running out of them is ``unknown``, and so is everything that is too hard. Without ``has_poles`` the right side is
+    only asked about where its logarithms are numbers, which must be wherever the left side is defined: the right side
+    then may have a value where the left one has none, as where one replaces the other.
     """
     started = time.process_time()
     outcome = Outcome()
@@ -75,7 +77,7 @@ def prove(claim: Claim, seconds: float = 10.0, grade: Grade = "real") -> Outcome
     try:
         for case in cases(claim.conditions):
             left = seconds - (time.process_time() - started)
-            proof = _Proof(claim, case, new_context(left), grade)
+            proof = _Proof(claim, case, new_context(left), grade, has_poles)
             try:
                 proof.run()
                 possible += 1
@@ -115,10 +117,13 @@ def may_hold(claim: Claim, seconds: float = 2.0) -> bool:
 class _Proof:
     """The proof of one case of the conditions."""
 
-    def __init__(self, claim: Claim, case: tuple[Simple, ...], context: Context, grade: Grade) -> None:
+    def __init__(
+        self, claim: Claim, case: tuple[Simple, ...], context: Context, grade: Grade, has_poles: bool = True
+    ) -> None:
         self.claim = claim
         self.context = context
         self.grade: Grade = grade
+        self.has_poles = has_poles
         self.defined: list[Need] = []
         self.given = Assumptions(claim, case, context)
         self.size = self.given.size
@@ -164,7 +169,7 @@ class _Proof:
                     raise _Open(f"input {name!r} has type {types[name]} in one place and another type elsewhere")
 
     def _obligations(self) -> None:
-        left, right = self._denoter(self.claim.left), self._denoter(self.claim.right)
+        left, right = self._denoter(self.claim.left), self._denoter(self.claim.right, has_poles=self.has_poles)
         self._demands(self.claim.right)
         if list(self.claim.left.outputs) != list(self.claim.right.outputs):
             raise _Open("the sides have different outputs")
@@ -176,8 +181,8 @@ class _Proof:
 
     # --- obligations
 
-    def _denoter(self, graph: Graph) -> Denoter:
-        return Denoter(self.context, graph, self.size, self.grade)
+    def _denoter(self, graph: Graph, *, has_poles: bool = True) -> Denoter:
+        return Denoter(self.context, graph, self.size, self.grade, has_poles=has_poles)
 
     def _demands(self, graph: Graph) -> None:
         """Every demand of the right side's operators, and that no size is negative."""
