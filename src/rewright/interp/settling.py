@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from rewright import ops
-from rewright.analysis.values import facts_of
 from rewright.interp.machine import Settle
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.base import Array
+from rewright.ops.facts import REAL
 from rewright.ops.unary import Unary
 
 DIGITS: Mapping[DType, int] = MappingProxyType({DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53})
@@ -117,15 +117,10 @@ class _Saturation:
     """Which whole numbers a run has instead of numbers that are nearly whole."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph, self._facts = graph, facts_of(graph)
-        functions = [p for p, node in enumerate(graph.nodes) if self._is_function(p) and node.type.dtype.is_float]
-        self._operands = {p: graph.nodes[p].operands[0] for p in functions}
+        self._operands = {p: node.operands[0] for p, node in enumerate(graph.nodes) if _is_function(graph, node)}
         self._read = frozenset(self._operands.values())
         self._whole: dict[int, Array] = {}
         """For operands of functions, where they are whole."""
-
-    def _is_function(self, position: int) -> bool:
-        return isinstance(self._graph.nodes[position].op, Unary) and not self._facts[position].whole
 
     def seen(self, position: int, value: Array) -> Array | None:
         """Where a node's elements are whole, not nought, and functions of what is not whole; None for nowhere."""
@@ -134,6 +129,14 @@ class _Saturation:
             self._whole[position] = whole
         operand = self._whole.get(self._operands.get(position, -1))
         return None if operand is None else whole & (value != 0) & ~operand
+
+
+def _is_function(graph: Graph, node: Node) -> bool:
+    """Whether a node is a function of one number that is not whole by itself, as a floor is."""
+    if not isinstance(node.op, Unary) or not node.type.dtype.is_float:
+        return False
+    types = [graph.nodes[operand].type for operand in node.operands]
+    return not node.op.facts([REAL], types, node.type).whole
 
 
 def _coarse(value: Array, seed: int, besides: Array | None = None) -> Array:
