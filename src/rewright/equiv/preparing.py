@@ -5,7 +5,7 @@ Proof and audit both start here, so that a certificate has to say only what this
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -40,7 +40,8 @@ from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
 from rewright.proof.wrapping import counted, questioned, wrapping
-from rewright.refine.unknowns import questions, said
+from rewright.refine.narrow import narrowed
+from rewright.refine.unknowns import Question, questions, said
 
 Values = tuple[Mapping[str, Array], Mapping[str, Array]]
 _ANY: Ranges = MappingProxyType({})
@@ -140,12 +141,21 @@ def asked(pair: Prepared, program: RankProgram, core: Certificate) -> Asked | No
     None where it is about other programs.
     """
     wanted = core.sequential, core.ranks
-    for question in questions(pair.left, program):
+    for question in _meant(pair, program):
         left, right = question.sequential, question.program
         if wanted == (digest(left), tuple(digest(graph) for graph in right.graphs)):
             taken = *pair.assumptions, *question.assumptions, *said(left, core.relations)
             return Asked(left, right, taken)
     return None
+
+
+def _meant(pair: Prepared, program: RankProgram) -> Iterator[Question]:
+    """What may have been proved: a question, and the same where numbers are in range."""
+    for question in questions(pair.left, program):
+        yield question
+        narrow = narrowed(question)
+        if narrow is not None:
+            yield narrow
 
 
 def _bound(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> tuple[Graph, RankProgram]:

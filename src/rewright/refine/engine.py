@@ -26,7 +26,7 @@ from rewright.refine.check import Proof, attempt
 from rewright.refine.claims import conditions_of, obligations_of
 from rewright.refine.counting import notes_of_counts
 from rewright.refine.distribution import with_distribution
-from rewright.refine.narrow import in_range
+from rewright.refine.narrow import narrowed
 from rewright.refine.numbered import Pairing, aligned
 from rewright.refine.numbered import told as told_of
 from rewright.refine.objections import Run, objected
@@ -188,7 +188,7 @@ def _answer(question: Question, asked: _Asked) -> Verdict:
         return told.unknown(f"the budget of {asked.budget:g} s ran out after {operators} operators")
     if not proof.failed:
         return _of_proof(case, proof, is_written_out, asked, told)
-    narrow = _narrow(question)
+    narrow = narrowed(question)
     less = None if narrow is None else _answer(narrow, asked)
     if less is not None and less.status == "proved":
         return less
@@ -197,15 +197,6 @@ def _answer(question: Question, asked: _Asked) -> Verdict:
     found = _failed(case, values, proof, asked, told)
     # That programs part is shown by all numbers, and where they part is told best without those out of range.
     return less if less is not None and less.status == found.status == "refuted" else found
-
-
-def _narrow(question: Question) -> Question | None:
-    """The question where numbers are in range; None where it is that already, or that decides nothing."""
-    found = None if question.is_narrow else in_range(question.sequential, question.program)
-    if found is None:
-        return None
-    sequential, program, assumptions = found
-    return Question(sequential, program, (*question.assumptions, *assumptions), is_narrow=True)
 
 
 def _case(question: Question, asked: _Asked) -> Case:

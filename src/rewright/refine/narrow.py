@@ -22,6 +22,7 @@ from rewright.ir.rebuilding import rebuilt
 from rewright.ir.types import DType
 from rewright.ops.base import integer_limits
 from rewright.ops.facts import Facts, between, fits
+from rewright.refine.unknowns import Question
 
 Place = tuple[int, int]
 """The number of a program, and a node of it."""
@@ -34,6 +35,15 @@ class _Hope:
     sentence: str
     inputs: dict[str, Facts] = field(default_factory=dict[str, Facts])
     nodes: dict[Place, Facts] = field(default_factory=dict[Place, Facts])
+
+
+def narrowed(question: Question) -> Question | None:
+    """The question where numbers are in range; None where it is that already, or that decides nothing."""
+    found = None if question.is_narrow else in_range(question.sequential, question.program)
+    if found is None:
+        return None
+    sequential, program, assumptions = found
+    return Question(sequential, program, (*question.assumptions, *assumptions), is_narrow=True)
 
 
 def in_range(sequential: Graph, program: RankProgram) -> tuple[Graph, RankProgram, tuple[str, ...]] | None:

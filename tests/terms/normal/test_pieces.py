@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from rewright import ops
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
 from rewright.ops.reference import building as rb
@@ -83,3 +84,22 @@ def test_a_maximum_inside_of_a_sum_that_is_rounded_ends_a_proof() -> None:
     outcome = prove(rule.claim(), seconds=20, grade="exact")
     assert outcome.status == "unknown"
     assert "and right is" in outcome.reason  # not that time is used up, or that terms are nested too deeply
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_the_largest_of_three_sums(forgotten: bool) -> None:
+    """Keys of a prompt and of two steps: which of the sums of steps is larger is a case of one side alone."""
+    shapes = {"prompt": (8,), "first": (1,), "second": (1,)}
+
+    def scores(b: Builder) -> list[int]:
+        sums = [rb.add(b, b.tensor(f"{name}_x", shape), b.tensor(f"{name}_y", shape)) for name, shape in shapes.items()]
+        return [rb.scaled(b, one, 0.3535533905932738) for one in sums]
+
+    b = Builder("at once")
+    b.output("result", rb.reduce(b, "maximum", rb.concatenate(b, scores(b), 0), [0]))
+    at_once = b.build()
+    b = Builder("by cases")
+    prompt, *steps = (rb.reduce(b, "maximum", one, [0]) for one in scores(b))
+    later = rb.select(b, rb.compare(b, "GE", *steps), *(steps if not forgotten else steps[::-1]))
+    b.output("result", rb.binary(b, ops.Maximum(), prompt, later))
+    assert (prove(Claim(at_once, b.build())).status == "proved") is not forgotten

@@ -306,8 +306,15 @@ def _equal_by_members(context: Context, value: Polynomial) -> bool:
 
 
 def _equal_reals(context: Context, value: Polynomial) -> bool:
-    """z3's real arithmetic on a difference without sums, as the last resort."""
-    if any(isinstance(atom, (PrefixSum, Largest)) for atom in inner_atoms(value)):
+    """z3's real arithmetic on a difference without sums, as the last resort.
+
+    A maximum is any number to it, and asked of only where a case says something of it.
+    """
+    inside = [*inner_atoms(value)]
+    maxima = {atom for atom in inside if isinstance(atom, Largest)}
+    if any(isinstance(atom, PrefixSum) for atom in inside) or not all(atom.always for atom in maxima):
+        return False
+    if maxima and not any(maxima & {*guard.value.atoms()} for guard, _ in context.trail):
         return False
     guard = is_zero(cleared(value))
     return guard if isinstance(guard, bool) else context.implied_real(guard, True)
