@@ -188,6 +188,7 @@ conformance: $(VENV)/.dev
 
 hunt: $(VENV)/.dev
 	@$(BIN)/python -m bench.hunt
+	@$(BIN)/python -m bench.hunt_values 20000 3
 
 conformance-jax: $(VENV)/.dev
 	@$(BIN)/python -W ignore -m bench.conformance_jax
