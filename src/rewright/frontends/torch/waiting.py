@@ -146,6 +146,10 @@ def _shape(rank: Waits) -> tuple[tuple[object, ...], ...]:
 
 def _way_out(calls: Sequence[Sequence[Call]]) -> str:
     if _has_messages(calls):
+        found = Counter(_channel(rank, call) for rank, own in enumerate(calls) for call in own)
+        for kind, sender, receiver, tag in sorted(c for c in found if c[0] == "recv"):
+            if found["send", sender, receiver, tag] < found[kind, sender, receiver, tag]:
+                return f"rank {sender} sends less to rank {receiver} than that receives: add the matching send"
         return "send before receiving on one of them, or begin both before waiting"
     return "call the collectives in one order on every rank, each on the group that the others call it on"
 

@@ -17,7 +17,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement
 from rewright.ops.base import Array
 from rewright.refine.shrink.shrinking import elements
-from rewright.refine.twin.culprits import is_extreme, uncastable, undefined, wrapping
+from rewright.refine.twin.culprits import is_extreme, overflows, uncastable, undefined, wrapping
 from rewright.refine.twin.elements import Outputs, Part, clearly_differing, parts, unexplained, worst
 from rewright.refine.twin.placing import cut
 from rewright.refine.twin.twin import Twin
@@ -184,6 +184,8 @@ class Contest:
             left_out = any(mask.any() for mask in every)
             return self._contradiction("unclaimed", draw, ran, _shown(ran.parts, every)) if left_out else None
         pairs = list(zip(self._graphs, self._all_values(ran), strict=True))
+        if draw.kind is Kind.LARGE and any(overflows(graph, held) for graph, held in pairs):
+            return None  # what an infinity that no real number is goes into may be finite again, and another number
         if draw.kind in RARE and any(is_extreme(graph, held) for graph, held in pairs):
             # Numbers are too large for floats, or too small, which is no difference of functions.
             masks = [m & np.isfinite(part.expected + part.held) for m, part in zip(masks, ran.parts, strict=True)]

@@ -44,6 +44,14 @@ def is_extreme(graph: Graph, values: Mapping[int, Array]) -> bool:
     )
 
 
+def overflows(graph: Graph, values: Mapping[int, Array]) -> bool:
+    """Whether a node has a result that is too large for a float."""
+    return any(
+        bool((np.isinf(value) & _finite(value, operands) & _is_far(value, operands)).any())
+        for _, value, operands in _floats(graph, values)
+    )
+
+
 def _floats(graph: Graph, values: Mapping[int, Array]) -> Iterator[tuple[int, Array, list[Array]]]:
     """The nodes that compute floats, with what they compute of what."""
     for position, node in enumerate(graph.nodes):
