@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from rewright import ops
 from rewright.analysis.places import is_never_defined
 from rewright.analysis.values import REALS, Setting, values_of_ranks
 from rewright.ir.graph import Graph, Node
@@ -35,7 +36,12 @@ class Obligation:
     """Whether it certainly does not hold, whatever the inputs are."""
 
     def __str__(self) -> str:
-        return f"{self.node.op.name} at {self.node.span}: {self.condition}"
+        return sentence(self.node, self.condition)
+
+
+def sentence(node: Node, condition: str) -> str:
+    """A condition of a node, in words."""
+    return _sentence(node.op.name, condition, [str(node.span)])
 
 
 def obligations(graphs: Sequence[Graph], alone: Setting = REALS, of_ranks: Setting = REALS) -> list[Obligation]:
@@ -44,7 +50,7 @@ def obligations(graphs: Sequence[Graph], alone: Setting = REALS, of_ranks: Setti
     for first, group, setting in ((0, graphs[:1], alone), (1, graphs[1:], of_ranks)):
         for rank, values in enumerate(values_of_ranks(group, replace(setting, assumes=True))):
             if values.open:
-                live = group[rank].live()
+                live = _observed(group[rank])
                 nodes = group[rank].nodes
                 found += [
                     Obligation(first + rank, p, nodes[p], c, is_never_defined(group[rank], values.facts, p))
@@ -52,6 +58,12 @@ def obligations(graphs: Sequence[Graph], alone: Setting = REALS, of_ranks: Setti
                     if p in live
                 ]
     return found
+
+
+def _observed(graph: Graph) -> frozenset[int]:
+    """The nodes that an output, or another rank, depends on."""
+    met = (position for position, node in enumerate(graph.nodes) if isinstance(node.op, ops.Collective))
+    return graph.ancestors([*graph.outputs.values(), *met])
 
 
 def sentences(found: Iterable[Obligation]) -> tuple[str, ...]:

@@ -12,39 +12,41 @@ from rewright.ir.graph import Graph, Node
 from rewright.ops.facts import Facts, meet
 
 
-def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts) -> Facts:
+def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *, casts: bool = True) -> Facts:
     """What is known of a node beyond its transfer function, where its operands are related to each other.
 
     - ``x * x`` is not negative.
     - ``x - max(row of x)`` is at most zero, and ``x / sum(row of x)`` is at most one where x is not negative.
     - a sum of ``exp(x - max(row of x))`` over the row is at least one: the largest element adds ``exp(0)``.
+
+    ``casts``: casts keep numbers, as over the reals; a machine may round the maximum to one below its row.
     """
     op = node.op
     if isinstance(op, ops.Multiply) and node.operands[0] == node.operands[1]:
         return meet(found, replace(found, low=0, minus_infinity=False, nan=operands[0].nan))
     if isinstance(op, ops.Subtract) and node.operands[0] == node.operands[1] and operands[0].is_finite:
         return replace(found, low=0, high=0, zero=True)
-    if isinstance(op, ops.Subtract) and is_by_own_row(graph, node, "maximum"):
+    if isinstance(op, ops.Subtract) and is_by_own_row(graph, node, "maximum", casts=casts):
         return meet(found, replace(found, high=0, plus_infinity=False))
-    if isinstance(op, ops.Divide) and operands[0].is_nonnegative and is_by_own_row(graph, node, "sum"):
+    if isinstance(op, ops.Divide) and operands[0].is_nonnegative and is_by_own_row(graph, node, "sum", casts=casts):
         return meet(found, replace(found, low=0, high=1, plus_infinity=False, minus_infinity=False))
-    if isinstance(op, ops.Reduce) and op.kind == "sum" and _has_one(graph, op, node.operands[0]):
+    if isinstance(op, ops.Reduce) and op.kind == "sum" and _has_one(graph, op, node.operands[0], casts=casts):
         return replace(found, low=max(found.low, 1), zero=False)
     return found
 
 
-def is_by_own_row(graph: Graph, node: Node, kind: str) -> bool:
+def is_by_own_row(graph: Graph, node: Node, kind: str, *, casts: bool = True) -> bool:
     """Whether the second operand is, for every element of the first, a reduction of a row that this element is in."""
-    return _own_reduction(graph, node, kind) is not None
+    return _own_reduction(graph, node, kind, casts=casts) is not None
 
 
-def own_row(graph: Graph, node: Node, kind: str) -> tuple[int, ...] | None:
+def own_row(graph: Graph, node: Node, kind: str, *, casts: bool = True) -> tuple[int, ...] | None:
     """The axes of the row of :func:`is_by_own_row`: those over which the first operand is reduced."""
-    found = _own_reduction(graph, node, kind)
+    found = _own_reduction(graph, node, kind, casts=casts)
     return tuple(sorted(found.dimensions)) if found is not None else None
 
 
-def _own_reduction(graph: Graph, node: Node, kind: str) -> ops.Reduce | None:
+def _own_reduction(graph: Graph, node: Node, kind: str, *, casts: bool) -> ops.Reduce | None:
     position, labels = node.operands[1], list(range(node.type.rank))
     # By axis of what is looked at the axis of the node that it follows; -1 for one of size 1.
     while True:
@@ -69,7 +71,7 @@ def _own_reduction(graph: Graph, node: Node, kind: str) -> ops.Reduce | None:
         elif isinstance(own.op, ops.Reshape) and _without_units(before) == _without_units(own.type.shape):
             rest = iter([label for label, n in zip(labels, own.type.shape, strict=True) if n != 1])
             labels = [-1 if n == 1 else next(rest) for n in before]
-        elif not isinstance(own.op, ops.Convert):
+        elif not casts or not isinstance(own.op, ops.Convert):
             return None
         position = inner
 
@@ -87,12 +89,14 @@ def _without_units(shape: Shape) -> list[object]:
     return [n for n in shape if n != 1]
 
 
-def _has_one(graph: Graph, op: ops.Reduce, position: int) -> bool:
+def _has_one(graph: Graph, op: ops.Reduce, position: int, *, casts: bool) -> bool:
     """Whether exponentials of a row less its largest element are added up along the row; an empty row adds nothing."""
     inner = graph.nodes[position]
     if not isinstance(inner.op, ops.Exponential):
         return False
     node = graph.nodes[inner.operands[0]]
-    if not isinstance(node.op, ops.Subtract) or own_row(graph, node, "maximum") != tuple(sorted(op.dimensions)):
+    if not isinstance(node.op, ops.Subtract) or own_row(graph, node, "maximum", casts=casts) != tuple(
+        sorted(op.dimensions)
+    ):
         return False
     return all(at_most(1, node.type.shape[axis]) is True for axis in op.dimensions)

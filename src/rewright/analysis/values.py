@@ -16,13 +16,13 @@ from types import MappingProxyType
 
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step, match_collectives
-from rewright.analysis.needs import assumed, condition
+from rewright.analysis.needs import assumed, condition, rounds_large
 from rewright.analysis.rows import related
 from rewright.analysis.support import Support
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.ops.facts import REAL, TRUTH, Facts, fits, in_dtype, is_no_number, join, of_dtype, rounded
+from rewright.ops.facts import REAL, TRUTH, Facts, fits, in_dtype, is_no_number, join, of_dtype, rounded, whole_limit
 
 Given = Mapping[str, Facts]
 """What is known of inputs, by name."""
@@ -60,6 +60,8 @@ class Values:
         """What must hold at nodes that were taken to be defined, in words."""
         self.wraps: set[int] = set()
         """Nodes that compute integers that their type may not hold."""
+        self._rounded: set[int] = set()
+        """Whole numbers of many digits that a float type has rounded."""
         self._before, self._shift = before, 0
         self._alike: dict[int, int] = {}
         """The nodes of the program before that compute the same from the same."""
@@ -105,6 +107,8 @@ class Values:
         self.facts[position] = before.facts[other]
         if other in before.wraps:
             self.wraps.add(position)
+        if other in before._rounded:
+            self._rounded.add(position)
         if other in before.open:
             self.open[position] = before.open[other]
         return True
@@ -136,7 +140,8 @@ class Values:
         node = self.graph.nodes[position]
         assert isinstance(node.op, ops.TensorOperator)
         types = [self.graph.nodes[p].type for p in node.operands]
-        found = related(self.graph, node, operands, node.op.facts(operands, types, node.type))
+        found = node.op.facts(operands, types, node.type)
+        found = related(self.graph, node, operands, found, casts=not self.setting.is_rounded)
         if not self.setting.decides and isinstance(node.op, ops.Compare):
             found = TRUTH
         wraps = node.type.dtype.is_integer and not fits(found, node.type.dtype)
@@ -147,21 +152,44 @@ class Values:
             found = rounded(found, node.type.dtype, accumulates=node.op.accumulates)
         elif isinstance(node.op, ops.Reduce) and (found.may_be_infinite or found.zero):
             found = self._supported(position, found)
-        if self.setting.assumes:
-            wanted = condition(self.graph, position, operands, found, wraps=wraps)
-            if wanted:
-                self.open[position] = wanted
-                found = assumed(self.graph, position, operands, found)
-        return found
+        return self._defined(position, operands, found, wraps=wraps)
+
+    def _defined(self, position: int, operands: Sequence[Facts], found: Facts, *, wraps: bool) -> Facts:
+        """The facts of a node that is taken to be defined, where that is asked; what it needs is noted."""
+        if not self.setting.assumes:
+            return found
+        wanted = condition(self.graph, position, operands, found, wraps=wraps)
+        wanted = wanted or self._of_rounded(position, operands, found)
+        if not wanted:
+            return found
+        self.open[position] = wanted
+        return assumed(self.graph, position, operands, found)
+
+    def _of_rounded(self, position: int, operands: Sequence[Facts], found: Facts) -> str:
+        """What must hold where whole numbers that a float type has rounded become integers, or are compared."""
+        node = self.graph.nodes[position]
+        rounded_ones = [p for p in node.operands if p in self._rounded]
+        if node.type.dtype.is_float:
+            if rounds_large(self.graph, position, operands) or (rounded_ones and found.whole):
+                self._rounded.add(position)
+            return ""
+        is_order = isinstance(node.op, ops.Compare) and all(known.low != known.high for known in operands)
+        if not rounded_ones or not (node.type.dtype.is_integer or is_order):
+            return ""
+        dtype = self.graph.nodes[rounded_ones[0]].type.dtype
+        return (
+            f"the whole numbers that it reads are at most {whole_limit(dtype):,}, as {dtype.value} rounds larger ones"
+        )
 
     def _received(self, position: int, sent: Sequence[Facts]) -> Facts:
         """What a collective gives of what all of its members send."""
         node, every = self.graph.nodes[position], join(*sent)
         assert isinstance(node.op, ops.TensorOperator)
         found = every if isinstance(node.op, ops.Recv) else node.op.facts([every], [node.type], node.type)
-        if node.type.dtype.is_integer and not fits(found, node.type.dtype):
+        wraps = node.type.dtype.is_integer and not fits(found, node.type.dtype)
+        if wraps:
             self.wraps.add(position)
-        return _exact(node, found, sent)
+        return self._defined(position, [every], _exact(node, found, sent), wraps=wraps)
 
     def _supported(self, position: int, found: Facts) -> Facts:
         """The facts of a reduction of whose every row some elements are known to be real or positive."""

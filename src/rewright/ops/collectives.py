@@ -92,6 +92,7 @@ class AllReduce(Collective):
     communicator: int = 0
     posted: bool = False
     name: ClassVar[str] = "all_reduce"
+    needs: ClassVar[str] = "it adds no infinities of opposite signs"
 
     def result(self, operand: TensorType) -> TensorType:
         check_kind(self.name, self.kind, operand.dtype)
@@ -131,6 +132,7 @@ class ReduceScatter(Collective):
     communicator: int = 0
     posted: bool = False
     name: ClassVar[str] = "reduce_scatter"
+    needs: ClassVar[str] = "it adds no infinities of opposite signs"
 
     def result(self, operand: TensorType) -> TensorType:
         check_kind(self.name, self.kind, operand.dtype)
@@ -201,9 +203,6 @@ class CollectivePermute(Collective):
             if len(set(ranks)) != len(ranks):
                 raise TypeMismatch(f"collective_permute names a {what} twice in {self.pairs}")
         return operand
-
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return join(operands[0], of_values([0]))

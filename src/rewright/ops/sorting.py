@@ -76,6 +76,8 @@ class Sort(TensorOperator):
         return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        if operands[0].nan:
+            return "none of its operands is NaN"
         chooses = self.result == "indices" and operands[0].may_be_infinite
         return "no two of the elements that it orders are infinite" if chooses else ""
 
@@ -122,6 +124,8 @@ class TopK(TensorOperator):
         return between(0, size - 1 if isinstance(size, int) else INF, whole=True)
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
+        if operands[0].nan:
+            return "none of its operands is NaN"
         chooses = self.result == "indices" and operands[0].may_be_infinite
         return "no two of the elements that it orders are infinite" if chooses else ""
 

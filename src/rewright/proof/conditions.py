@@ -22,7 +22,7 @@ from rewright.ir.memory import uncollected
 from rewright.ops.facts import Facts, between
 from rewright.proof.certificate import RangeFact
 from rewright.proof.forms import at_least
-from rewright.proof.language import Access, Addend, Definition, Index, Tensor, View, views
+from rewright.proof.language import Access, Addend, Definition, Index, Region, Tensor, View, views
 
 REALS = "floats are exact real numbers"
 Claims = Callable[[int, int], Tensor | None]
@@ -87,12 +87,19 @@ def known_inputs(facts: Sequence[RangeFact], terms: Sequence[Definition], graph:
             continue
         if not all(at_least(length, 1) for _, length in fact.window):
             continue
-        ends = [box[0] for box, _ in fact.allowed if len(box) == 1]
-        lows = [low for low, _ in ends if isinstance(low, int)]
-        highs = [high for _, high in ends if isinstance(high, int)]
-        if ends and len(lows) == len(highs) == len(ends):
-            found[str(definition.data[0])] = between(min(lows), max(highs) - 1, whole=True)
+        known = within(fact.allowed)
+        if known is not None:
+            found[str(definition.data[0])] = known
     return MappingProxyType(found)
+
+
+def within(allowed: Region) -> Facts | None:
+    """The facts of integers that lie in a set of intervals; None where an end is not a number."""
+    ends = [box[0] for box, _ in allowed if len(box) == 1]
+    lows = [low for low, _ in ends if isinstance(low, int)]
+    highs = [high for _, high in ends if isinstance(high, int)]
+    is_known = bool(ends) and len(lows) == len(highs) == len(ends)
+    return between(min(lows), max(highs) - 1, whole=True) if is_known else None
 
 
 def _wraps(one: Obligation) -> bool:

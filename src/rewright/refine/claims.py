@@ -11,9 +11,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.lifting.programs import UNKNOWN
 from rewright.lifting.value import Pieces, Value
-from rewright.ops.facts import Facts, between
+from rewright.ops.facts import Facts
 from rewright.proof import language
-from rewright.proof.conditions import Open, conditions, open_obligations
+from rewright.proof.conditions import Open, conditions, open_obligations, within
 from rewright.proof.language import Tensor
 from rewright.refine.check import Proof
 from rewright.refine.relations import Relations
@@ -72,9 +72,7 @@ def _known_inputs(proof: Proof, sequential: Graph) -> Mapping[str, Facts]:
         if position is None:
             continue
         whole = tuple((0, n) for n in sequential.nodes[position].type.shape)
-        ends = [box[0] for box, _ in region if len(box) == 1]
-        lows = [low for low, _ in ends if isinstance(low, int)]
-        highs = [high for _, high in ends if isinstance(high, int)]
-        if whole in facts.looked_up[term] and ends and len(lows) == len(highs) == len(ends):
-            found[str(label[1])] = between(min(lows), max(highs) - 1, whole=True)
+        known = within(region)
+        if known is not None and whole in facts.looked_up[term]:
+            found[str(label[1])] = known
     return found

@@ -193,7 +193,7 @@ def _undefined(verdict: Verdict, found: Contradiction) -> Verdict:
 
 def _with_assumption(verdict: Verdict, text: str) -> Verdict:
     known = verdict.assumptions
-    return verdict if text in known else replace(verdict, assumptions=(*known, text))
+    return verdict if any(text in one for one in known) else replace(verdict, assumptions=(*known, text))
 
 
 def _reads_flags(found: Contradiction) -> bool:

@@ -8,6 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from rewright import ops
+from rewright.analysis.needs import WRAPS
+from rewright.analysis.obligations import sentence
 from rewright.interp.adversarial import SPECIAL, Kind
 from rewright.interp.machine import Settle
 from rewright.interp.ranks import ExecutionFailed, run_ranks
@@ -208,13 +211,15 @@ class Contest:
         if found:
             named = _named(*found[0])
             told = f"where {named} has no finite result"
-            return self._contradiction("undefined", draw, ran, shown, told, f"{named} has a finite result")
+            return self._contradiction("undefined", draw, ran, shown, told, _condition(*found[0]))
         wrapped = [(g, p) for g, held in pairs for p in wrapping(g, held)]
         if wrapped:
             graph, position = wrapped[0]
             named, kind = _named(graph, position), graph.nodes[position].type.dtype.value
             told = f"where {named} does not fit {kind} and wraps"
-            return self._contradiction("wrapped", draw, ran, shown, told, f"{named} fits {kind} and does not wrap")
+            return self._contradiction(
+                "wrapped", draw, ran, shown, told, sentence(graph.nodes[position], WRAPS.format(kind))
+            )
         return self._contradiction("values", draw, ran, shown)
 
     def _of_whole_numbers(self, draw: Draw, ran: _Ran) -> Contradiction | None:
@@ -292,6 +297,15 @@ def _shown(found: Sequence[Part], masks: Sequence[Array]) -> tuple[Part, tuple[i
             if own.any():
                 return part, worst(part, own)
     raise AssertionError("there is a difference")
+
+
+def _condition(graph: Graph, position: int) -> str:
+    """What an operator needs to have a finite result."""
+    node = graph.nodes[position]
+    assert isinstance(node.op, ops.TensorOperator)
+    return sentence(
+        node, f"its argument fits {node.type.dtype.value}" if isinstance(node.op, ops.Convert) else node.op.needs
+    )
 
 
 def _named(graph: Graph, position: int) -> str:
