@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.equiv.building import converted, copy_nodes, rebuilt
-from rewright.equiv.lemmas import Lemma
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.rebuilding import rebuilt
 from rewright.ir.text import print_attributes
 from rewright.ir.types import DType
+from rewright.proof.rewriting.lemma import Lemma
+from rewright.proof.rewriting.parts import converted, copy_nodes
 
 
 @dataclass(frozen=True)
