@@ -9,7 +9,7 @@ import pytest
 from rewright.equiv import engine
 from rewright.equiv.audit import audit
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.lemmas import Prover
+from rewright.proof.rewriting.evidence import Checked
 from rewright.refine.verdict import Verdict
 
 
@@ -22,11 +22,11 @@ def every_equivalence_is_audited(monkeypatch: pytest.MonkeyPatch) -> None:
         if found.status == "proved":
             certificate = found.certificate
             assert isinstance(certificate, EquivalenceCertificate)
-            audit(certificate, captured.left, captured.right, store=_LEMMAS, prover=_PROVER)
+            audit(certificate, captured.left, captured.right, store=_LEMMAS, checked=_CHECKED)
         return found
 
     monkeypatch.setattr(engine, "_certified", audited)
 
 
 _LEMMAS: set[str] = set()
-_PROVER = Prover(seconds=10.0)
+_CHECKED = Checked(seconds=10.0)

@@ -22,7 +22,7 @@ from rewright.equiv.audit import audit
 from rewright.equiv.certificate import EquivalenceCertificate, read
 from rewright.equiv.engine import equiv
 from rewright.equiv.lemmas import Lemma, Prover
-from rewright.equiv.splices import Splice, Stage, why_not
+from rewright.proof.rewriting.stages import Splice, Stage, why_not
 from rewright.equiv.weights import Definition
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder

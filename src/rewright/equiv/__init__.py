@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from rewright.equiv.engine import Equivalence, Given, Inputs, equiv
-from rewright.equiv.lemmas import Lemma, Prover
+from rewright.equiv.lemmas import Prover
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
+from rewright.proof.rewriting.lemma import Lemma
 
 __all__ = ["Equivalence", "Lemma", "Prover", "equiv"]
 

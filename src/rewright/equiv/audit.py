@@ -1,7 +1,7 @@
-"""The audit of two implementations: the compared programs are made again, and every step in between is checked.
+"""The audit of two implementations: nothing is searched for, and no rewrite is made again.
 
-Nothing is searched for. The map is put in front of both programs, every lemma is proved again, every splice is compared
-with its lemma, and the checker of ``rewright.proof`` verifies the rest.
+The map is put in front of both programs, every step of their rewritings is checked against its lemma, every lemma is
+proved again, and the checker of ``rewright.proof`` verifies the rest.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.lemmas import PROVED, Lemma, Prover
-from rewright.equiv.masks import COMPUTED, is_computed
-from rewright.equiv.preparing import Asked, Prepared, Values, asked, prepared
-from rewright.equiv.ranges import held, outside
-from rewright.equiv.splices import Stage, spliced, why_not
+from rewright.equiv.ranges import held, outside, told
+from rewright.equiv.statement import Asked, Stated, Values, asked, stated
 from rewright.equiv.weights import WeightMap
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
@@ -27,7 +24,10 @@ from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
+from rewright.proof.rewriting.evidence import Checked
+from rewright.proof.rewriting.replay import Replayed, removed, replayed, sentences, taken
 from rewright.proof.unwritten import with_own_memory
+from rewright.proof.wrapping import questioned
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def audit(
     tables: Values | None = None,
     store: Store | None = None,
     seconds: float = SECONDS,
-    prover: Prover | None = None,
+    checked: Checked | None = None,
 ) -> Confirmed:
     """Verify a certificate for these programs.
 
@@ -59,64 +59,35 @@ def audit(
         tables: values of inputs that are known; those of the certificate must be these.
         store: lemmas of the core that were proved before.
         seconds: how long one lemma may take.
-        prover: knows lemmas that it proved before; one of its own by default.
+        checked: knows lemmas that it checked before; one of its own by default.
 
     Raises:
         Refused: naming the step, for anything that does not follow.
     """
     started = time.perf_counter()
     left, right = with_own_memory(left, right)
-    stated = (certificate.left, *certificate.right)
-    if len(stated) != 1 + len(right.graphs):
-        raise OtherPrograms(f"the certificate is about {len(stated) - 1} right programs, not {len(right.graphs)}")
-    for name, expected, graph in zip(_names(right), stated, (left, *right.graphs), strict=True):
-        if digest(graph) != expected:
+    expected = (certificate.left, *certificate.right)
+    if len(expected) != 1 + len(right.graphs):
+        raise OtherPrograms(f"the certificate is about {len(expected) - 1} right programs, not {len(right.graphs)}")
+    for name, known, graph in zip(_names(right), expected, (left, *right.graphs), strict=True):
+        if digest(graph) != known:
             raise OtherPrograms(f"the certificate is not about the {name} that was given")
     _check_tables(certificate, tables)
-    pair = _prepared(certificate, left, right)
-    known = held(left, right, WeightMap(certificate.definitions), tables)
-    for name in outside(certificate.ranges, known):
+    within = held(left, right, WeightMap(certificate.definitions), tables)
+    for name in outside(certificate.ranges, within):
         raise OtherPrograms(f"the certificate is about other values of {name!r} than those that were given")
-    program = with_stages(pair.right, certificate.stages, prover or Prover(seconds=seconds))
-    found = _asked(certificate, pair, program)
+    base = _stated(certificate, left, right)
+    own = checked or Checked(seconds=seconds)
+    found = _asked(certificate, base, _replayed(certificate, base, own), own)
     mine, theirs = found.left, found.right
     if len(theirs.graphs) == 1:
         is_identity(certificate, mine)
     elapsed = time.perf_counter() - started
     core = check_core(certificate.core(), mine, theirs, store, seconds, counts=False)
     core.seconds["lemmas and splices"] = elapsed
-    stages = certificate.stages
-    return Confirmed(core, sum(len(s.lemmas) for s in stages), sum(len(s.splices) for s in stages), mine)
-
-
-def with_stages(program: RankProgram, stages: Sequence[Stage], prover: Prover) -> RankProgram:
-    """The right program with all splices; raises Refused for a lemma or a splice that does not follow."""
-    if stages and len(program.graphs) != 1:
-        raise Refused("there are splices of programs of several ranks, which is not provided for")
-    graphs = program.graphs
-    for number, stage in enumerate(stages):
-        for position, lemma in enumerate(stage.lemmas):
-            why = _unproved(lemma, prover)
-            if why is not None:
-                raise Refused(f"lemma {position} of stage {number} is not proved: {why}")
-        why = why_not(graphs[0], stage)
-        if why is not None:
-            raise Refused(f"stage {number}: {why}")
-        try:
-            graphs = (spliced(graphs[0], stage),)
-        except RewrightError as error:
-            raise Refused(f"stage {number} makes no program: {error}") from None
-    return replace(program, graphs=graphs)
-
-
-def _unproved(lemma: Lemma, prover: Prover) -> str | None:
-    if len(lemma.left.outputs) != 1 or len(lemma.right.outputs) != 1:
-        return "it is not about one tensor"
-    if lemma.evidence == COMPUTED:
-        return None if is_computed(lemma) else "its sides are other numbers, or are computed with rounding"
-    if lemma.evidence != PROVED:
-        return f"there is no evidence of the kind {lemma.evidence!r:.40}"
-    return None if prover.proves(lemma.left, lemma.right) else prover.why_not(lemma.left, lemma.right)
+    stages = [stage for rewriting in certificate.rewritings for stage in rewriting.stages]
+    lemmas = {(lemma.evidence, lemma.key) for stage in stages for lemma in stage.lemmas}
+    return Confirmed(core, len(lemmas), sum(len(stage.splices) for stage in stages), mine)
 
 
 def _names(right: RankProgram) -> list[str]:
@@ -136,30 +107,46 @@ def _same(a: Array, b: Array) -> bool:
     return a.shape == b.shape and np.array_equal(a, b, equal_nan=True)
 
 
-def _prepared(certificate: EquivalenceCertificate, left: Graph, right: RankProgram) -> Prepared:
+def _stated(certificate: EquivalenceCertificate, left: Graph, right: RankProgram) -> Stated:
     try:
-        weights = WeightMap(certificate.definitions)
-        pair = prepared(left, right, weights, certificate.tables, held=certificate.ranges, counts=True)
+        base = stated(left, right, WeightMap(certificate.definitions), certificate.tables)
     except RewrightError as error:
         raise Refused(f"the weight map does not fit the programs: {error}") from None
-    if pair.violated:
-        raise Refused(f"the proof rests on a condition that cannot hold: {pair.violated}")
-    for side, stated, used in zip(("left", "right"), certificate.tables, pair.tables, strict=True):
-        if stated.keys() != used.keys():
-            name = sorted(stated.keys() ^ used.keys())[0]
+    for side, known, used in zip(("left", "right"), certificate.tables, base.tables, strict=True):
+        if known.keys() != used.keys():
+            name = sorted(known.keys() ^ used.keys())[0]
             raise Refused(f"the certificate has values of {name!r} of the {side} program, which are not to be had")
-    if dict(pair.ranges) != dict(certificate.ranges):
-        name = sorted(certificate.ranges.keys() ^ pair.ranges.keys())[0]
-        raise Refused(f"the certificate has bounds of {name!r}, which its programs do not need")
-    return pair
+    return base
 
 
-def _asked(certificate: EquivalenceCertificate, pair: Prepared, program: RankProgram) -> Asked:
+def _replayed(certificate: EquivalenceCertificate, base: Stated, checked: Checked) -> list[Replayed]:
+    """Both programs as they were rewritten, the left one first."""
+    rewritings = certificate.rewritings
+    if len(rewritings) != len(base.graphs):
+        raise Refused(f"the certificate says of {len(rewritings)} programs how they were rewritten")
+    pairs = zip(base.graphs, rewritings, strict=True)
+    found = [replayed(graph, rewriting, certificate.ranges, checked) for graph, rewriting in pairs]
+    other = certificate.ranges.keys() - set(questioned([one.written for one in found]))
+    if other:
+        raise Refused(f"the certificate has bounds of {sorted(other)[0]!r}, which its programs do not need")
+    return found
+
+
+def _asked(
+    certificate: EquivalenceCertificate, base: Stated, programs: Sequence[Replayed], checked: Checked
+) -> Asked:
     """The programs that the core is about; what they assume must be stated."""
-    found = asked(pair, program, certificate)
+    first, *rest = (one.graph for one in programs)
+    found = asked(first, replace(base.right, graphs=tuple(rest)), certificate)
     if found is None:
-        raise Refused("what the map and the splices make of the programs is not what was proved equal")
-    if certificate.taken != found.taken:
+        raise Refused("what the map and the rewritings make of the programs is not what was proved equal")
+    gone = removed(base.graphs, [first, *rest])
+    for one in gone:
+        if one.is_violated:
+            raise Refused(f"the proof rests on a condition that cannot hold: {sentences([one])[0]}")
+    numbers = taken(certificate.rewritings, checked)
+    wanted = tuple(dict.fromkeys((*told(certificate.ranges), *numbers, *sentences(gone))))
+    if certificate.taken != (*wanted, *found.taken):
         raise Refused("the certificate states other assumptions than those that its programs need")
     return found
 
@@ -185,4 +172,4 @@ def _is_whole(placement: Placement, shape: Sequence[object]) -> bool:
     return not placement.partial and len(runs) == 1 and list(runs[0]) == [((0, n),) if n != 0 else () for n in shape]
 
 
-__all__ = ["Confirmed", "audit", "with_stages"]
+__all__ = ["Confirmed", "audit", "is_identity"]

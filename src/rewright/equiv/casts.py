@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from rewright import ops
 from rewright.analysis.values import facts_where_defined
-from rewright.equiv.building import converted, rebuilt
-from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.equiv.building import converted
+from rewright.equiv.drafts import Draft
+from rewright.ir.graph import GraphBuilder, Node
 from rewright.ir.types import DType
 
 
-def without_casts(graph: Graph) -> Graph:
+def without_casts(draft: Draft) -> Draft:
     """The program without casts of whole numbers to a type between the one that they have and the one that they get."""
+    graph = draft.graph
     known = facts_where_defined([graph])[0]
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
@@ -27,4 +29,4 @@ def without_casts(graph: Graph) -> Graph:
         is_number = isinstance(inner.op, ops.Convert) and inner.type.dtype is not DType.BOOL
         return converted(builder, inner.operands[0], node.type) if is_number else None
 
-    return rebuilt(graph, make)
+    return draft.rebuilt(make)

@@ -1,8 +1,8 @@
 """A certificate of two implementations: how both are made comparable, and the proof about what is made of them.
 
-The core is a certificate of ``rewright.proof``, about the prepared left program and the prepared right one with
-splices. What is added says how these two come from the programs that were captured: the weight map, tables that are
-constants, what reading them over the reals took for granted, lemmas, and where these were used.
+The core is a certificate of ``rewright.proof``, about both programs as they were rewritten. What is added says how
+these come from the programs that were captured: the weight map, tables that are constants, and every step of every
+rewrite, with the lemma that says why it changes nothing, and what that takes for granted.
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ from typing import Any, cast
 
 import numpy as np
 
-from rewright import ops
 from rewright.analysis.ends import Bound
-from rewright.equiv.lemmas import Lemma
 from rewright.equiv.ranges import Ranges
-from rewright.equiv.splices import Splice, Stage
 from rewright.equiv.weights import Definition
 from rewright.ir.errors import RewrightError
-from rewright.ir.json_form import decode, encode, from_json, to_json
+from rewright.ir.json_form import decode, encode
 from rewright.ops.base import Array
 from rewright.ops.files import explained, read_text, write_text
 from rewright.proof.certificate import Certificate
 from rewright.proof.files import check_name, is_printed, of_text, sealed, table
 from rewright.proof.files import decode as decode_strictly
 from rewright.proof.reading import read_certificate
+from rewright.proof.rewriting.files import rewriting_table, rewritings_of
+from rewright.proof.rewriting.stages import Rewriting
 
 FORMAT = "rewright.equivalence"
-VERSION = 1
-_KEYS = ("format", "version", "left", "right", "map", "tables", "assumptions", "stages", "proof", "digest")
+VERSION = 2
+_KEYS = ("format", "version", "left", "right", "map", "tables", "assumptions", "rewriting", "proof", "digest")
 _OPTIONAL = ("ranges",)
 
 
@@ -51,8 +50,8 @@ class EquivalenceCertificate(Certificate):
     """Inputs of either side that stand for these values."""
     taken: tuple[str, ...] = ()
     """What was taken for granted before the proof began."""
-    stages: tuple[Stage, ...] = field(default=(), repr=False)
-    """What was put into the right program."""
+    rewritings: tuple[Rewriting, ...] = field(default=(), repr=False)
+    """How each program was rewritten, the left one first."""
     ranges: Ranges = field(default_factory=dict[str, Bound])
     """Bounds of inputs without which short integers might not fit into their types."""
 
@@ -106,20 +105,9 @@ def equivalence_table(certificate: EquivalenceCertificate) -> dict[str, Any]:
             for values in certificate.tables
         ],
         "assumptions": list(certificate.taken),
-        "stages": [_stage(stage) for stage in certificate.stages],
+        "rewriting": rewriting_table(certificate.rewritings),
         **({"ranges": [[name, *bound] for name, bound in certificate.ranges.items()]} if certificate.ranges else {}),
         "proof": json.loads(sealed(table(certificate.core()))),
-    }
-
-
-def _stage(stage: Stage) -> dict[str, Any]:
-    numbers = {lemma.key: number for number, lemma in enumerate(stage.lemmas)}
-    return {
-        "lemmas": [[lemma.evidence, to_json(lemma.left), to_json(lemma.right)] for lemma in stage.lemmas],
-        "splices": [
-            [splice.position, numbers[splice.lemma], [[name, list(held)] for name, held in splice.leaves]]
-            for splice in stage.splices
-        ],
     }
 
 
@@ -143,8 +131,8 @@ def equivalence_of(entries: dict[str, Any]) -> EquivalenceCertificate:
         mine, other = (_tables(item) for item in _list(entries[key]))
         key = "assumptions"
         taken = tuple(_text(item) for item in _list(entries[key]))
-        key = "stages"
-        stages = tuple(_read_stage(item) for item in _list(entries[key]))
+        key = "rewriting"
+        rewritings = rewritings_of(entries[key])
         key = "ranges"
         ranges = dict(_range(*_list(item)) for item in _list(entries.get(key, [])))
     except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -157,26 +145,9 @@ def equivalence_of(entries: dict[str, Any]) -> EquivalenceCertificate:
         definitions=definitions,
         tables=(mine, other),
         taken=taken,
-        stages=stages,
+        rewritings=rewritings,
         ranges=ranges,
     )
-
-
-def _read_stage(item: Any) -> Stage:
-    if not isinstance(item, dict):
-        raise ValueError("a stage is an object")
-    entry = cast("dict[str, Any]", item)
-    lemmas: list[Lemma] = []
-    for evidence, left, right in (_list(e) for e in _list(entry["lemmas"])):
-        sides = [from_json(side, ops.REGISTRY) for side in (left, right)]
-        lemmas.append(Lemma(f"lemma {len(lemmas) + 1}", sides[0], sides[1], _text(evidence)))
-    splices: list[Splice] = []
-    for position, lemma, leaves in (_list(e) for e in _list(entry["splices"])):
-        held = tuple((_text(name), tuple(_whole(p) for p in _list(where))) for name, where in map(_list, _list(leaves)))
-        if not 0 <= _whole(lemma) < len(lemmas):
-            raise ValueError(f"there is no lemma {lemma}")
-        splices.append(Splice(_whole(position), lemmas[_whole(lemma)].key, held))
-    return Stage(tuple(splices), tuple(lemmas))
 
 
 def _definition(side: Any, name: Any, text: Any, rank: Any) -> Definition:

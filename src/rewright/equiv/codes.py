@@ -16,7 +16,8 @@ from typing import Union
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import converted, rebuilt
+from rewright.equiv.building import converted
+from rewright.equiv.drafts import Draft
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
@@ -105,16 +106,17 @@ class _Known:
     """Its first number, and by how much the next other one is more."""
 
 
-def codes_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def codes_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs with functions of one table written alike; those without bytes are returned as they are."""
-    if not any(node.type.dtype in _CODES for graph in graphs for node in graph.nodes):
-        return tuple(graphs)
+    if not any(node.type.dtype in _CODES for draft in drafts for node in draft.graph.nodes):
+        return tuple(drafts)
     known: dict[object, _Known] = {}
-    return tuple(_written(graph, known) for graph in graphs)
+    return tuple(_written(draft, known) for draft in drafts)
 
 
-def _written(graph: Graph, known: dict[object, _Known]) -> Graph:
+def _written(draft: Draft, known: dict[object, _Known]) -> Draft:
     """The program with functions as they are ``known``, which learns those that are new."""
+    graph = draft.graph
     tables = _tables(graph)
     last = _last(graph, tables)
     places: dict[int, int] = {}
@@ -124,7 +126,7 @@ def _written(graph: Graph, known: dict[object, _Known]) -> Graph:
         table = last.get(position)
         return None if table is None else _put(builder, places[table.leaf], table, known)
 
-    return rebuilt(graph, make) if last else graph
+    return draft.rebuilt(make) if last else draft
 
 
 def _tables(graph: Graph) -> dict[int, _Table]:

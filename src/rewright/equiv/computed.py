@@ -15,14 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import copy_nodes, depends_on_inputs, pruned, rebuilt, values_of
-from rewright.equiv.ideal import FOLDED
+from rewright.equiv.building import copy_nodes, depends_on_inputs, pruned, values_of
+from rewright.equiv.drafts import Draft
 from rewright.equiv.masks import changing, core, is_whole, laid_out
 from rewright.equiv.precision import DIGITS
 from rewright.interp.program import execute, run_nodes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
+from rewright.proof.rewriting.taken import MOST
 
 _MOST_ELEMENTS = 1 << 22
 _RUNS = 8
@@ -41,9 +42,6 @@ _MOVING = (
     ops.Transpose,
 )
 """Operators whose elements are elements of their operands, or these negated: nothing is rounded."""
-MOVED = "rounding moved"
-"""What assumptions say of such tables."""
-MOST = 2e-3
 LOOSE = math.inf
 """For ``most``: whatever rounding every step to its declared type explains is one table, which proves nothing."""
 
@@ -96,36 +94,29 @@ def _nearest(value: Array, digits: int) -> Array:
     return np.ldexp(np.round(np.ldexp(fraction, digits)), exponent - digits)
 
 
-def with_computed(graphs: Sequence[Graph], most: float = MOST) -> tuple[tuple[Graph, ...], tuple[str, ...]]:
+def with_computed(drafts: Sequence[Draft], most: float = MOST) -> list[Draft]:
     """The programs with tables that only one of the first and another holds as the other computes them.
 
-    Also what that took for granted. All programs but the first are ranks of one program. Where rounding explains more
-    than ``most``, relative to the largest element, nothing is taken for one table.
+    All programs but the first are ranks of one program. Where rounding explains more than ``most``, relative to the
+    largest element, nothing is taken for one table.
     """
-    first, *others = graphs
-    said: list[str] = []
-    changed: list[Graph] = []
+    first, *others = drafts
+    changed: list[Draft] = []
     for other in others:
-        first, mine = _exchanged(first, other, most)
-        other, theirs = _exchanged(other, first, most)
-        changed.append(other)
-        said += [text for text in (*mine, *theirs) if text not in said]
-    return (first, *changed), tuple(said)
+        first = _exchanged(first, other.graph, most)
+        changed.append(_exchanged(other, first.graph, most))
+    return [first, *changed]
 
 
-def _exchanged(graph: Graph, other: Graph, most: float) -> tuple[Graph, list[str]]:
+def _exchanged(draft: Draft, other: Graph, most: float) -> Draft:
     """One program with tables as the other one computes them."""
-    found = {table.position: table for table in computed(graph, other, most)}
-    if not found:
-        return graph, []
+    found = {table.position: table for table in computed(draft.graph, other, most)}
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         table = found.get(position)
         return None if table is None else _put(builder, other, table, node)
 
-    farthest = max(table.apart for table in found.values())
-    said = f"tables that one program holds are those that the other computes, which {MOVED} by up to {farthest:.1e}"
-    return rebuilt(graph, make), [said] if farthest else [FOLDED] * any(not table.is_exact for table in found.values())
+    return draft.rebuilt(make) if found else draft
 
 
 def _put(builder: GraphBuilder, other: Graph, table: Computed, node: Node) -> int:

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from rewright import ops
-from rewright.equiv.building import rebuilt
+from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.reference import convolution as reference
 
 
-def shifted_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def shifted_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs with small convolutions as sums; as they are where all of them have the same convolutions."""
-    kinds = [Counter(n.op for n in graph.nodes if isinstance(n.op, ops.Convolution)) for graph in graphs]
+    kinds = [Counter(n.op for n in draft.graph.nodes if isinstance(n.op, ops.Convolution)) for draft in drafts]
     if all(kind == kinds[0] for kind in kinds):
-        return tuple(graphs)
-    return tuple(rebuilt(graph, partial(_made, graph)) for graph in graphs)
+        return tuple(drafts)
+    return tuple(draft.rebuilt(partial(_made, draft.graph)) for draft in drafts)
 
 
 def _made(graph: Graph, builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:

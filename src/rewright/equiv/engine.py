@@ -16,21 +16,19 @@ import numpy as np
 from rewright import ops
 from rewright.equiv import precision
 from rewright.equiv.alignment import Numbers, telling_draws
-from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.computed import LOOSE, MOVED
+from rewright.equiv.computed import LOOSE
 from rewright.equiv.endless import met, shown
-from rewright.equiv.fillings import filling_assumption
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed, related
-from rewright.equiv.ideal import MASKS
-from rewright.equiv.lemmas import Lemma, Prover
+from rewright.equiv.lemmas import Prover
 from rewright.equiv.masks import shared_masks
-from rewright.equiv.preparing import Prepared, Values, as_captured, asked, prepared
+from rewright.equiv.preparing import Prepared, prepared
 from rewright.equiv.ranges import held
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.scales import told_apart
-from rewright.equiv.splices import Stage, spliced
+from rewright.equiv.statement import Values, as_captured, asked
+from rewright.equiv.steps import Steps
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.synthesised import SynthesisedRule, synthesised
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -43,6 +41,11 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
+from rewright.proof.rewriting.evidence import Checked
+from rewright.proof.rewriting.lemma import Lemma
+from rewright.proof.rewriting.replay import replayed
+from rewright.proof.rewriting.stages import Rewriting, Stage, spliced
+from rewright.proof.rewriting.taken import MASKS, MOVED, filling_assumption
 from rewright.proof.unwritten import with_own_memory
 from rewright.refine import buffers
 from rewright.refine.certify import NotCertified
@@ -146,7 +149,9 @@ def _judged(
     given = related(weights) | {name for name in left.inputs if _given(name, values)}
     apart = [name for graph in named.graphs for name in buffers.apart(left, graph, given)]
     unseen = dict.fromkeys(name for graph in named.graphs for name in buffers.not_seen(left, graph, given))
-    ready = prepared(left, captured, weights, values, held=held(left, captured, weights, values), counts=how.counts)
+    steps = Steps(Checked(prover.seconds, prover.why_open))
+    bounds = held(left, captured, weights, values)
+    ready = prepared(left, captured, weights, values, held=bounds, counts=how.counts, steps=steps)
     pair = _Pair(ready.left, ready.right, weights, deadline, budget)
     stages: list[Stage] = []
     if pair.is_single:
@@ -166,10 +171,10 @@ def _judged(
         if verdict.status != "proved" or again.status == "proved":
             return again
         verdict = replace(verdict, status="unknown", reason=ready.wraps, certify=None)
-    verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), prover), how.audit)
+    verdict = _certified(verdict, _Captured(left, captured, weights, ready, tuple(stages), steps), how.audit)
     verdict, twin = _told_apart(verdict, pair)
     verdict = _with_findings(verdict, pair, twin, ready, swept, prover if how.explain else None)
-    doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
+    doubt = _doubt(verdict, pair, _Captured(left, captured, weights, ready, (), steps), values)
     doubt = doubt or _shown(verdict, ready, pair)
     if doubt:
         verdict = replace(verdict, status="unknown", reason=doubt, findings=(), certify=None)
@@ -179,7 +184,7 @@ def _judged(
         reason = f"the programs are equal only under a condition that no input meets: {ready.violated}"
         verdict = replace(verdict, status="unknown", reason=reason, certify=None)
     if verdict.status == "proved" or (verdict.status == "unknown" and not doubt and not apart):
-        verdict = _run(verdict, pair, _Captured(left, captured, weights, ready, (), prover), values)
+        verdict = _run(verdict, pair, _Captured(left, captured, weights, ready, (), steps), values)
     lemmas = tuple(lemma for stage in stages for lemma in stage.lemmas)
     before = time.perf_counter()
     rules = synthesised(lemmas, prover, known, deadline) if verdict.status == "proved" else ()
@@ -279,12 +284,27 @@ class _Captured:
     weights: WeightMap
     ready: Prepared
     stages: tuple[Stage, ...]
-    prover: Prover
+    steps: Steps
+
+    def rewritings(self) -> tuple[Rewriting, ...]:
+        """How the programs were rewritten, each step with its lemma; raises NotShown for one that nothing shows."""
+        first, *others = (self.steps.rewriting(draft) for draft in self.ready.drafts)
+        if self.stages:  # of one right program alone
+            others = [replace(others[0], after=(*others[0].after, *self.stages))]
+        return (first, *others)
+
+    def replayed(self, rewritings: Sequence[Rewriting]) -> list[Graph]:
+        """The programs after all steps, each of which is checked; raises Refused."""
+        pairs = zip(self.ready.stated.graphs, rewritings, strict=True)
+        checked = self.steps.checked
+        return [replayed(graph, rewriting, self.ready.ranges, checked).graph for graph, rewriting in pairs]
 
     def certificate(self, certify: Callable[[], Certificate]) -> EquivalenceCertificate:
         """The proof about the prepared programs as one about the captured programs; raises RewrightError."""
         core = certify()
-        found = asked(self.ready, with_stages(self.ready.right, self.stages, self.prover), core)
+        rewritings = self.rewritings()
+        first, *rest = self.replayed(rewritings)
+        found = asked(first, replace(self.ready.right, graphs=tuple(rest)), core)
         if found is None:
             raise NotCertified("the programs were proved equal with their outputs under other names")
         return EquivalenceCertificate(
@@ -293,8 +313,8 @@ class _Captured:
             right=tuple(digest(graph) for graph in self.right.graphs),
             definitions=self.weights.definitions,
             tables=self.ready.tables,
-            taken=found.taken,
-            stages=self.stages,
+            taken=(*self.ready.assumptions, *found.taken),
+            rewritings=rewritings,
             ranges=self.ready.ranges,
         )
 
@@ -306,7 +326,7 @@ def _certified(verdict: Verdict, captured: _Captured, audit: bool) -> Verdict:
     if audit:
         started = time.perf_counter()
         try:
-            with_stages(captured.ready.right, captured.stages, captured.prover)
+            captured.replayed(captured.rewritings())
         except RewrightError as error:
             return replace(verdict, status="unknown", reason=f"the proof is not confirmed: {error}", certify=None)
         verdict.stats.seconds["audit"] += time.perf_counter() - started

@@ -18,9 +18,9 @@ from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.proof.rewriting.parts import number_of, splat
+from rewright.proof.rewriting.taken import HIGHEST
 
-HIGHEST = -1e4
-"""What is above this may be a score."""
 _FARTHER = 100
 """A filling is so many times as far from nought as every number that goes into the scores that it is added to."""
 _ENDLESS = (-math.inf, -math.inf)
@@ -43,13 +43,6 @@ def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[i
         return tuple({} for _ in graphs)
     kept = {v for values in found for v in values.values() if math.isfinite(v) and v not in lowest}
     return tuple({p: v for p, v in values.items() if v in kept} for values in found)
-
-
-def filling_assumption(value: float) -> str:
-    """What is assumed of a number that stands for minus infinity."""
-    return (
-        f"{value:g}, which masks are filled with before a softmax, stands for -infinity: no score is as far from nought"
-    )
 
 
 def _is_added(graph: Graph, constant: int) -> bool:
@@ -245,19 +238,3 @@ def truth_values(graph: Graph) -> dict[int, tuple[int, bool]]:
             condition, holds = found[node.operands[1]]
             found[position] = condition, not holds
     return found
-
-
-def splat(graph: Graph, position: int) -> float | None:
-    """The number that all elements of a node are; None where they are not one."""
-    source = number_of(graph, position)
-    op = None if source is None else graph.nodes[source].op
-    return float(op.values[0]) if isinstance(op, ops.Constant) else None
-
-
-def number_of(graph: Graph, position: int) -> int | None:
-    """The constant of one number that all elements of a node are; None where they are none."""
-    node = graph.nodes[position]
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
-        position = node.operands[0]
-        node = graph.nodes[position]
-    return position if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None

@@ -17,58 +17,29 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import depends_on_inputs, rebuilt, values_of
-from rewright.equiv.fillings import filling_assumption, fillings, splat
+from rewright.equiv.drafts import Draft, graphs_of
+from rewright.equiv.fillings import fillings, splat
 from rewright.equiv.masks import changing, core
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
+from rewright.proof.rewriting.taken import EVERY_LOWEST, ROUNDING, are_close, as_endless
 
-_HALF, _BRAIN, _SINGLE, _DOUBLE = -65504.0, -3.3895313892515355e38, -3.4028234663852886e38, -1.7976931348623157e308
-_LOWEST = {"f16": (_HALF,), "bf16": (_BRAIN,), "f32": (_SINGLE, _BRAIN), "f64": (_DOUBLE, _SINGLE, _BRAIN)}
-"""By type its most negative number, and those of types that a mask in this type may be cast to later."""
-_EVERY_LOWEST = frozenset({_HALF, _BRAIN, _SINGLE, _DOUBLE})
 _MOST_FOLDED = 4096
-ROUNDING = 2.5e-7
-"""Numbers this close, relative to their size, are one number that was rounded to single precision."""
-FOLDED = "numbers that are computed from numbers alone are what double precision makes of them"
-INVERSES = "a quotient by a number is the product with its inverse in double precision, and a rounded 1/n is 1/n"
-MASKS = (
-    "the most negative numbers of float types, which masks are filled with, stand for -infinity, and every row of a "
-    "softmax has an element that is not masked"
-)
 
 
-@dataclass(frozen=True)
-class Ideal:
-    """Programs over the reals, in the order in which they were given, and what that took for granted."""
-
-    graphs: tuple[Graph, ...]
-    assumptions: tuple[str, ...]
-
-
-def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
-    """The programs over the reals; constants are compared over all of them.
+def idealised(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Draft]:
+    """The programs over the reals, in the order in which they were given; constants are compared over all of them.
 
     With ``masks_choose`` masks that are added are choices, for where no lemma can say that they are.
     """
-    assumptions: list[str] = []
-    found: list[Graph] = []
-    for graph, filled in zip(graphs, fillings(graphs, _EVERY_LOWEST), strict=True):
-        masked = _masked(graph, filled)
-        if any(is_lowest(node) for node in graph.nodes) and MASKS not in assumptions:
-            assumptions.append(MASKS)
-        stands = [MASKS, *map(filling_assumption, sorted(set(filled.values())))] if filled else []
-        assumptions += [text for text in stands if text not in assumptions]
+    found: list[Draft] = []
+    for draft, filled in zip(drafts, fillings(graphs_of(drafts), EVERY_LOWEST), strict=True):
+        masked = _masked(draft, filled)
         chosen = _chosen(masked) if masks_choose else masked
-        folded = _folded(chosen)
-        divided, rounded = _factors(folded)
-        said_before = [FOLDED] * (folded is not chosen) + [INVERSES] * rounded
-        assumptions += [text for text in said_before if text not in assumptions]
-        found.append(divided)
-    merged, said = _merged(found)
-    rooted, roots = _rooted(merged)
-    return Ideal(tuple(rooted), (*assumptions, *said, *roots))
+        found.append(_factors(_folded(chosen)))
+    return _rooted(_merged(found))
 
 
 # --- masks
@@ -79,35 +50,34 @@ def with_endless(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
 
     They have the same inputs and outputs.
     """
-    pairs = zip(graphs, fillings(graphs, _EVERY_LOWEST), strict=True)
-    return tuple(_masked(graph, filled) for graph, filled in pairs)
+    pairs = zip(graphs, fillings(graphs, EVERY_LOWEST), strict=True)
+    return tuple(_masked(Draft(graph), filled).graph for graph, filled in pairs)
 
 
-def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
+def _masked(draft: Draft, filled: Mapping[int, float]) -> Draft:
     """The program with minus infinity where masks are filled with the most negative number, or with what stands for it.
 
     ``filled`` are the constants that do, and their values.
     """
-    if not filled and not any(is_lowest(node) or _is_mask(node) or _is_choice(node) for node in graph.nodes):
-        return graph
+    nodes = draft.graph.nodes
+    if not filled and not any(is_lowest(node) or _is_mask(node) or _is_choice(node) for node in nodes):
+        return draft
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if position in filled:
             return builder.add(ops.Constant(node.type, (-math.inf,)))
         if isinstance(node.op, ops.Constant) and (is_lowest(node) or _is_mask(node)):
-            low = _LOWEST.get(node.type.dtype.value, ())
-            return _filled(builder, node.type, tuple(_infinite(v, low) for v in node.op.values))
+            return _filled(builder, node.type, tuple(as_endless(v, node.type.dtype) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
             return _spread(builder, node.type, node.op.values)
         return None
 
-    return rebuilt(graph, make)
+    return draft.rebuilt(make)
 
 
 def is_lowest(node: Node) -> bool:
     """Whether a node is a constant with the most negative number of a float type in it."""
-    low = _LOWEST.get(node.type.dtype.value, ())
-    return isinstance(node.op, ops.Constant) and any(_infinite(v, low) != v for v in node.op.values)
+    return isinstance(node.op, ops.Constant) and any(as_endless(v, node.type.dtype) != v for v in node.op.values)
 
 
 def _is_mask(node: Node) -> bool:
@@ -138,13 +108,7 @@ def _filled(builder: GraphBuilder, kind: TensorType, values: tuple[float | int |
     return builder.add(ops.Select(), seen, zero, endless)
 
 
-def _infinite(value: float | int | bool, lowest: Sequence[float]) -> float | int | bool:
-    if isinstance(value, float) and any(abs(value / low - 1) < 1e-6 for low in lowest):
-        return -math.inf
-    return value
-
-
-def _chosen(graph: Graph) -> Graph:
+def _chosen(draft: Draft) -> Draft:
     """The program with sums of scores and masks of nought and minus infinity as a choice between both.
 
     A score is a number: nothing that a mask is added to is infinite.
@@ -164,7 +128,7 @@ def _chosen(graph: Graph) -> Graph:
                 return _with_condition(builder, condition, *sides)
         return None
 
-    return rebuilt(graph, make) if any(_is_endless(node) for node in graph.nodes) else graph
+    return draft.rebuilt(make) if any(_is_endless(node) for node in draft.graph.nodes) else draft
 
 
 def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
@@ -216,8 +180,9 @@ def _number(builder: GraphBuilder, position: int) -> float | None:
 # --- numbers made of numbers
 
 
-def _folded(graph: Graph) -> Graph:
+def _folded(draft: Draft) -> Draft:
     """Small float tensors that depend on no input, as constants; what merely lays out constants stays."""
+    graph = draft.graph
     depends = depends_on_inputs(graph)
     computed = [False] * len(graph.nodes)
     for position, node in enumerate(graph.nodes):
@@ -230,7 +195,7 @@ def _folded(graph: Graph) -> Graph:
         if computed[p] and _is_small(node.type.shape) and (_is_table(node) or _truncates(graph, node))
     ]
     if not wanted:
-        return graph
+        return draft
     sources = {p: graph.nodes[p].operands[0] for p in wanted if _truncates(graph, graph.nodes[p])}
     values = values_of(graph, [*wanted, *sources.values()])
 
@@ -250,7 +215,7 @@ def _folded(graph: Graph) -> Graph:
         same = len(set(flat)) == 1
         return builder.add(ops.Constant(node.type, (flat[0],) if same else tuple(flat)))
 
-    return rebuilt(graph, make)
+    return draft.rebuilt(make)
 
 
 def _counted(builder: GraphBuilder, kind: TensorType, value: Array) -> int | None:
@@ -280,37 +245,87 @@ def _is_small(shape: Shape) -> bool:
 # --- constants that were rounded
 
 
-def _factors(graph: Graph) -> tuple[Graph, bool]:
-    """Quotients by tables and numbers that are not whole as products, and products with rounded 1/n as quotients by n.
+def _factors(draft: Draft) -> Draft:
+    """Quotients by tables and numbers that are not whole as products, and products with rounded 1/n as quotients by n."""
+    return _with_quotients(_with_inverses(_with_products(draft)))
 
-    Also whether that rounded anything.
-    """
-    rounded: list[float] = []
+
+def _with_products(draft: Draft) -> Draft:
+    """``x / c`` as ``x * (1 / c)``, where c is a table or a number that is not whole."""
+    graph = draft.graph
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        if isinstance(node.op, ops.Divide) and node.type.dtype.is_float:
-            value = splat(graph, node.operands[1])
-            if value and math.isfinite(value) and value != int(value):
-                if Fraction(1.0 / value) * Fraction(value) != 1:
-                    rounded.append(value)
-                factor = builder.add(ops.Constant(node.type, (1.0 / value,)))
-                return builder.add(ops.Multiply(), operands[0], factor)
-            inverses = _inverses(builder, operands[1]) if value is None else None
-            if inverses is not None:
-                rounded.append(0.0)
-                return builder.add(ops.Multiply(), operands[0], inverses)
-        if isinstance(node.op, ops.Multiply) and node.type.dtype.is_float:
-            for k in (0, 1):
-                value = splat(graph, node.operands[k])
-                whole = round(1.0 / value) if value and abs(value) > 1e-6 and math.isfinite(value) else 0
-                if value and abs(whole) > 1 and _close(1.0 / whole, value) and Fraction(value) != Fraction(1, whole):
-                    rounded.append(value)
-                    divisor = builder.add(ops.Constant(node.type, (float(whole),)))
-                    return builder.add(ops.Divide(), operands[1 - k], divisor)
+        if not isinstance(node.op, ops.Divide) or not node.type.dtype.is_float or _is_inverse(graph, node):
+            return None
+        value = splat(graph, node.operands[1])
+        if value and math.isfinite(value) and value != int(value):
+            divisor = builder.add(ops.Constant(node.type, (value,)))
+            return builder.add(ops.Multiply(), operands[0], _inverse(builder, divisor))
+        inverses = _inverses(builder, operands[1]) if value is None else None
+        return None if inverses is None else builder.add(ops.Multiply(), operands[0], inverses)
+
+    return draft.rebuilt(make)
+
+
+def _with_inverses(draft: Draft) -> Draft:
+    """``1 / c`` as the number that it is in double precision, and numbers that are 1/n but for rounding as ``1 / n``."""
+    graph = draft.graph
+    rounded = dict(_rounded_inverses(graph))
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if position in rounded:
+            return _inverse(builder, builder.add(ops.Constant(node.type, (float(rounded[position]),))))
+        divisor = graph.nodes[node.operands[1]].op if _is_inverse(graph, node) else None
+        if not isinstance(divisor, ops.Constant) or not _is_divisor(divisor):
+            return None
+        return builder.add(ops.Constant(node.type, tuple(1.0 / value for value in divisor.values)))
+
+    return draft.rebuilt(make)
+
+
+def _with_quotients(draft: Draft) -> Draft:
+    """``x * (1 / n)`` as ``x / n``."""
+    graph = draft.graph
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        for k in (0, 1) if isinstance(node.op, ops.Multiply) and node.type.dtype.is_float else ():
+            inverse = graph.nodes[node.operands[k]]
+            value = splat(graph, inverse.operands[1]) if _is_inverse(graph, inverse) else None
+            if value is not None:
+                divisor = builder.add(ops.Constant(node.type, (value,)))
+                return builder.add(ops.Divide(), operands[1 - k], divisor)
         return None
 
-    made = rebuilt(graph, make)
-    return made, bool(rounded)
+    return draft.rebuilt(make)
+
+
+def _rounded_inverses(graph: Graph) -> Iterator[tuple[int, int]]:
+    """Factors that are 1/n but for rounding, with n."""
+    for node in graph.nodes:
+        for factor in node.operands if isinstance(node.op, ops.Multiply) and node.type.dtype.is_float else ():
+            value = splat(graph, factor)
+            whole = round(1.0 / value) if value and abs(value) > 1e-6 and math.isfinite(value) else 0
+            if value and abs(whole) > 1 and are_close(1.0 / whole, value) and Fraction(value) != Fraction(1, whole):
+                yield factor, whole
+
+
+def _inverse(builder: GraphBuilder, divisor: int) -> int:
+    one = builder.add(ops.Constant(builder.type(divisor), (1.0,)))
+    return builder.add(ops.Divide(), one, divisor)
+
+
+def _is_inverse(graph: Graph, node: Node) -> bool:
+    """Whether a node is one divided by a constant."""
+    if not isinstance(node.op, ops.Divide) or not isinstance(graph.nodes[node.operands[1]].op, ops.Constant):
+        return False
+    return splat(graph, node.operands[0]) == 1 and node.type.dtype.is_float
+
+
+def _is_divisor(op: ops.Constant) -> bool:
+    """Whether quotients by a constant are written as products."""
+    if not all(value and math.isfinite(value) for value in op.values):
+        return False
+    return len(op.values) > 1 or op.values[0] != int(op.values[0])
 
 
 def _inverses(builder: GraphBuilder, position: int) -> int | None:
@@ -318,29 +333,22 @@ def _inverses(builder: GraphBuilder, position: int) -> int | None:
     layouts, node = list[Node](), builder.node(position)
     while isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
         layouts.append(node)
-        node = builder.node(node.operands[0])
-    if not isinstance(node.op, ops.Constant) or not all(value and math.isfinite(value) for value in node.op.values):
+        position = node.operands[0]
+        node = builder.node(position)
+    if not isinstance(node.op, ops.Constant) or not _is_divisor(node.op):
         return None
-    made = builder.add(ops.Constant(node.type, tuple(1.0 / value for value in node.op.values)))
+    made = _inverse(builder, position)
     for layout in reversed(layouts):
         made = builder.add(layout.op, made)
     return made
 
 
-def _merged(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
+def _merged(drafts: Sequence[Draft]) -> list[Draft]:
     """Constants that agree to single precision, over all programs, as the one that was met first."""
+    graphs = graphs_of(drafts)
     scalars = sorted({float(v) for g in graphs for node in g.nodes for v in _numbers(node)})
     chosen = _representatives(scalars)
     tables = _tables(graphs)
-    said: list[str] = []
-    pairs = [(a, b) for a, b in chosen.items() if a != b]
-    if pairs:
-        shown = ", ".join(f"{a:.9g} and {b:.9g}" for a, b in pairs[:4]) + (" and more" if len(pairs) > 4 else "")
-        said.append(f"constants that differ by the rounding of single precision are equal: {shown}")
-    if any(key != value for key, value in tables.items()):
-        said.append("tables of constants that differ by the rounding of single precision are equal")
-    if not said:
-        return list(graphs), said
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if not isinstance(node.op, ops.Constant) or not node.type.dtype.is_float:
@@ -350,15 +358,15 @@ def _merged(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
         values = tuple(chosen.get(float(value), value) for value in node.op.values)
         return builder.add(ops.Constant(node.op.tensor, values))
 
-    return [rebuilt(graph, make) for graph in graphs], said
+    return [draft.rebuilt(make) for draft in drafts]
 
 
-def _rooted(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
+def _rooted(drafts: Sequence[Draft]) -> list[Draft]:
     """Where programs have other scalars, those that are rounded roots of simple numbers as these roots."""
-    own = [{v for node in graph.nodes for v in _numbers(node)} for graph in graphs]
+    own = [{v for node in graph.nodes for v in _numbers(node)} for graph in graphs_of(drafts)]
     roots = {v: found for v in set[float]().union(*own) if (found := _root(v)) is not None}
     if all(numbers == own[0] for numbers in own) or not roots:
-        return list(graphs), []
+        return list(drafts)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         found = roots.get(float(node.op.values[0])) if isinstance(node.op, ops.Constant) else None
@@ -370,10 +378,7 @@ def _rooted(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
             place = builder.add(ops.Sqrt(), place)
         return place
 
-    shown = ", ".join(f"{v:.9g}" for v in sorted(roots)[:4])
-    return [rebuilt(graph, make) for graph in graphs], [
-        f"constants that are rounded roots stand for the roots: {shown}"
-    ]
+    return [draft.rebuilt(make) for draft in drafts]
 
 
 def _root(value: float) -> tuple[float, int] | None:
@@ -406,16 +411,12 @@ def _representatives(numbers: Sequence[float]) -> dict[float, float]:
     found: dict[float, float] = {}
     group: list[float] = []
     for number in [*numbers, math.inf]:
-        if group and not _close(group[0], number):
+        if group and not are_close(group[0], number):
             best = min(group, key=lambda n: (len(repr(n)), n))
             found.update(dict.fromkeys(group, best))
             group = []
         group.append(number)
     return found
-
-
-def _close(a: float, b: float) -> bool:
-    return math.isfinite(b) and abs(a - b) <= ROUNDING * max(abs(a), abs(b))
 
 
 def _tables(

@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from rewright import ops
-from rewright.equiv.building import copy_nodes, pruned
-from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
-from rewright.ir.expression import expression
-from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.graph import Graph
+from rewright.proof.rewriting.evidence import SECONDS, proves
+from rewright.proof.rewriting.lemma import key_of
 from rewright.rules.generalisation import generalised
 from rewright.rules.reading import canonical
 from rewright.rules.scheme import Scheme
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
 
-SECONDS = 4.0
 _HURRIED = 2.0
 """Seconds for a part of a program that is only asked about to confirm an edit."""
-_MOST_PARTS = 32
-PROVED = "proved"
-"""The evidence of a lemma that normal forms show for all inputs."""
-
-
-@dataclass(frozen=True)
-class Lemma:
-    """Two small programs over the same inputs, and how it is known that they compute the same."""
-
-    name: str
-    left: Graph
-    right: Graph
-    evidence: str
-    """``"proved"``: by normal forms, for all inputs at the sizes that the programs have, which may be symbols."""
-    places: tuple[tuple[str, str], ...] = ()
-    """Source lines of both sides, wherever it was used."""
-
-    @property
-    def key(self) -> str:
-        """A digest of what it says."""
-        return key_of(self.left, self.right)
-
-    @property
-    def statement(self) -> str:
-        """What it says, as an equation over the inputs of both sides."""
-        return " == ".join(expression(side, next(iter(side.outputs))) for side in (self.left, self.right))
-
-
-def key_of(left: Graph, right: Graph) -> str:
-    """A digest of the statement that two programs compute the same."""
-    return digest(left) + digest(right)
 
 
 @dataclass
@@ -73,9 +38,9 @@ class Prover:
             self.known[key] = True
         if key not in self.known:
             self.attempts += 1
-            outcome = prove(Claim(left, right), self.seconds)
-            self.known[key] = outcome.status == "proved" or self._proves_parts(left, right)
-            self.reasons[key] = outcome.reason
+            reason = proves(Claim(left, right), self.seconds)
+            self.known[key] = reason is None
+            self.reasons[key] = reason or ""
         return self.known[key]
 
     def covering(self, left: Graph, right: Graph) -> Scheme | None:
@@ -107,21 +72,9 @@ class Prover:
             claim = scheme.rule.claim()
         except RewrightError:
             return False
-        if prove(claim, self.seconds).status == "proved":
-            return True
-        return not scheme.is_general and self._proves_parts(claim.left, claim.right)
-
-    def _proves_parts(self, left: Graph, right: Graph) -> bool:
-        """Whether a side is put together from parts along an axis, and each is that part of the other side.
-
-        A recurrence that is written out step by step is such a side, where the other one is a sum over all of the axis.
-        """
-        for whole, joined in ((left, right), (right, left)):
-            parts = list(_parts(joined))
-            if 1 < len(parts) <= _MOST_PARTS:
-                claims = (Claim(_sliced(whole, where), part) for where, part in parts)
-                return all(prove(claim, self.seconds / 2).status == "proved" for claim in claims)
-        return False
+        if scheme.is_general:
+            return prove(claim, self.seconds).status == "proved"
+        return proves(claim, self.seconds) is None
 
     def hurried(self) -> Prover:
         """A prover that knows what this one knows and takes less time for what is new; it teaches this one nothing."""
@@ -132,33 +85,9 @@ class Prover:
         """Why a statement that was tried is not proved."""
         return self.reasons.get(key_of(left, right)) or "no reason is known"
 
+    def why_open(self, claim: Claim, seconds: float) -> str | None:
+        """Why a claim is not proved; None where it is, or is known to be."""
+        if claim.facts is not None:
+            return proves(claim, seconds)
+        return None if self.proves(claim.left, claim.right) else self.why_not(claim.left, claim.right)
 
-_Where = tuple[int, int, int]
-"""An axis, and where on it a part begins and ends."""
-
-
-def _parts(graph: Graph) -> Iterator[tuple[_Where, Graph]]:
-    """The parts that the result of a program is put together from; none where it is not."""
-    ((name, position),) = graph.outputs.items()
-    node = graph.nodes[position]
-    if not isinstance(node.op, ops.Concatenate) or not node.type.is_static():
-        return
-    start, axis = 0, node.op.dimension
-    for operand in node.operands:
-        end = start + int(str(graph.nodes[operand].type.shape[axis]))
-        yield (axis, start, end), pruned(replace(graph, outputs={name: operand}))
-        start = end
-
-
-def _sliced(graph: Graph, where: _Where) -> Graph:
-    """The program with a part of its result."""
-    builder = GraphBuilder(graph.name)
-    places = {position: builder.input(name, graph.nodes[position].op) for name, position in graph.inputs.items()}
-    copy_nodes(builder, graph, range(len(graph.nodes)), places)
-    ((name, position),) = graph.outputs.items()
-    axis, start, end = where
-    sizes = [int(str(n)) for n in graph.nodes[position].type.shape]
-    begins = tuple(start if a == axis else 0 for a in range(len(sizes)))
-    ends = tuple(end if a == axis else n for a, n in enumerate(sizes))
-    builder.output(name, builder.add(ops.Slice(begins, ends, (1,) * len(sizes)), places[position]))
-    return builder.build()

@@ -14,19 +14,17 @@ import numpy as np
 from rewright import ops
 from rewright.equiv.building import converted, copy_nodes, values_of
 from rewright.equiv.cones import Cutter
-from rewright.equiv.lemmas import Lemma
-from rewright.equiv.splices import Splice, Stage
-from rewright.interp.program import run_nodes
+from rewright.proof.rewriting.evidence import NUMBERS
+from rewright.proof.rewriting.lemma import Lemma
+from rewright.proof.rewriting.numbers import closed
+from rewright.proof.rewriting.stages import Splice, Stage
 from rewright.ir.digest import node_digests
-from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.base import Array
 
 _MOST_ELEMENTS = 1 << 22
 _MOST_NODES = 4096
 _EXACT = 2.0**53
-COMPUTED = "computed at its size"
-"""The evidence of a lemma whose sides depend on no input, and were run."""
 
 
 def shared_masks(left: Graph, right: Graph) -> Stage:
@@ -54,30 +52,13 @@ def shared_masks(left: Graph, right: Graph) -> Stage:
             continue
         part = laid_out(cones[0].part({}, {}), mine[source], theirs[position], right.nodes[position])
         place = str(left.nodes[source].span), str(right.nodes[position].span)
-        lemma = Lemma("", part, cones[1].part({}, {}), COMPUTED, (place,))
+        lemma = Lemma("", part, cones[1].part({}, {}), NUMBERS, (place,))
         key = lemma.key
         before = lemmas.get(key)
-        if before is not None or is_computed(lemma):
+        if before is not None or closed(lemma) == ():
             lemmas[key] = lemma if before is None else replace(before, places=(*before.places, place))
             splices.append(Splice(position, key))
     return Stage(tuple(splices), tuple(lemmas.values()))
-
-
-def is_computed(lemma: Lemma) -> bool:
-    """Whether two programs without inputs give equal elements when they are run, without any rounding on the way."""
-    found: list[Array] = []
-    for graph in (lemma.left, lemma.right):
-        result = next(iter(graph.outputs.values()))
-        if graph.inputs or not Cutter(graph).is_exact(result) or not all(n.type.is_static() for n in graph.nodes):
-            return False
-        try:
-            values = run_nodes(graph, {})
-        except RewrightError:
-            return False
-        if not all(is_whole(value) for value in values.values()):
-            return False
-        found.append(values[result])
-    return found[0].dtype == found[1].dtype and np.array_equal(found[0], found[1])
 
 
 def _no_leaf(position: int) -> None:

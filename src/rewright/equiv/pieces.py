@@ -20,8 +20,7 @@ from rewright.equiv.audit import audit as check_equivalence
 from rewright.equiv.audit import is_identity
 from rewright.equiv.certificate import FORMAT as EQUIVALENCE
 from rewright.equiv.certificate import EquivalenceCertificate, equivalence_of, equivalence_table
-from rewright.equiv.lemmas import Prover
-from rewright.equiv.splices import matches
+from rewright.proof.rewriting.stages import matches
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -34,7 +33,9 @@ from rewright.proof.checker import audit as check_core
 from rewright.proof.conditions import REALS
 from rewright.proof.files import check_name, decode, is_printed, sealed, table
 from rewright.proof.reading import read_certificate
+from rewright.proof.rewriting.evidence import proves
 from rewright.proof.wrapping import wrapping
+from rewright.terms.normal.assumptions import Claim
 
 FORMAT = "rewright.pieces"
 VERSION = 1
@@ -187,8 +188,7 @@ def why_not(piece: Piece, store: Store | None, seconds: float) -> str | None:
     if wraps:
         return wraps
     if piece.proof is None:
-        prover = Prover(seconds=seconds)
-        return None if piece.is_same or prover.proves(*sides) else prover.why_not(*sides)
+        return None if piece.is_same else proves(Claim(*sides), seconds)
     program = RankProgram((piece.right,), Mesh.of({"rank": 1}), {}, {})
     try:
         if isinstance(piece.proof, EquivalenceCertificate):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.analysis.rows import own_row
 from rewright.analysis.values import facts_where_defined
-from rewright.equiv.building import rebuilt
+from rewright.equiv.drafts import Draft, graphs_of
 from rewright.equiv.fillings import truth_values
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
@@ -58,15 +58,16 @@ class _Share:
         return "exponential" in self.steps
 
 
-def shares_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def shares_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs with quotients by the sum of their own row in one form.
 
     They are returned as they are where all such quotients have one form already.
     """
+    graphs = graphs_of(drafts)
     found = [_shares(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True)]
     if len({share.steps for shares in found for share in shares.values() if share.steps}) < 2:
-        return tuple(graphs)
-    return tuple(_rewritten(graph, shares) for graph, shares in zip(graphs, found, strict=True))
+        return tuple(drafts)
+    return tuple(_rewritten(draft, shares) for draft, shares in zip(drafts, found, strict=True))
 
 
 def _shares(graph: Graph, known: Sequence[Facts]) -> dict[int, _Share]:
@@ -172,8 +173,9 @@ def _pairs(node: Node, ordered: type[Operator], free: type[Operator]) -> tuple[t
     return ((0, 1), (1, 0)) if isinstance(node.op, free) else ()
 
 
-def _rewritten(graph: Graph, shares: dict[int, _Share]) -> Graph:
+def _rewritten(draft: Draft, shares: dict[int, _Share]) -> Draft:
     """The program with the usual softmax for every quotient that is one."""
+    graph = draft.graph
     places: dict[int, int] = {}
     names = {position: name for name, position in graph.inputs.items()}
 
@@ -188,7 +190,7 @@ def _rewritten(graph: Graph, shares: dict[int, _Share]) -> Graph:
             places[position] = builder.add(node.op, *operands)
         return places[position]
 
-    return rebuilt(graph, make)
+    return draft.rebuilt(make)
 
 
 def _with_masks(builder: GraphBuilder, share: _Share, places: Mapping[int, int]) -> int:

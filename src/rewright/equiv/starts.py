@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rewright import ops
 from rewright.analysis.values import facts_where_defined
-from rewright.equiv.building import rebuilt
+from rewright.equiv.drafts import Draft
 from rewright.equiv.fillings import splat
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.facts import Facts, is_no_number
@@ -20,29 +20,30 @@ _MOST_ROUNDS = 8
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert)
 
 
-def without_starts(graph: Graph) -> Graph:
+def without_starts(draft: Draft) -> Draft:
     """The program without maxima with minus infinity, and with nought for what is multiplied by its exponential."""
-    for _ in range(_MOST_ROUNDS if any(_is_endless(node) for node in graph.nodes) else 0):
+    for _ in range(_MOST_ROUNDS if any(_is_endless(node) for node in draft.graph.nodes) else 0):
+        graph = draft.graph
         numbers = _numbers(facts_where_defined([graph])[0], graph)
         aliases = {p: q for p, node in enumerate(graph.nodes) if (q := _largest(node, numbers)) is not None}
         fresh = {p: v for p, v in numbers.items() if splat(graph, p) is None}
         if not aliases and not fresh:
             break
-        graph = _rewritten(graph, aliases, fresh)
-    return graph
+        draft = _rewritten(draft, aliases, fresh)
+    return draft
 
 
 def _is_endless(node: Node) -> bool:
     return isinstance(node.op, ops.Constant) and node.op.values == (-math.inf,)
 
 
-def _rewritten(graph: Graph, aliases: Mapping[int, int], fresh: Mapping[int, float]) -> Graph:
+def _rewritten(draft: Draft, aliases: Mapping[int, int], fresh: Mapping[int, float]) -> Draft:
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if position in aliases:
             return operands[node.operands.index(aliases[position])]
         return builder.add(ops.Constant(node.type, (fresh[position],))) if position in fresh else None
 
-    return rebuilt(graph, make)
+    return draft.rebuilt(make)
 
 
 def _largest(node: Node, numbers: Mapping[int, float]) -> int | None:

@@ -18,9 +18,11 @@ from rewright.analysis.meetings import Step
 from rewright.equiv.alignment import Layout, Numbers, fits
 from rewright.equiv.building import converted, copy_nodes
 from rewright.equiv.cones import LARGEST, Cone, Cutter
-from rewright.equiv.lemmas import PROVED, Lemma, Prover, key_of
-from rewright.equiv.masks import COMPUTED, is_computed
-from rewright.equiv.splices import Splice, Stage
+from rewright.equiv.lemmas import Prover
+from rewright.proof.rewriting.evidence import NUMBERS, PROVED
+from rewright.proof.rewriting.lemma import Lemma, key_of
+from rewright.proof.rewriting.numbers import closed
+from rewright.proof.rewriting.stages import Splice, Stage
 from rewright.ir.digest import node_digests
 from rewright.ir.dims import product
 from rewright.ir.errors import RewrightError
@@ -193,10 +195,10 @@ class Sweep:
         if mine is None or theirs is None:
             return None
         try:
-            lemma = Lemma("", _shaped(mine.part({}, {}), layout, kind), theirs.part({}, {}), COMPUTED)
+            lemma = Lemma("", _shaped(mine.part({}, {}), layout, kind), theirs.part({}, {}), NUMBERS)
         except RewrightError:
             return None
-        return lemma if is_computed(lemma) else None
+        return lemma if closed(lemma) == () else None
 
     # --- cones
 

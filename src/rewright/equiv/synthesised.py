@@ -6,7 +6,8 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from rewright.equiv.lemmas import Lemma, Prover
+from rewright.equiv.lemmas import Prover
+from rewright.proof.rewriting.lemma import Lemma
 from rewright.rules.reading import canonical
 from rewright.rules.scheme import Scheme
 

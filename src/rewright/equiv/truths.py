@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.equiv.building import rebuilt
-from rewright.equiv.fillings import HIGHEST, splat
+from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
+from rewright.proof.rewriting.parts import splat
+from rewright.proof.rewriting.taken import HIGHEST
 
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice)
 _EXACT: Mapping[type[Operator], Callable[[float, float], float]] = {
@@ -41,9 +42,10 @@ class _Choice:
         return builder.add(ops.Select(), self.condition, *sides)
 
 
-def with_masks_chosen(graph: Graph) -> Graph:
+def with_masks_chosen(draft: Draft) -> Draft:
     """The program with a choice between nought and a low number for every mask that is computed from truth values."""
     choices: dict[int, _Choice] = {}
+    graph = draft.graph
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         choice = _choice(builder, graph, node, operands, choices)
@@ -54,7 +56,7 @@ def with_masks_chosen(graph: Graph) -> Graph:
             return None
         return choice.built(builder, node.type)
 
-    return rebuilt(graph, make)
+    return draft.rebuilt(make)
 
 
 def _subtracted(

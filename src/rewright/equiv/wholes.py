@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import depends_on_inputs, rebuilt
+from rewright.equiv.building import depends_on_inputs
+from rewright.equiv.drafts import Draft, graphs_of
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
@@ -29,19 +30,18 @@ _EXACT_SINGLE = 2.0**-25
 _FILLERS = 12345.0, -12345.0
 """What an infinite number is cut off to: nothing is known of it, and it may be chosen nowhere."""
 _CUTTING = (ops.Floor, ops.Ceil, ops.RoundNearestEven)
-CUT_OFF = "numbers that are cut off to whole ones are exact: {:.17g} stands for {:.17g}"
 
 
-def with_wholes(graphs: Sequence[Graph]) -> tuple[tuple[Graph, ...], tuple[str, ...]]:
-    """The programs with what they make of floats, and cut off, written out, and what was taken for granted.
+def with_wholes(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+    """The programs with what they make of floats, and cut off, written out.
 
     Programs in which nothing is cut off are returned as they are, unless another one has such numbers.
     """
+    graphs = graphs_of(drafts)
     if not any(_cuts(graph, node) for graph in graphs for node in graph.nodes):
-        return tuple(graphs), ()
+        return tuple(drafts)
     found = [[_Numbers(graph, filler) for filler in _FILLERS] for graph in graphs]
-    said = tuple(dict.fromkeys(text for one, _ in found for text in one.said))
-    return tuple(one.written(other) for one, other in found), said
+    return tuple(one.written(other, draft) for (one, other), draft in zip(found, drafts, strict=True))
 
 
 class _Numbers:
@@ -49,7 +49,6 @@ class _Numbers:
 
     def __init__(self, graph: Graph, filler: float) -> None:
         self.graph, self._filler = graph, filler
-        self.said: list[str] = []
         self._depends = depends_on_inputs(graph)
         self._values: dict[int, Array] = {}
         self._told = [False] * len(graph.nodes)
@@ -59,7 +58,7 @@ class _Numbers:
             for position in sorted(wanted):
                 self._compute(position)
 
-    def written(self, other: _Numbers) -> Graph:
+    def written(self, other: _Numbers, draft: Draft) -> Draft:
         """The program with tables for whole numbers, where no number is one that another filler makes another one."""
         last = {
             p
@@ -71,8 +70,6 @@ class _Numbers:
         }
 
         def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-            if isinstance(node.op, ops.Gather) and node.operands[1] in last:
-                return _in_a_row(builder, node.op, node, operands)
             if position not in last:
                 return None
             flat = [int(v) for v in self._values[position].reshape(-1)]
@@ -82,7 +79,7 @@ class _Numbers:
             row = builder.add(ops.Constant(TensorType((len(flat),), node.type.dtype), tuple(flat)))
             return builder.add(ops.Reshape(node.type.shape), row) if node.type.rank != 1 else row
 
-        return rebuilt(self.graph, make) if last else self.graph
+        return _in_rows(draft.rebuilt(make)) if last else draft
 
     def _is_whole(self, position: int, node: Node) -> bool:
         return node.type.dtype.is_integer and not self._depends[position]
@@ -119,8 +116,23 @@ class _Numbers:
         """Whole numbers, or halves of them, where only rounding makes others of them: by a share of ``near``."""
         whole = np.round(value * parts) / parts
         moved = (whole != value) & (np.abs(value - whole) <= near * np.maximum(1.0, np.abs(whole)))
-        self.said += [CUT_OFF.format(a, b) for a, b in zip(value[moved][:1], whole[moved][:1], strict=True)]
         return np.where(np.isfinite(value), np.where(moved, whole, value), self._filler)
+
+
+def _in_rows(draft: Draft) -> Draft:
+    """The program with what is read at the places of tables read in one row, so that tables of other shapes are one."""
+    graph = draft.graph
+
+    def is_table(position: int) -> bool:
+        node = graph.nodes[position]
+        return isinstance(node.op, ops.Reshape) and isinstance(graph.nodes[node.operands[0]].op, ops.Constant)
+
+    def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        if isinstance(node.op, ops.Gather) and is_table(node.operands[1]):
+            return _in_a_row(builder, node.op, node, operands)
+        return None
+
+    return draft.rebuilt(make)
 
 
 def _in_a_row(builder: GraphBuilder, op: ops.Gather, node: Node, operands: tuple[int, ...]) -> int | None:

@@ -17,6 +17,12 @@ def rebuilt(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
     With ``whole`` all nodes stay, such as those that only other ranks read. Raises TypeMismatch where a replacement
     does not fit what reads it.
     """
+    made, _ = with_places(graph, make)
+    return made if whole else pruned(made)
+
+
+def with_places(graph: Graph, make: Maker) -> tuple[Graph, dict[int, int]]:
+    """As :func:`rebuilt`, with all nodes, and where each of the old ones is in the new graph."""
     builder = GraphBuilder(graph.name)
     places: dict[int, int] = {}
     names = {position: name for name, position in graph.inputs.items()}
@@ -29,8 +35,7 @@ def rebuilt(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
         places[position] = made
     for name, position in graph.outputs.items():
         builder.output(name, places[position])
-    made_anew = replace(builder.build(), metadata=graph.metadata)
-    return made_anew if whole else pruned(made_anew)
+    return replace(builder.build(), metadata=graph.metadata), places
 
 
 def pruned(graph: Graph) -> Graph:

@@ -164,6 +164,11 @@ def join(*known: Facts) -> Facts:
     return found
 
 
+def includes(claim: Facts, known: Facts) -> bool:
+    """Whether what is known of elements says all that is claimed of them."""
+    return join(claim, known) == claim
+
+
 def meet(first: Facts, second: Facts) -> Facts:
     """What is known of the same elements for two reasons."""
     found = Facts(

@@ -8,9 +8,9 @@ import numpy as np
 
 from rewright import ops
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import pruned
-from rewright.ir.types import TensorType
+from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 
 
@@ -32,10 +32,18 @@ def converted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
 def number_of(graph: Graph, position: int) -> int | None:
     """The constant of one number that all elements of a node are; None where they are none."""
     node = graph.nodes[position]
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape) or _keeps_numbers(graph, node):
         position = node.operands[0]
         node = graph.nodes[position]
     return position if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
+
+
+def _keeps_numbers(graph: Graph, node: Node) -> bool:
+    """Whether a node is a cast that makes no other number of any number."""
+    if not isinstance(node.op, ops.Convert):
+        return False
+    source = graph.nodes[node.operands[0]].type.dtype
+    return node.type.dtype.is_float or source is node.type.dtype or source is DType.BOOL
 
 
 def splat(graph: Graph, position: int) -> float | None:

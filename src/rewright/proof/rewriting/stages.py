@@ -1,7 +1,8 @@
 """Parts of a program replaced by others that lemmas say are equal, so that each replacement can be checked by itself.
 
 A splice is a position, a lemma, and for every input of the lemma the nodes that hold it. It is right where the nodes
-behind the position, up to these, are the right side of the lemma; the left side is then put in.
+behind the position, up to these, are the right side of the lemma, and the analysis of values knows of the inputs what
+the lemma is given; the left side is then put in.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
+from rewright.analysis.values import facts_where_defined
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import rebuilt
 from rewright.ir.text import print_attributes
 from rewright.ir.types import DType
+from rewright.ops.facts import Facts, includes
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.parts import converted, copy_nodes
 
@@ -36,22 +39,56 @@ class Stage:
     splices: tuple[Splice, ...]
     lemmas: tuple[Lemma, ...]
 
+    def __bool__(self) -> bool:
+        return bool(self.splices)
+
     def by_key(self) -> dict[str, Lemma]:
         """The lemmas by their key."""
         return {lemma.key: lemma for lemma in self.lemmas}
 
 
+@dataclass(frozen=True)
+class Rewriting:
+    """The stages of one program, before and after arithmetic of short integers is written out (``proof.wrapping``)."""
+
+    before: tuple[Stage, ...] = ()
+    after: tuple[Stage, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All of them in order."""
+        return (*self.before, *self.after)
+
+    @property
+    def lemmas(self) -> tuple[Lemma, ...]:
+        """The lemmas of all stages."""
+        return tuple(lemma for stage in self.stages for lemma in stage.lemmas)
+
+
+@dataclass(frozen=True)
+class Put:
+    """A part that takes the place of a node, over ``leaves``: by input of the part a node that holds it."""
+
+    part: Graph
+    leaves: Mapping[str, int]
+
+
 def spliced(graph: Graph, stage: Stage) -> Graph:
     """The program with the left sides of the lemmas in their places; raises TypeMismatch where one does not fit."""
     lemmas = stage.by_key()
-    by_position = {splice.position: splice for splice in stage.splices}
+    puts = {s.position: Put(lemmas[s.lemma].left, {n: held[0] for n, held in s.leaves}) for s in stage.splices}
+    return with_parts(graph, puts)
+
+
+def with_parts(graph: Graph, puts: Mapping[int, Put]) -> Graph:
+    """The program with parts in the place of nodes; raises TypeMismatch where one does not fit."""
     names = {position: name for name, position in graph.inputs.items()}
     places: dict[int, int] = {}
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        splice = by_position.get(position)
-        if splice is not None:
-            places[position] = _put(builder, lemmas[splice.lemma].left, splice, places, node)
+        put = puts.get(position)
+        if put is not None:
+            places[position] = _put(builder, put, places, node)
         elif position in names:
             places[position] = builder.input(names[position], node.op)
         else:
@@ -61,12 +98,11 @@ def spliced(graph: Graph, stage: Stage) -> Graph:
     return rebuilt(graph, make)
 
 
-def _put(builder: GraphBuilder, part: Graph, splice: Splice, places: Mapping[int, int], node: Node) -> int:
+def _put(builder: GraphBuilder, put: Put, places: Mapping[int, int], node: Node) -> int:
     """Append a part over nodes of the program that is being made."""
-    leaves = dict(splice.leaves)
-    own: dict[int, int] = {}
+    part, own = put.part, dict[int, int]()
     for name, position in part.inputs.items():
-        own[position] = converted(builder, places[leaves[name][0]], part.nodes[position].type)
+        own[position] = converted(builder, places[put.leaves[name]], part.nodes[position].type)
     copy_nodes(builder, part, range(len(part.nodes)), own)
     return converted(builder, own[next(iter(part.outputs.values()))], node.type)
 
@@ -74,6 +110,7 @@ def _put(builder: GraphBuilder, part: Graph, splice: Splice, places: Mapping[int
 def why_not(graph: Graph, stage: Stage) -> str | None:
     """Why some splice of a stage does not follow from its lemma; None where all of them do."""
     lemmas, digests = stage.by_key(), node_digests(graph)
+    known = facts_where_defined([graph])[0] if any(lemma.given for lemma in stage.lemmas) else []
     seen: set[int] = set()
     for splice in stage.splices:
         where = f"the splice at node {splice.position}"
@@ -83,7 +120,7 @@ def why_not(graph: Graph, stage: Stage) -> str | None:
         if splice.position in seen or not 0 <= splice.position < len(graph.nodes):
             return f"{where} is of a node that does not exist or has another one"
         seen.add(splice.position)
-        why = _unlike(graph, digests, splice, lemma)
+        why = _unlike(graph, digests, splice, lemma) or _not_given(known, splice, lemma)
         if why is not None:
             return f"{where}: {why}"
     return None
@@ -95,7 +132,9 @@ def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma
         return "the lemma is not about one tensor"
     leaves = dict(splice.leaves)
     for name, held in leaves.items():
-        if not held or not all(0 <= p < splice.position for p in held):
+        # What is put in reads earlier nodes alone; what was there may be the node itself, of which something is known.
+        last = splice.position - (name in lemma.left.inputs)
+        if not held or not all(0 <= p <= last for p in held):
             return f"{name} is held by nodes that come later, or by none"
         if len({digests[p] for p in held}) > 1:
             return f"{name} is held by nodes that are other expressions"
@@ -110,6 +149,17 @@ def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma
     if lemma.left.nodes[next(iter(lemma.left.outputs.values()))].type != part.nodes[result].type:
         return "the sides of the lemma have other types"
     return None if matches(graph, root, part, leaves) else "the program has something else there"
+
+
+def _not_given(known: Sequence[Facts], splice: Splice, lemma: Lemma) -> str | None:
+    """Why what a lemma is given is not known of the program; None where it is."""
+    leaves = dict(splice.leaves)
+    for name, facts in lemma.given:
+        if name not in leaves:
+            return f"nothing holds {name}"
+        if not any(includes(facts, known[position]) for position in leaves[name]):
+            return f"{name} is not known to be what the lemma is given"
+    return None
 
 
 def _same_numbers(a: DType, b: DType) -> bool:

@@ -1,0 +1,143 @@
+"""A program that is rewritten step by step, with what each step put in the place of what.
+
+A rewrite proposes; it is not trusted. Every step is written down as parts that take the place of nodes, and a proof
+has to say of each why it computes the same (``evidence``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rewright import ops
+from rewright.analysis.ends import Bound
+from rewright.analysis.values import facts_where_defined
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.rebuilding import Maker, pruned, with_places
+from rewright.ir.text import print_attributes
+from rewright.proof.rewriting.laws import LAWS
+from rewright.proof.rewriting.laws import Maker as MakerByLaw
+from rewright.proof.rewriting.parts import copy_nodes
+from rewright.proof.rewriting.stages import Put, with_parts
+from rewright.proof.wrapping import counted
+
+_LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Convert)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Parts that took the place of nodes of a program, all at once, and the law that says so, if one does."""
+
+    before: Graph
+    puts: Mapping[int, Put]
+    law: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A program, and how it came about."""
+
+    graph: Graph
+    changes: tuple[Change, ...] = ()
+    counted_after: int | None = None
+    """After so many changes arithmetic of short integers was written out; None where it was not yet."""
+
+    def rebuilt(self, make: Maker, law: str = "") -> Draft:
+        """The program with some nodes made anew, as :func:`rewright.ir.rebuilding.rebuilt` has it."""
+        after, places = with_places(self.graph, make)
+        puts = dict(_puts(self.graph, after, places))
+        if not puts:
+            return self
+        change = Change(self.graph, puts, law)
+        return replace(self, graph=with_parts(self.graph, puts), changes=(*self.changes, change))
+
+    def by_law(self, name: str, law: MakerByLaw | None = None, positions: Collection[int] | None = None) -> Draft:
+        """The program with nodes made as a law says, those at ``positions`` alone where they are given.
+
+        ``law`` is that of this program, if it is known already.
+        """
+        make = law or LAWS[name](self.graph, facts_where_defined([self.graph])[0])
+        places: dict[int, int] = {}
+        names = {position: label for label, position in self.graph.inputs.items()}
+
+        def made(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+            place = make(builder, position, places) if positions is None or position in positions else None
+            if place is None and position in names:
+                place = builder.input(names[position], node.op)
+            places[position] = builder.add(node.op, *operands) if place is None else place
+            return places[position]
+
+        return self.rebuilt(made, name)
+
+    def pruned(self) -> Draft:
+        """The program without nodes that no output depends on."""
+        return replace(self, graph=pruned(self.graph))
+
+    def counted(self, ranges: Mapping[str, Bound] | None) -> Draft:
+        """The program with arithmetic of short integers written out; as it is where there are no ``ranges``."""
+        graph = self.graph if ranges is None else counted(self.graph, ranges)
+        return replace(self, graph=graph, counted_after=len(self.changes))
+
+
+def graphs_of(drafts: Iterable[Draft]) -> list[Graph]:
+    """The programs as they are."""
+    return [draft.graph for draft in drafts]
+
+
+def _puts(before: Graph, after: Graph, places: Mapping[int, int]) -> Iterator[tuple[int, Put]]:
+    """The nodes that were made anew and are still read, with what was put in the place of each."""
+    live, read = before.live(), after.live()
+    held: dict[int, list[int]] = {}
+    for position, place in places.items():
+        held.setdefault(place, []).append(position)
+    scalars = _scalars(after)
+    for position in sorted(live):
+        place = places[position]
+        if place in read and not _is_copied(before.nodes[position], after.nodes[place], places):
+            yield position, _part(after, place, position, held, scalars)
+
+
+def _is_copied(old: Node, new: Node, places: Mapping[int, int]) -> bool:
+    if old.op != new.op or new.operands != tuple(places[p] for p in old.operands):
+        return False
+    # 1 and true are equal in Python, and so are 0.0 and -0.0, and are other attributes.
+    return not isinstance(old.op, ops.Constant) or print_attributes(old.op) == print_attributes(new.op)
+
+
+def _scalars(graph: Graph) -> list[bool]:
+    """For every node whether it is one number, laid out."""
+    found: list[bool] = []
+    for node in graph.nodes:
+        is_number = isinstance(node.op, ops.Constant) and len(node.op.values) == 1
+        found.append(is_number or (isinstance(node.op, _LAID_OUT) and found[node.operands[0]]))
+    return found
+
+
+def _part(
+    after: Graph, place: int, position: int, held: Mapping[int, Sequence[int]], scalars: Sequence[bool]
+) -> Put:
+    """What was put in, up to nodes that hold values of earlier nodes; numbers are always a part of it."""
+    inside, leaves = set[int](), dict[int, int]()
+    stack = [place]
+    while stack:
+        own = stack.pop()
+        if own in inside or own in leaves:
+            continue
+        before = [p for p in held.get(own, ()) if p < position]
+        if before and not scalars[own]:
+            leaves[own] = before[-1]
+            continue
+        inside.add(own)
+        stack.extend(after.nodes[own].operands)
+    builder, places = GraphBuilder("part"), dict[int, int]()
+    names: dict[str, int] = {}
+    for number, own in enumerate(sorted(leaves)):
+        name = f"a{number}"
+        places[own] = builder.input(name, ops.Input(name, after.nodes[own].type))
+        names[name] = leaves[own]
+    copy_nodes(builder, after, sorted(inside), places)
+    builder.output("result", places[place])
+    return Put(builder.build(), names)
+
+
+__all__ = ["Change", "Draft", "graphs_of"]

@@ -1,0 +1,201 @@
+"""Why each step of a draft computes what was there before: a lemma about as little of the program as shows it.
+
+What was put in reads certain nodes. Behind the node that it replaces the program is looked at up to these, at first
+only a few operators deep, so that ``exp(x) / exp(y)`` is a quotient of two exponentials whatever ``x`` and ``y`` are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rewright import ops
+from rewright.analysis.values import facts_where_defined
+from rewright.equiv.drafts import Change, Draft
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ops.facts import UNKNOWN, Facts, of_dtype
+from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
+from rewright.proof.rewriting.lemma import Given, Lemma
+from rewright.proof.rewriting.numbers import Taken, closed
+from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage
+
+_DEPTHS = (1, 2, 3, 4, 6, 9, 14, 24, 64)
+_MOST = 400
+"""Operators of a part that are looked at."""
+_MOST_CLOSED = 4096
+_PLACED = "the rewrite of {0} at {1} is not shown to compute the same: {2}"
+
+
+class NotShown(RewrightError):
+    """A step of which nothing that the checker knows says that it computes the same."""
+
+
+@dataclass(frozen=True)
+class _Cone:
+    """What is behind a node: operators, and what they read."""
+
+    inside: frozenset[int]
+    leaves: Mapping[int, str]
+
+    def part(self, graph: Graph, root: int) -> Graph:
+        """As a program of its own."""
+        builder, places = GraphBuilder("part"), dict[int, int]()
+        for position, name in self.leaves.items():
+            places[position] = builder.input(name, ops.Input(name, graph.nodes[position].type))
+        for position in sorted(self.inside - self.leaves.keys()):
+            node = graph.nodes[position]
+            places[position] = builder.add(node.op, *(places[p] for p in node.operands))
+        builder.output("result", places[root])
+        return builder.build()
+
+
+@dataclass
+class Steps:
+    """Finds lemmas for drafts; what was found of one layer holds for the next."""
+
+    checked: Checked = field(default_factory=Checked)
+
+    def taken(self, draft: Draft) -> Iterator[Taken]:
+        """What the numbers of a draft take for granted; what is not a number takes nothing."""
+        for change in draft.changes:
+            for position, put in change.puts.items():
+                lemma = None if put.leaves else _of_numbers(change.before, position, put)
+                if lemma is not None:
+                    yield from self._numbers(lemma) or ()
+
+    def rewriting(self, draft: Draft) -> Rewriting:
+        """The stages of a draft; raises NotShown for a step that nothing shows."""
+        count = draft.counted_after or 0
+        stages = [self._stage(change, counts=number >= count) for number, change in enumerate(draft.changes)]
+        return Rewriting(tuple(stages[:count]), tuple(stages[count:]))
+
+    def _numbers(self, lemma: Lemma) -> tuple[Taken, ...] | None:
+        known = self.checked.taken
+        if lemma.key not in known:
+            found = closed(lemma)
+            if found is None:
+                return None
+            known[lemma.key] = found
+        return known[lemma.key]
+
+    def _stage(self, change: Change, *, counts: bool) -> Stage:
+        finder = _Finder(change, self.checked, counts)
+        lemmas: dict[str, Lemma] = {}
+        splices: list[Splice] = []
+        for position, put in change.puts.items():
+            lemma, leaves = finder.found(position, put)
+            node = change.before.nodes[position]
+            kept = lemmas.setdefault(lemma.key, lemma)
+            splices.append(Splice(position, kept.key, leaves))
+            del node
+        return Stage(tuple(splices), tuple(lemmas.values()))
+
+
+def _of_numbers(graph: Graph, position: int, put: Put) -> Lemma | None:
+    """The lemma that a closed part is what was there; None where that reads anything."""
+    if any(isinstance(graph.nodes[p].op, ops.Input | ops.Collective) for p in graph.ancestors([position])):
+        return None
+    inside = frozenset(graph.ancestors([position]))
+    if len(inside) > _MOST_CLOSED:
+        return None
+    return Lemma("", put.part, _Cone(inside, {}).part(graph, position), NUMBERS)
+
+
+Leaves = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class _Finder:
+    """Finds the lemma of each step of one change."""
+
+    def __init__(self, change: Change, checked: Checked, counts: bool) -> None:
+        self._change, self._checked, self._counts = change, checked, counts
+        self._graph = change.before
+        self._known: Sequence[Facts] | None = None
+
+    def found(self, position: int, put: Put) -> tuple[Lemma, Leaves]:
+        """The lemma, and what holds its inputs; raises NotShown."""
+        why = "nothing is known of it"
+        for lemma, leaves in self._candidates(position, put):
+            reason = self._checked.why_not(lemma, counts=self._counts)
+            if reason is None:
+                return lemma, leaves
+            why = reason
+        node = self._graph.nodes[position]
+        raise NotShown(_PLACED.format(node.op.name, node.span, why))
+
+    def _candidates(self, position: int, put: Put) -> Iterator[tuple[Lemma, Leaves]]:
+        if not put.leaves:
+            lemma = _of_numbers(self._graph, position, put)
+            if lemma is not None:
+                yield lemma, ()
+            facts = self._facts()[position]
+            name = "b0"
+            right = _Cone(frozenset(), {position: name}).part(self._graph, position)
+            yield Lemma("", put.part, right, PROVED, (), ((name, facts),)), ((name, (position,)),)
+        for cone in self._cones(position, put):
+            right = cone.part(self._graph, position)
+            held = {name: p for p, name in cone.leaves.items()} | dict(put.leaves)
+            leaves = tuple((name, (p,)) for name, p in held.items())
+            for evidence, given in self._ways(put, held):
+                yield Lemma("", put.part, right, evidence, (), given), leaves
+
+    def _ways(self, put: Put, held: Mapping[str, int]) -> Iterator[tuple[str, Given]]:
+        if len(held) == 1 and self._graph.nodes[next(iter(held.values()))].type.dtype.value in ("i8", "ui8"):
+            yield NUMBERS, ()
+        if not self._change.law:
+            yield PROVED, ()
+        known = self._facts()
+        given = tuple(
+            (name, known[p])
+            for name, p in held.items()
+            if known[p] not in (UNKNOWN, of_dtype(self._graph.nodes[p].type.dtype))
+        )
+        if self._change.law:
+            yield LAW + self._change.law, given
+            yield PROVED, ()
+        if given:
+            yield PROVED, given
+
+    def _facts(self) -> Sequence[Facts]:
+        if self._known is None:
+            self._known = facts_where_defined([self._graph])[0]
+        return self._known
+
+    def _cones(self, position: int, put: Put) -> Iterator[_Cone]:
+        """What is behind a node up to what is read by what was put in, deeper and deeper."""
+        names = {p: name for name, p in put.leaves.items()}
+        before: _Cone | None = None
+        for depth in _DEPTHS:
+            cone = _behind(self._graph, position, names, depth)
+            if cone is None:
+                return
+            if before is None or cone.inside != before.inside:
+                yield cone
+            before = cone
+
+
+def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int) -> _Cone | None:
+    """So many operators behind a node, numbers not counted; None where there are too many."""
+    inside, leaves, level = set[int](), dict[int, str](), {root}
+    for distance in range(depth + 1):
+        following: set[int] = set()
+        for position in sorted(level - inside - leaves.keys()):
+            node = graph.nodes[position]
+            is_constant = isinstance(node.op, ops.Constant)
+            if position in names and position != root:
+                leaves[position] = names[position]
+            elif isinstance(node.op, ops.Input) or (distance == depth and not is_constant):
+                leaves[position] = f"b{position}"
+            else:
+                inside.add(position)
+                following.update(node.operands)
+        level = following
+    if len(inside) > _MOST:
+        return None
+    order = sorted(leaves, key=lambda p: (p not in names, p))
+    numbered = {p: names.get(p) or f"b{number}" for number, p in enumerate(order)}
+    return _Cone(frozenset(inside), numbered)
+
+
+__all__ = ["NotShown", "Steps"]

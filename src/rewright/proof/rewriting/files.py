@@ -1,0 +1,112 @@
+"""Rewritings in the text of certificates: every lemma once, and the stages of each program by its number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from rewright import ops
+from rewright.ir.json_form import decode, encode, from_json, to_json
+from rewright.ops.facts import Facts
+from rewright.proof.rewriting.lemma import Lemma
+from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
+
+_FLAGS = ("zero", "whole", "nan", "plus_infinity", "minus_infinity")
+_STATEMENT = 4
+"""The parts of a lemma: its evidence, what is given, what is put in, and what was there."""
+
+
+def rewriting_table(rewritings: Sequence[Rewriting]) -> dict[str, Any]:
+    """The JSON object of the rewritings of several programs."""
+    lemmas: dict[tuple[str, str], Lemma] = {}
+    for rewriting in rewritings:
+        for lemma in rewriting.lemmas:
+            lemmas.setdefault((lemma.evidence, lemma.key), lemma)
+    numbers = {key: number for number, key in enumerate(lemmas)}
+    return {
+        "lemmas": [_lemma(lemma) for lemma in lemmas.values()],
+        "programs": [[_stages(r.before, numbers), _stages(r.after, numbers)] for r in rewritings],
+    }
+
+
+def _lemma(lemma: Lemma) -> list[Any]:
+    given = [[name, *_facts(facts)] for name, facts in lemma.given]
+    return [lemma.evidence, given, to_json(lemma.left), to_json(lemma.right)]
+
+
+def _facts(facts: Facts) -> list[Any]:
+    return [encode(facts.low), encode(facts.high), *(getattr(facts, flag) for flag in _FLAGS)]
+
+
+def _stages(stages: Sequence[Stage], numbers: dict[tuple[str, str], int]) -> list[Any]:
+    found: list[Any] = []
+    for stage in stages:
+        own = {lemma.key: numbers[lemma.evidence, lemma.key] for lemma in stage.lemmas}
+        found.append([[s.position, own[s.lemma], [[name, list(held)] for name, held in s.leaves]] for s in stage.splices])
+    return found
+
+
+def rewritings_of(entry: Any) -> tuple[Rewriting, ...]:
+    """The rewritings of a JSON object; raises RewrightError, ValueError, TypeError or KeyError for what is none."""
+    if not isinstance(entry, dict) or set(cast("dict[str, Any]", entry)) != {"lemmas", "programs"}:
+        raise ValueError("rewritings are an object with lemmas and programs")
+    known = cast("dict[str, Any]", entry)
+    lemmas = [_read_lemma(number, _list(item)) for number, item in enumerate(_list(known["lemmas"]))]
+    return tuple(_rewriting(_list(item), lemmas) for item in _list(known["programs"]))
+
+
+def _rewriting(item: list[Any], lemmas: Sequence[Lemma]) -> Rewriting:
+    before, after = (tuple(_stage(_list(stage), lemmas) for stage in _list(part)) for part in item)
+    return Rewriting(before, after)
+
+
+def _read_lemma(number: int, item: list[Any]) -> Lemma:
+    if len(item) != _STATEMENT:
+        raise ValueError(f"lemma {number} has {len(item)} parts")
+    evidence, given, left, right = item
+    known = tuple(_given(_list(entry)) for entry in _list(given))
+    sides = [from_json(side, ops.REGISTRY) for side in (left, right)]
+    return Lemma(f"lemma {number + 1}", sides[0], sides[1], _text(evidence), (), known)
+
+
+def _given(item: list[Any]) -> tuple[str, Facts]:
+    name, low, high, *flags = item
+    ends = [decode(end) for end in (low, high)]
+    if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
+        raise ValueError("the ends of what is given are no numbers")
+    if len(flags) != len(_FLAGS) or not all(isinstance(flag, bool) for flag in flags):
+        raise ValueError("what is given is not said in full")
+    bottom, top = cast("list[int | float]", ends)
+    return _text(name), Facts(bottom, top, **dict(zip(_FLAGS, flags, strict=True)))
+
+
+def _stage(item: list[Any], lemmas: Sequence[Lemma]) -> Stage:
+    splices: list[Splice] = []
+    used: dict[str, Lemma] = {}
+    for position, number, leaves in map(_list, item):
+        if not 0 <= _whole(number) < len(lemmas):
+            raise ValueError(f"there is no lemma {number}")
+        lemma = lemmas[number]
+        if used.setdefault(lemma.key, lemma) is not lemma:
+            raise ValueError("a stage has one lemma twice")
+        held = tuple((_text(name), tuple(_whole(p) for p in _list(where))) for name, where in map(_list, _list(leaves)))
+        splices.append(Splice(_whole(position), lemma.key, held))
+    return Stage(tuple(splices), tuple(used.values()))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no text")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{value!r:.40} is no whole number")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r:.40} is no list")
+    return cast("list[Any]", value)
