@@ -22,13 +22,13 @@ from rewright.equiv.audit import audit
 from rewright.equiv.certificate import EquivalenceCertificate, read
 from rewright.equiv.engine import equiv
 from rewright.equiv.lemmas import Lemma, Prover
-from rewright.proof.rewriting.stages import Splice, Stage, why_not
 from rewright.equiv.weights import Definition
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ir.types import DType, TensorType
 from rewright.proof.checker import Damaged, OtherPrograms, Refused
+from rewright.proof.rewriting.stages import Splice, Stage, why_not
 
 PROVER = Prover()
 """A lemma is proved once a run."""

@@ -18,6 +18,7 @@ from rewright.equiv.choices import chosen_alike
 from rewright.equiv.engine import equiv
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
+from tests.equiv.rewrites import rewritten
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 X = torch.zeros(5, 6)
@@ -60,7 +61,7 @@ OTHER: dict[str, Function] = {
 @pytest.mark.parametrize("name", KEEPING)
 def test_the_same_is_chosen(name: str) -> None:
     graphs = chosen(KEEPING[name]), chosen(plain)
-    after = chosen_alike(graphs)
+    after = rewritten(chosen_alike, graphs)
     inputs = np.random.default_rng(0).normal(size=(5, 6))
     for before, changed in zip(graphs, after, strict=True):
         (label,) = before.inputs
@@ -77,14 +78,14 @@ def _source(graph: Graph) -> object:
 
 @pytest.mark.parametrize("name", OTHER)
 def test_something_else_is_chosen(name: str) -> None:
-    after = chosen_alike([chosen(OTHER[name]), chosen(plain)])
+    after = rewritten(chosen_alike, [chosen(OTHER[name]), chosen(plain)])
     assert not isinstance(_source(after[0]), ops.Input)
     assert equiv(chosen(OTHER[name]), chosen(plain), explain=False).status != "proved"
 
 
 def test_programs_that_choose_alike_stay_as_they_are() -> None:
     graphs = chosen(KEEPING["softmax"]), chosen(KEEPING["softmax"])
-    assert chosen_alike(graphs) == graphs
+    assert rewritten(chosen_alike, graphs) == graphs
 
 
 def test_weights_of_the_chosen() -> None:

@@ -10,6 +10,7 @@ from rewright.equiv.convolutions import shifted_alike
 from rewright.interp.ranks import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
+from tests.equiv.rewrites import rewritten
 
 CASES = {
     "causal": (ops.Convolution((1,), ((3, 0),), (1,), (1,), 1), (2, 4, 9), (6, 4, 4)),
@@ -48,7 +49,7 @@ def test_the_sum_is_the_convolution(name: str) -> None:
         n: source.standard_normal([int(str(k)) for k in graph.nodes[p].type.shape]) for n, p in graph.inputs.items()
     }
 
-    written, _ = shifted_alike([graph, without()])
+    written, _ = rewritten(shifted_alike, [graph, without()])
 
     assert not any(isinstance(written.nodes[p].op, ops.Convolution) for p in written.live())
     np.testing.assert_allclose(run(written, inputs).outputs["output"], run(graph, inputs).outputs["output"])
@@ -57,4 +58,4 @@ def test_the_sum_is_the_convolution(name: str) -> None:
 def test_programs_with_the_same_convolutions_stay_as_they_are() -> None:
     graph = convolution(*CASES["causal"])
 
-    assert shifted_alike([graph, graph]) == (graph, graph)
+    assert rewritten(shifted_alike, [graph, graph]) == (graph, graph)

@@ -19,6 +19,7 @@ from rewright.equiv.fills import filled_alike
 from rewright.interp.program import run
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph
+from tests.equiv.rewrites import rewritten
 
 TOKENS, GROUPS, EACH = 2, 4, 3
 X = torch.zeros(TOKENS, GROUPS * EACH)
@@ -57,7 +58,9 @@ def status(left: Graph, right: Graph) -> str:
 
 def alike(graphs: Sequence[Graph]) -> bool:
     """Whether the results of both programs become one expression."""
-    left, right = ([node_digests(graph)[p] for p in graph.outputs.values()] for graph in filled_alike(graphs))
+    left, right = (
+        [node_digests(graph)[p] for p in graph.outputs.values()] for graph in rewritten(filled_alike, graphs)
+    )
     return left == right
 
 
@@ -67,7 +70,7 @@ def test_nought_or_minus_infinity(groups: int, scores: Scores) -> None:
     count = groups * EACH
     pair = [routed(fill, groups=groups, count=count, scores=scores) for fill in (0.0, -math.inf)]
     inputs = np.random.default_rng(0).normal(size=X.shape)
-    for before, after in zip(pair, filled_alike(pair), strict=True):
+    for before, after in zip(pair, rewritten(filled_alike, pair), strict=True):
         (name,) = before.inputs
         expected, found = run(before, {name: inputs}), run(after, {name: inputs})
         assert all(np.array_equal(found[output], value) for output, value in expected.items())
@@ -81,7 +84,7 @@ def test_any_number_that_is_not_above_nought() -> None:
 @pytest.mark.parametrize("groups", [1, 2])
 def test_more_are_chosen_than_are_kept(groups: int) -> None:
     graphs = [routed(fill, groups=groups, count=groups * EACH + 1) for fill in (0.0, -math.inf)]
-    assert filled_alike(graphs) == tuple(graphs)
+    assert rewritten(filled_alike, graphs) == tuple(graphs)
     assert status(*graphs) != "proved"
 
 
@@ -97,7 +100,7 @@ def test_more_are_chosen_than_are_kept(groups: int) -> None:
 )
 def test_scores_that_are_not_above_nought(scores: Scores) -> None:
     graphs = [routed(fill, scores=scores) for fill in (0.0, -math.inf)]
-    assert filled_alike(graphs) == tuple(graphs)
+    assert rewritten(filled_alike, graphs) == tuple(graphs)
     assert status(*graphs) != "proved"
 
 
@@ -120,7 +123,7 @@ def test_where_every_group_is_chosen_nothing_is_filled() -> None:
         return values, places
 
     greedy = rw.capture(plain, (X,))
-    _, after = filled_alike([greedy, routed(-math.inf, groups=GROUPS)])
+    _, after = rewritten(filled_alike, [greedy, routed(-math.inf, groups=GROUPS)])
     read = {after.nodes[node.operands[0]].op.name for node in after.nodes if isinstance(node.op, ops.TopK)}
     assert "select" not in read
     assert status(greedy, routed(-math.inf, groups=GROUPS)) == "proved"

@@ -132,9 +132,7 @@ def _replayed(certificate: EquivalenceCertificate, base: Stated, checked: Checke
     return found
 
 
-def _asked(
-    certificate: EquivalenceCertificate, base: Stated, programs: Sequence[Replayed], checked: Checked
-) -> Asked:
+def _asked(certificate: EquivalenceCertificate, base: Stated, programs: Sequence[Replayed], checked: Checked) -> Asked:
     """The programs that the core is about; what they assume must be stated."""
     first, *rest = (one.graph for one in programs)
     found = asked(first, replace(base.right, graphs=tuple(rest)), certificate)

@@ -113,9 +113,7 @@ def _scalars(graph: Graph) -> list[bool]:
     return found
 
 
-def _part(
-    after: Graph, place: int, position: int, held: Mapping[int, Sequence[int]], scalars: Sequence[bool]
-) -> Put:
+def _part(after: Graph, place: int, position: int, held: Mapping[int, Sequence[int]], scalars: Sequence[bool]) -> Put:
     """What was put in, up to nodes that hold values of earlier nodes; numbers are always a part of it."""
     inside, leaves = set[int](), dict[int, int]()
     stack = [place]

@@ -18,7 +18,7 @@ from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
-from rewright.proof.rewriting.parts import number_of, splat
+from rewright.proof.rewriting.parts import splat
 from rewright.proof.rewriting.taken import HIGHEST
 
 _FARTHER = 100

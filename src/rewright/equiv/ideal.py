@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import depends_on_inputs, rebuilt, values_of
+from rewright.equiv.building import depends_on_inputs, values_of
 from rewright.equiv.drafts import Draft, graphs_of
 from rewright.equiv.fillings import fillings, splat
 from rewright.equiv.masks import changing, core

@@ -90,4 +90,3 @@ class Prover:
         if claim.facts is not None:
             return proves(claim, seconds)
         return None if self.proves(claim.left, claim.right) else self.why_not(claim.left, claim.right)
-

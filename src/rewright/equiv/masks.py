@@ -14,13 +14,13 @@ import numpy as np
 from rewright import ops
 from rewright.equiv.building import converted, copy_nodes, values_of
 from rewright.equiv.cones import Cutter
+from rewright.ir.digest import node_digests
+from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ops.base import Array
 from rewright.proof.rewriting.evidence import NUMBERS
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers import closed
 from rewright.proof.rewriting.stages import Splice, Stage
-from rewright.ir.digest import node_digests
-from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ops.base import Array
 
 _MOST_ELEMENTS = 1 << 22
 _MOST_NODES = 4096

@@ -20,7 +20,6 @@ from rewright.equiv.audit import audit as check_equivalence
 from rewright.equiv.audit import is_identity
 from rewright.equiv.certificate import FORMAT as EQUIVALENCE
 from rewright.equiv.certificate import EquivalenceCertificate, equivalence_of, equivalence_table
-from rewright.proof.rewriting.stages import matches
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -34,6 +33,7 @@ from rewright.proof.conditions import REALS
 from rewright.proof.files import check_name, decode, is_printed, sealed, table
 from rewright.proof.reading import read_certificate
 from rewright.proof.rewriting.evidence import proves
+from rewright.proof.rewriting.stages import matches
 from rewright.proof.wrapping import wrapping
 from rewright.terms.normal.assumptions import Claim
 

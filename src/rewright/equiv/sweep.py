@@ -19,10 +19,6 @@ from rewright.equiv.alignment import Layout, Numbers, fits
 from rewright.equiv.building import converted, copy_nodes
 from rewright.equiv.cones import LARGEST, Cone, Cutter
 from rewright.equiv.lemmas import Prover
-from rewright.proof.rewriting.evidence import NUMBERS, PROVED
-from rewright.proof.rewriting.lemma import Lemma, key_of
-from rewright.proof.rewriting.numbers import closed
-from rewright.proof.rewriting.stages import Splice, Stage
 from rewright.ir.digest import node_digests
 from rewright.ir.dims import product
 from rewright.ir.errors import RewrightError
@@ -32,6 +28,10 @@ from rewright.ir.types import TensorType
 from rewright.lifting.layout import reshape, tidy, transpose
 from rewright.lifting.programs import Lifted, Lifter, Run
 from rewright.lifting.value import NotAView, Pieces, Value
+from rewright.proof.rewriting.evidence import NUMBERS, PROVED
+from rewright.proof.rewriting.lemma import Lemma, key_of
+from rewright.proof.rewriting.numbers import closed
+from rewright.proof.rewriting.stages import Splice, Stage
 from rewright.refine.inputs import input_values
 from rewright.refine.relations import Relations
 

@@ -157,7 +157,7 @@ def _is_sure(
         return True
     if not kind.dtype.is_float:
         return _wraps(op, types) or not op.condition(operands, kind, found)
-    is_counted = found.whole and -_WHOLE < found.low and found.high < _WHOLE
+    is_counted = found.whole and found.low > -_WHOLE and found.high < _WHOLE
     return is_counted and bool((is_whole(value) | np.isinf(value)).all())
 
 

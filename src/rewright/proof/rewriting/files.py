@@ -42,7 +42,9 @@ def _stages(stages: Sequence[Stage], numbers: dict[tuple[str, str], int]) -> lis
     found: list[Any] = []
     for stage in stages:
         own = {lemma.key: numbers[lemma.evidence, lemma.key] for lemma in stage.lemmas}
-        found.append([[s.position, own[s.lemma], [[name, list(held)] for name, held in s.leaves]] for s in stage.splices])
+        found.append(
+            [[s.position, own[s.lemma], [[name, list(held)] for name, held in s.leaves]] for s in stage.splices]
+        )
     return found
 
 

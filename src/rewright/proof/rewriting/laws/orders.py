@@ -45,9 +45,7 @@ class Orders:
             return self._absolute(builder, node.operands, places)
         return self._behind(builder, node.op, node.operands[0], places) if isinstance(node.op, _ROUNDING) else None
 
-    def _behind(
-        self, builder: GraphBuilder, op: Operator, position: int, places: Mapping[int, int]
-    ) -> int | None:
+    def _behind(self, builder: GraphBuilder, op: Operator, position: int, places: Mapping[int, int]) -> int | None:
         """What rounds in front of clamps, maxima and minima with whole numbers; None where there are none."""
         node = self._graph.nodes[position]
         if not isinstance(node.op, ops.Clamp | ops.Maximum | ops.Minimum):
