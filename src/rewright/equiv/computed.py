@@ -16,13 +16,13 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import copy_nodes, depends_on_inputs, pruned, rebuilt, values_of
-from rewright.equiv.ideal import FOLDED
 from rewright.equiv.masks import changing, core, is_whole, laid_out
 from rewright.equiv.precision import DIGITS
 from rewright.interp.program import execute, run_nodes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
+from rewright.proof.rewriting.taken import FOLDED, MOST, moved_sentence
 
 _MOST_ELEMENTS = 1 << 22
 _RUNS = 8
@@ -41,9 +41,6 @@ _MOVING = (
     ops.Transpose,
 )
 """Operators whose elements are elements of their operands, or these negated: nothing is rounded."""
-MOVED = "rounding moved"
-"""What assumptions say of such tables."""
-MOST = 2e-3
 LOOSE = math.inf
 """For ``most``: whatever rounding every step to its declared type explains is one table, which proves nothing."""
 
@@ -124,8 +121,8 @@ def _exchanged(graph: Graph, other: Graph, most: float) -> tuple[Graph, list[str
         return None if table is None else _put(builder, other, table, node)
 
     farthest = max(table.apart for table in found.values())
-    said = f"tables that one program holds are those that the other computes, which {MOVED} by up to {farthest:.1e}"
-    return rebuilt(graph, make), [said] if farthest else [FOLDED] * any(not table.is_exact for table in found.values())
+    rounded = [FOLDED] * any(not table.is_exact for table in found.values())
+    return rebuilt(graph, make), [moved_sentence(farthest)] if farthest else rounded
 
 
 def _put(builder: GraphBuilder, other: Graph, table: Computed, node: Node) -> int:

@@ -18,12 +18,10 @@ from rewright.equiv import precision
 from rewright.equiv.alignment import Numbers, telling_draws
 from rewright.equiv.audit import with_stages
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.computed import LOOSE, MOVED
+from rewright.equiv.computed import LOOSE
 from rewright.equiv.endless import met, shown
-from rewright.equiv.fillings import filling_assumption
 from rewright.equiv.findings import explained
 from rewright.equiv.guessing import guessed, related
-from rewright.equiv.ideal import MASKS
 from rewright.equiv.lemmas import Lemma, Prover
 from rewright.equiv.masks import shared_masks
 from rewright.equiv.preparing import Prepared, Values, as_captured, asked, prepared
@@ -43,6 +41,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
+from rewright.proof.rewriting.taken import MASKS, MOVED, filling_assumption
 from rewright.proof.unwritten import with_own_memory
 from rewright.refine import buffers
 from rewright.refine.certify import NotCertified

@@ -18,9 +18,8 @@ from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.proof.rewriting.taken import HIGHEST
 
-HIGHEST = -1e4
-"""What is above this may be a score."""
 _FARTHER = 100
 """A filling is so many times as far from nought as every number that goes into the scores that it is added to."""
 _ENDLESS = (-math.inf, -math.inf)
@@ -43,13 +42,6 @@ def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[i
         return tuple({} for _ in graphs)
     kept = {v for values in found for v in values.values() if math.isfinite(v) and v not in lowest}
     return tuple({p: v for p, v in values.items() if v in kept} for values in found)
-
-
-def filling_assumption(value: float) -> str:
-    """What is assumed of a number that stands for minus infinity."""
-    return (
-        f"{value:g}, which masks are filled with before a softmax, stands for -infinity: no score is as far from nought"
-    )
 
 
 def _is_added(graph: Graph, constant: int) -> bool:

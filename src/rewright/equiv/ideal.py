@@ -17,26 +17,28 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import depends_on_inputs, rebuilt, values_of
-from rewright.equiv.fillings import filling_assumption, fillings, splat
+from rewright.equiv.fillings import fillings, splat
 from rewright.equiv.masks import changing, core
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
-
-_HALF, _BRAIN, _SINGLE, _DOUBLE = -65504.0, -3.3895313892515355e38, -3.4028234663852886e38, -1.7976931348623157e308
-_LOWEST = {"f16": (_HALF,), "bf16": (_BRAIN,), "f32": (_SINGLE, _BRAIN), "f64": (_DOUBLE, _SINGLE, _BRAIN)}
-"""By type its most negative number, and those of types that a mask in this type may be cast to later."""
-_EVERY_LOWEST = frozenset({_HALF, _BRAIN, _SINGLE, _DOUBLE})
-_MOST_FOLDED = 4096
-ROUNDING = 2.5e-7
-"""Numbers this close, relative to their size, are one number that was rounded to single precision."""
-FOLDED = "numbers that are computed from numbers alone are what double precision makes of them"
-INVERSES = "a quotient by a number is the product with its inverse in double precision, and a rounded 1/n is 1/n"
-MASKS = (
-    "the most negative numbers of float types, which masks are filled with, stand for -infinity, and every row of a "
-    "softmax has an element that is not masked"
+from rewright.proof.rewriting.taken import (
+    EVERY_LOWEST,
+    FOLDED,
+    INVERSES,
+    MASKS,
+    ROOTED,
+    ROUNDING,
+    TABLES,
+    are_close,
+    as_endless,
+    filling_assumption,
+    roots_sentence,
+    scalars_sentence,
 )
+
+_MOST_FOLDED = 4096
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def idealised(graphs: Sequence[Graph], *, masks_choose: bool = False) -> Ideal:
     """
     assumptions: list[str] = []
     found: list[Graph] = []
-    for graph, filled in zip(graphs, fillings(graphs, _EVERY_LOWEST), strict=True):
+    for graph, filled in zip(graphs, fillings(graphs, EVERY_LOWEST), strict=True):
         masked = _masked(graph, filled)
         if any(is_lowest(node) for node in graph.nodes) and MASKS not in assumptions:
             assumptions.append(MASKS)
@@ -79,7 +81,7 @@ def with_endless(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
 
     They have the same inputs and outputs.
     """
-    pairs = zip(graphs, fillings(graphs, _EVERY_LOWEST), strict=True)
+    pairs = zip(graphs, fillings(graphs, EVERY_LOWEST), strict=True)
     return tuple(_masked(graph, filled) for graph, filled in pairs)
 
 
@@ -95,8 +97,7 @@ def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
         if position in filled:
             return builder.add(ops.Constant(node.type, (-math.inf,)))
         if isinstance(node.op, ops.Constant) and (is_lowest(node) or _is_mask(node)):
-            low = _LOWEST.get(node.type.dtype.value, ())
-            return _filled(builder, node.type, tuple(_infinite(v, low) for v in node.op.values))
+            return _filled(builder, node.type, tuple(as_endless(v, node.type.dtype) for v in node.op.values))
         if isinstance(node.op, ops.Constant) and _is_choice(node):
             return _spread(builder, node.type, node.op.values)
         return None
@@ -106,8 +107,7 @@ def _masked(graph: Graph, filled: Mapping[int, float]) -> Graph:
 
 def is_lowest(node: Node) -> bool:
     """Whether a node is a constant with the most negative number of a float type in it."""
-    low = _LOWEST.get(node.type.dtype.value, ())
-    return isinstance(node.op, ops.Constant) and any(_infinite(v, low) != v for v in node.op.values)
+    return isinstance(node.op, ops.Constant) and any(as_endless(v, node.type.dtype) != v for v in node.op.values)
 
 
 def _is_mask(node: Node) -> bool:
@@ -136,12 +136,6 @@ def _filled(builder: GraphBuilder, kind: TensorType, values: tuple[float | int |
     seen = _spread(builder, replace(kind, dtype=DType.BOOL), [value == 0.0 for value in values])
     zero, endless = (builder.add(ops.Constant(kind, (value,))) for value in (0.0, -math.inf))
     return builder.add(ops.Select(), seen, zero, endless)
-
-
-def _infinite(value: float | int | bool, lowest: Sequence[float]) -> float | int | bool:
-    if isinstance(value, float) and any(abs(value / low - 1) < 1e-6 for low in lowest):
-        return -math.inf
-    return value
 
 
 def _chosen(graph: Graph) -> Graph:
@@ -303,7 +297,7 @@ def _factors(graph: Graph) -> tuple[Graph, bool]:
             for k in (0, 1):
                 value = splat(graph, node.operands[k])
                 whole = round(1.0 / value) if value and abs(value) > 1e-6 and math.isfinite(value) else 0
-                if value and abs(whole) > 1 and _close(1.0 / whole, value) and Fraction(value) != Fraction(1, whole):
+                if value and abs(whole) > 1 and are_close(1.0 / whole, value) and Fraction(value) != Fraction(1, whole):
                     rounded.append(value)
                     divisor = builder.add(ops.Constant(node.type, (float(whole),)))
                     return builder.add(ops.Divide(), operands[1 - k], divisor)
@@ -335,10 +329,9 @@ def _merged(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
     said: list[str] = []
     pairs = [(a, b) for a, b in chosen.items() if a != b]
     if pairs:
-        shown = ", ".join(f"{a:.9g} and {b:.9g}" for a, b in pairs[:4]) + (" and more" if len(pairs) > 4 else "")
-        said.append(f"constants that differ by the rounding of single precision are equal: {shown}")
+        said.append(scalars_sentence(pairs))
     if any(key != value for key, value in tables.items()):
-        said.append("tables of constants that differ by the rounding of single precision are equal")
+        said.append(TABLES)
     if not said:
         return list(graphs), said
 
@@ -370,10 +363,7 @@ def _rooted(graphs: Sequence[Graph]) -> tuple[list[Graph], list[str]]:
             place = builder.add(ops.Sqrt(), place)
         return place
 
-    shown = ", ".join(f"{v:.9g}" for v in sorted(roots)[:4])
-    return [rebuilt(graph, make) for graph in graphs], [
-        f"constants that are rounded roots stand for the roots: {shown}"
-    ]
+    return [rebuilt(graph, make) for graph in graphs], [roots_sentence(roots)]
 
 
 def _root(value: float) -> tuple[float, int] | None:
@@ -389,7 +379,7 @@ def _root(value: float) -> tuple[float, int] | None:
 
 def _is_simple(value: float) -> float | None:
     near = Fraction(value).limit_denominator(4096)
-    if near and abs(float(near) / value - 1) < 4e-15 and Fraction(float(near)) == near:
+    if near and abs(float(near) / value - 1) < ROOTED and Fraction(float(near)) == near:
         return float(near)
     return None
 
@@ -406,16 +396,12 @@ def _representatives(numbers: Sequence[float]) -> dict[float, float]:
     found: dict[float, float] = {}
     group: list[float] = []
     for number in [*numbers, math.inf]:
-        if group and not _close(group[0], number):
+        if group and not are_close(group[0], number):
             best = min(group, key=lambda n: (len(repr(n)), n))
             found.update(dict.fromkeys(group, best))
             group = []
         group.append(number)
     return found
-
-
-def _close(a: float, b: float) -> bool:
-    return math.isfinite(b) and abs(a - b) <= ROUNDING * max(abs(a), abs(b))
 
 
 def _tables(

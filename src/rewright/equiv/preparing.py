@@ -15,7 +15,7 @@ from rewright.equiv.cases import cases_alike
 from rewright.equiv.casts import without_casts
 from rewright.equiv.choices import chosen_alike
 from rewright.equiv.codes import codes_alike
-from rewright.equiv.computed import MOST, with_computed
+from rewright.equiv.computed import with_computed
 from rewright.equiv.convolutions import shifted_alike
 from rewright.equiv.expressions import names_in
 from rewright.equiv.fills import filled_alike
@@ -39,6 +39,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
+from rewright.proof.rewriting.taken import MOST
 from rewright.proof.wrapping import counted, questioned, wrapping
 from rewright.refine.narrow import narrowed
 from rewright.refine.unknowns import Question, questions, said

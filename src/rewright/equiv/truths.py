@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from rewright import ops
 from rewright.equiv.building import rebuilt
-from rewright.equiv.fillings import HIGHEST, splat
+from rewright.equiv.fillings import splat
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
+from rewright.proof.rewriting.taken import HIGHEST
 
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice)
 _EXACT: Mapping[type[Operator], Callable[[float, float], float]] = {

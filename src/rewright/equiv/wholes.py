@@ -17,6 +17,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
+from rewright.proof.rewriting.taken import CUT_OFF
 
 _MOST = 1 << 16
 """Elements of a tensor that is computed."""
@@ -29,7 +30,6 @@ _EXACT_SINGLE = 2.0**-25
 _FILLERS = 12345.0, -12345.0
 """What an infinite number is cut off to: nothing is known of it, and it may be chosen nowhere."""
 _CUTTING = (ops.Floor, ops.Ceil, ops.RoundNearestEven)
-CUT_OFF = "numbers that are cut off to whole ones are exact: {:.17g} stands for {:.17g}"
 
 
 def with_wholes(graphs: Sequence[Graph]) -> tuple[tuple[Graph, ...], tuple[str, ...]]:
