@@ -28,6 +28,8 @@ from rewright.proof.rewriting.taken import EVERY_LOWEST, ROUNDING, are_close, as
 
 _MOST_FOLDED = 4096
 
+_MOST_FOLDED = 4096
+
 
 def idealised(drafts: Sequence[Draft], *, masks_choose: bool = False) -> list[Draft]:
     """The programs over the reals, in the order in which they were given; constants are compared over all of them.
@@ -394,7 +396,7 @@ def _root(value: float) -> tuple[float, int] | None:
 
 def _is_simple(value: float) -> float | None:
     near = Fraction(value).limit_denominator(4096)
-    if near and abs(float(near) / value - 1) < 4e-15 and Fraction(float(near)) == near:
+    if near and abs(float(near) / value - 1) < ROOTED and Fraction(float(near)) == near:
         return float(near)
     return None
 

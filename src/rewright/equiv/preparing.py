@@ -12,7 +12,7 @@ from rewright.analysis.ends import Bound
 from rewright.analysis.obligations import sentences
 from rewright.equiv.casts import without_casts
 from rewright.equiv.codes import codes_alike
-from rewright.equiv.computed import MOST, with_computed
+from rewright.equiv.computed import with_computed
 from rewright.equiv.convolutions import shifted_alike
 from rewright.equiv.drafts import Draft, graphs_of
 from rewright.equiv.ideal import idealised
