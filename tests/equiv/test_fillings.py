@@ -14,7 +14,7 @@ import torch
 import rewright as rw
 from rewright import ops
 from rewright.equiv.engine import Equivalence, equiv
-from rewright.equiv.ideal import MASKS
+from rewright.proof.rewriting.taken import MASKS
 from rewright.ir.graph import Graph, GraphBuilder
 
 S, D = 6, 4

@@ -97,8 +97,8 @@ def _names(right: RankProgram) -> list[str]:
 
 def _check_tables(certificate: EquivalenceCertificate, given: Values | None) -> None:
     """Tables that are known are those of the certificate."""
-    for side, stated, known in zip(("left", "right"), certificate.tables, given or ({}, {}), strict=True):
-        for name, value in stated.items():
+    for side, own, known in zip(("left", "right"), certificate.tables, given or ({}, {}), strict=True):
+        for name, value in own.items():
             if name in known and not _same(np.asarray(known[name], np.float64), value):
                 raise OtherPrograms(f"the certificate has other values of {name!r} of the {side} program")
 

@@ -9,7 +9,7 @@ Each of these that happened is an assumption of the verdict.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -24,9 +24,7 @@ from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
-from rewright.proof.rewriting.taken import EVERY_LOWEST, ROUNDING, are_close, as_endless
-
-_MOST_FOLDED = 4096
+from rewright.proof.rewriting.taken import EVERY_LOWEST, ROOTED, ROUNDING, are_close, as_endless
 
 _MOST_FOLDED = 4096
 
@@ -248,7 +246,7 @@ def _is_small(shape: Shape) -> bool:
 
 
 def _factors(draft: Draft) -> Draft:
-    """Quotients by tables and numbers that are not whole as products, and products with rounded 1/n as quotients by n."""
+    """Quotients by tables and numbers that are not whole as products, products with a rounded 1/n as quotients by n."""
     return _with_quotients(_with_inverses(_with_products(draft)))
 
 
@@ -270,7 +268,7 @@ def _with_products(draft: Draft) -> Draft:
 
 
 def _with_inverses(draft: Draft) -> Draft:
-    """``1 / c`` as the number that it is in double precision, and numbers that are 1/n but for rounding as ``1 / n``."""
+    """``1 / c`` as the number that it is in double precision, and numbers that are a rounded 1/n as ``1 / n``."""
     graph = draft.graph
     rounded = dict(_rounded_inverses(graph))
 

@@ -1,4 +1,4 @@
-"""Absolute values below maxima, and clamps to whole numbers behind what rounds: each step of quantisation in one form."""
+"""Steps of quantisation in one order: absolute values below maxima, clamps to whole numbers behind what rounds."""
 
 from __future__ import annotations
 

@@ -10,13 +10,19 @@ from types import MappingProxyType
 
 from rewright.analysis.ends import Bound
 from rewright.analysis.obligations import sentences
+from rewright.equiv.cases import cases_alike
 from rewright.equiv.casts import without_casts
+from rewright.equiv.choices import chosen_alike
 from rewright.equiv.codes import codes_alike
 from rewright.equiv.computed import with_computed
 from rewright.equiv.convolutions import shifted_alike
 from rewright.equiv.drafts import Draft, graphs_of
+from rewright.equiv.fills import filled_alike
+from rewright.equiv.floors import without_floors
 from rewright.equiv.ideal import idealised
 from rewright.equiv.orders import in_order
+from rewright.equiv.picked import with_values
+from rewright.equiv.placed import placed_alike
 from rewright.equiv.ranges import Ranges, told
 from rewright.equiv.shares import shares_alike
 from rewright.equiv.starts import without_starts
@@ -29,6 +35,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.rewriting.numbers import said
 from rewright.proof.rewriting.replay import removed
+from rewright.proof.rewriting.taken import MOST
 from rewright.proof.wrapping import questioned, wrapping
 
 _ANY: Ranges = MappingProxyType({})
@@ -93,7 +100,8 @@ def prepared(
     whole = with_wholes([draft.counted(ranges if counts else None) for draft in first])
     same = with_computed(idealised(whole, masks_choose=len(first) > 2), most)
     same = [in_order(without_casts(without_starts(draft))) for draft in shifted_alike(same)]
-    drafts = tuple(shares_alike(same))
+    drafts = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
+    drafts = tuple(with_values(draft) for draft in drafts)
     graphs = graphs_of(drafts)
     gone = removed(base.graphs, graphs)
     violated = "".join(sentences([one for one in gone if one.is_violated])[:1])

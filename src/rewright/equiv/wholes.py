@@ -18,7 +18,6 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
-from rewright.proof.rewriting.taken import CUT_OFF
 
 _MOST = 1 << 16
 """Elements of a tensor that is computed."""

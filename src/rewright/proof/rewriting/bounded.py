@@ -9,28 +9,20 @@ Where double precision rounds they are apart, and come of what operators say of 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from rewright import ops
-from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, TensorOperator, integer_limits
-from rewright.ops.facts import LARGEST, NOTHING, TRUTH, UNKNOWN, Facts, between, in_dtype, of_dtype, of_values
+from rewright.ops.base import Array, TensorOperator
+from rewright.ops.facts import LARGEST, NOTHING, Facts, between
+from rewright.proof.rewriting.elements import ends_of, fact, result_ends, wraps
 
 _WHOLE = 2.0**53
 _MOST_ELEMENTS = 1 << 20
 _MOST_DISTINCT = 1 << 13
-_FIELD: Mapping[type[Operator], Callable[[Fraction, Fraction], Fraction]] = {
-    ops.Add: operator.add,
-    ops.Subtract: operator.sub,
-    ops.Multiply: operator.mul,
-    ops.Divide: operator.truediv,
-}
 
 
 @dataclass(frozen=True)
@@ -72,11 +64,6 @@ def _known(value: Array, known: Array, dtype: DType) -> Bounded:
     seen = known & ~np.isnan(value) if value.dtype.kind == "f" else known
     ends = (np.where(seen, value, np.asarray(end, value.dtype)) for end in (low, high))
     return Bounded(value, *ends)
-
-
-def ends_of(dtype: DType) -> tuple[float | int, float | int]:
-    """Between what every element of a type lies."""
-    return (-math.inf, math.inf) if dtype.is_float else integer_limits(dtype)
 
 
 def _has_nan(value: Array) -> bool:
@@ -156,14 +143,11 @@ def _is_sure(
     if kind.dtype is DType.BOOL:
         return True
     if not kind.dtype.is_float:
-        return _wraps(op, types) or not op.condition(operands, kind, found)
+        return wraps(op, types) or not op.condition(operands, kind, found)
+    if isinstance(op, ops.Power):
+        return False  # it is computed by way of logarithms
     is_counted = found.whole and found.low > -_WHOLE and found.high < _WHOLE
     return is_counted and bool((is_whole(value) | np.isinf(value)).all())
-
-
-def _wraps(op: TensorOperator, types: Sequence[TensorType]) -> bool:
-    """Whether an operator is a cast of integers, which is defined for all of them."""
-    return isinstance(op, ops.Convert) and not types[0].dtype.is_float
 
 
 def _pointwise(
@@ -179,8 +163,11 @@ def _pointwise(
     first, inverse = groups
     picked = [Bounded(*(end.reshape(-1)[first] for end in (one.value, one.low, one.high))) for one in operands]
     results = value.reshape(-1)[first]
-    ends = [_ends(op, results[k], [_fact(one, k) for one in picked], types, kind) for k in range(len(first))]
-    low, high = (np.array([pair[k] for pair in ends], value.dtype)[inverse].reshape(value.shape) for k in (0, 1))
+    pairs = [
+        result_ends(op, results[k].item(), [fact(one.low[k].item(), one.high[k].item()) for one in picked], types, kind)
+        for k in range(len(first))
+    ]
+    low, high = (np.array([pair[k] for pair in pairs], value.dtype)[inverse].reshape(value.shape) for k in (0, 1))
     return Bounded(np.where(low == high, low, value), low, high)
 
 
@@ -195,62 +182,6 @@ def _groups(operands: Sequence[Bounded]) -> tuple[Array, Array] | None:
         if len(first) > _MOST_DISTINCT:
             return None
     return first, ids
-
-
-def _fact(known: Bounded, k: int) -> Facts:
-    """What is known of one element."""
-    low, high = known.low[k].item(), known.high[k].item()
-    if low == high:
-        return of_values([low])
-    if known.value.dtype.kind == "f":
-        return between(low, high) if math.isfinite(low) and math.isfinite(high) else UNKNOWN
-    return TRUTH if known.value.dtype.kind == "b" else between(low, high, whole=True)
-
-
-def _ends(
-    op: TensorOperator, value: Array, known: Sequence[Facts], types: Sequence[TensorType], kind: TensorType
-) -> tuple[float | int, float | int]:
-    """Bounds of one element of a result."""
-    if _is_even(op, value.item(), known):
-        return value.item(), value.item()
-    found = op.facts(known, types, kind)
-    if not kind.dtype.is_float:
-        is_defined = _wraps(op, types) or not op.condition(known, kind, found)
-        if is_defined and all(one.low == one.high and one.is_finite for one in known):
-            return value.item(), value.item()
-        found = in_dtype(found, kind.dtype) if is_defined else of_dtype(kind.dtype)
-        is_within = found.is_finite and math.isfinite(found.low) and found.low <= found.high
-        return (int(math.ceil(found.low)), int(math.floor(found.high))) if is_within else ends_of(kind.dtype)
-    return _float_ends(found)
-
-
-def _float_ends(found: Facts) -> tuple[float, float]:
-    if found.low > found.high and not found.nan and found.plus_infinity is not found.minus_infinity:
-        return (math.inf, math.inf) if found.plus_infinity else (-math.inf, -math.inf)
-    if not found.is_finite or found.low > found.high:
-        return -math.inf, math.inf
-    try:
-        low, high = float(found.low), float(found.high)
-    except OverflowError:
-        return -math.inf, math.inf
-    low = math.nextafter(low, -math.inf) if low > found.low else low
-    high = math.nextafter(high, math.inf) if high < found.high else high
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else (-math.inf, math.inf)
-
-
-def _is_even(op: TensorOperator, value: float | int, known: Sequence[Facts]) -> bool:
-    """Whether floats are exactly what the four operations of arithmetic, or a root, make of exact numbers."""
-    if not isinstance(value, float) or not math.isfinite(value):
-        return False
-    if not all(one.low == one.high and one.is_finite for one in known):
-        return False
-    numbers = [Fraction(one.low) for one in known]
-    if isinstance(op, ops.Sqrt):
-        return Fraction(value) ** 2 == numbers[0] and value >= 0
-    combine = _FIELD.get(type(op))
-    if combine is None or (isinstance(op, ops.Divide) and not numbers[1]):
-        return False
-    return combine(*numbers) == Fraction(value)
 
 
 def _in_type(found: Bounded, dtype: DType) -> Bounded:

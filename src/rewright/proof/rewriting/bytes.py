@@ -47,6 +47,9 @@ def _table(graph: Graph, kind: TensorType) -> Array | None:
     try:
         for position in sorted(graph.ancestors([root])):
             node = graph.nodes[position]
+            is_other = isinstance(node.op, ops.Input) and position not in graph.inputs.values()
+            if is_other or node.op.infer([graph.nodes[p].type for p in node.operands]) != node.type:
+                return None
             found = _values(graph, node, kind, tables, read)
             if found is None or (found.dtype.kind == "f" and not np.isfinite(found).all()):
                 return None

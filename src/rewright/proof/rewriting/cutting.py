@@ -19,7 +19,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.base import Array, TensorOperator, integer_limits
-from rewright.proof.rewriting.bounded import Bounded, applied, ends_of, exact, is_whole
+from rewright.proof.rewriting.bounded import Bounded, applied, exact, is_whole
+from rewright.proof.rewriting.elements import ends_of
 
 _MOST_ELEMENTS = 1 << 22
 _MOST_NODES = 4096
@@ -98,6 +99,8 @@ class _Run:
             return False
         operands = [self.known[p] for p in node.operands]
         types = [self.graph.nodes[p].type for p in node.operands]
+        if op.infer(types) != node.type:
+            return False
         if not operands:
             self.known[position] = exact(np.asarray(op.execute([], np.float64)))
         elif _cuts(op, types[0].dtype):
@@ -131,7 +134,6 @@ class _Run:
 
     def _compared(self, op: TensorOperator, a: Bounded, b: Bounded) -> Bounded:
         """Truth values, where floats are not as near to each other as rounding brings them."""
-        value = np.asarray(op.execute([a.value, b.value], np.float64))
         are_points = a.is_point & b.is_point
         is_same = (a.value == b.value) & ~are_points
         is_near = np.abs(a.value - b.value) <= _CLOSE * np.maximum(1.0, np.abs(b.value))
@@ -139,6 +141,8 @@ class _Run:
         is_apart = are_points | (a.high < b.low) | (b.high < a.low)
         known = (is_apart & ~is_near) | is_same
         self.is_folded |= bool(is_same.any())
+        by_value, by_low = (op.execute(pair, np.float64) for pair in ([a.value, b.value], [a.low, b.low]))
+        value = np.where(is_same, by_value, by_low)
         return Bounded(value, np.where(known, value, False), np.where(known, value, True))
 
 

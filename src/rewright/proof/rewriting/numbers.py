@@ -10,7 +10,6 @@ taken for granted, is counted up: rounding, the most negative numbers of types f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,7 +18,7 @@ import numpy as np
 from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array
+from rewright.ops.base import Array, TensorOperator
 from rewright.proof.rewriting.bytes import by_value
 from rewright.proof.rewriting.cutting import Evaluated, evaluated
 from rewright.proof.rewriting.lemma import Lemma
@@ -82,21 +81,17 @@ def closed(lemma: Lemma) -> tuple[Taken, ...] | None:
     kind = _type_of(lemma.left)
     if kind is None or kind != _type_of(lemma.right) or not kind.is_static():
         return None
-    sides = [_Side(graph, found) for graph in (lemma.left, lemma.right) if (found := evaluated(graph)) is not None]
-    if len(sides) < 2 or sides[0].value.shape != sides[1].value.shape:
+    mine, other = evaluated(lemma.left), evaluated(lemma.right)
+    if mine is None or other is None:
         return None
+    left, right = _Side(lemma.left, mine), _Side(lemma.right, other)
     with np.errstate(all="ignore"):
-        found = _floats(*sides, kind.dtype) if kind.dtype.is_float else _integers(*sides)
+        found = _floats(left, right, kind.dtype) if kind.dtype.is_float else _integers(left, right)
     if found is None:
         return None
-    before = [Taken("cut", pair) for side in sides for pair in side.found.cut]
-    before += [Taken("folded")] * any(side.found.is_folded for side in sides)
-    everything = {*before, *found}
-    by_kind = [
-        sorted((one for one in everything if one.kind == k), key=lambda one: one.numbers)
-        for k in in_order({one.kind for one in everything})
-    ]
-    return tuple(one for same in by_kind for one in same)
+    before = [Taken("cut", pair) for one in (mine, other) for pair in one.cut]
+    before += [Taken("folded")] * (mine.is_folded or other.is_folded)
+    return in_order([*before, *found])
 
 
 def _type_of(graph: Graph) -> TensorType | None:
@@ -109,7 +104,7 @@ def _type_of(graph: Graph) -> TensorType | None:
 def _is_held(graph: Graph, node: Node) -> bool:
     if isinstance(node.op, ops.Constant) or _is_float_cast(graph, node):
         return True
-    return isinstance(node.op, ops.TensorOperator) and bool(node.op.moves(len(node.operands)))
+    return isinstance(node.op, TensorOperator) and bool(node.op.moves(len(node.operands)))
 
 
 def _is_float_cast(graph: Graph, node: Node) -> bool:
@@ -171,10 +166,12 @@ def _inverse(quotient: _Side, held: _Side) -> Taken | None:
         return None
     if np.array_equal(quotient.value, held.value):
         return Taken("inverse")
-    divisor, value = splat(quotient.graph, node.operands[1]), held.number
-    if divisor is None or value is None or divisor != int(divisor) or abs(value) <= _SMALLEST_INVERSE:
+    inverse, value = quotient.number, held.number
+    if inverse is None or value is None or abs(inverse) <= _SMALLEST_INVERSE or not math.isfinite(inverse):
         return None
-    return Taken("inverse") if abs(divisor) > 1 and are_close(1.0 / divisor, value) else None
+    whole = round(1.0 / inverse)
+    is_whole = abs(whole) > 1 and 1.0 / whole == inverse
+    return Taken("inverse") if is_whole and are_close(inverse, value) else None
 
 
 def _root(rooted: _Side, held: _Side) -> Taken | None:
@@ -182,22 +179,25 @@ def _root(rooted: _Side, held: _Side) -> Taken | None:
     node, times = rooted.behind_layout(), 0
     while isinstance(node.op, ops.Sqrt):
         node, times = rooted.graph.nodes[node.operands[0]], times + 1
-    value = held.number
-    simple = node.op.values[0] if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
-    if not 1 <= times <= 2 or not held.is_held or value is None or simple is None or value <= 0 or simple <= 0:
+    root, value = rooted.number, held.number
+    if not 1 <= times <= 2 or not held.is_held or root is None or value is None:
         return None
-    power = Fraction(value) ** (2**times)
-    is_near = abs(power / Fraction(simple) - 1) < Fraction(ROOTED)
+    if not (0 < root < math.inf and 0 < value < math.inf):
+        return None
+    is_near = abs((Fraction(value) / Fraction(root)) ** (2**times) - 1) < Fraction(ROOTED)
     return Taken("root", (value,)) if is_near else None
 
 
 def _scalars(left: _Side, right: _Side, folded: list[Taken]) -> list[Taken] | None:
     """One number for another one that is not whole, and was rounded."""
     new, old = float(left.value.reshape(-1)[0]), float(right.value.reshape(-1)[0])
-    is_broken: Callable[[float], bool] = lambda value: math.isfinite(value) and value != int(value)
-    if not is_broken(new) or not is_broken(old) or not are_close(old, new):
+    if not _is_broken(new) or not _is_broken(old) or not are_close(old, new):
         return None
     return [*folded, Taken("scalars", (old, new))]
+
+
+def _is_broken(value: float) -> bool:
+    return math.isfinite(value) and value != int(value)
 
 
 def _tables(left: _Side, right: _Side, same: Array, dtype: DType, folded: list[Taken]) -> list[Taken] | None:
@@ -209,11 +209,20 @@ def _tables(left: _Side, right: _Side, same: Array, dtype: DType, folded: list[T
     if left.is_held and right.is_held:
         return [Taken("tables")] if (apart <= ROUNDING * np.abs(new)).all() else None
     if right.is_held:
-        held = right.value[np.isfinite(right.value)]
-        farthest = float(apart.max())
-        is_near = farthest <= max(MOST, 4.0 * half_step(dtype)) * float(np.abs(held).max())
-        return [Taken("moved", (farthest,))] if is_near else None
+        return _moved(left, right, same, dtype)
     return [*folded, Taken("tables")] if (apart <= ROUNDING * np.abs(new)).all() else None
+
+
+def _moved(left: _Side, right: _Side, same: Array, dtype: DType) -> list[Taken] | None:
+    """How far a held table is from what is computed; None where that is more than rounding makes of it."""
+    step, new, old = half_step(dtype), left.value[~same], right.value[~same]
+    apart = np.abs(new - old)
+    is_whole = left.found.result.is_point[~same] & (new == np.round(new)) & (np.abs(new) * step <= 1)
+    if (apart > 4.0 * step * np.abs(old))[is_whole].any():
+        return None  # whole numbers are not rounded on the way
+    farthest, held = float(apart.max()), right.value[np.isfinite(right.value)]
+    is_near = farthest <= max(MOST, 4.0 * step) * float(np.abs(held).max())
+    return [Taken("moved", (farthest,))] if is_near else None
 
 
 __all__ = ["Taken", "by_value", "closed", "said"]

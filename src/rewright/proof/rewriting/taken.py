@@ -9,7 +9,7 @@ that is a :class:`Taken`, and a verdict states all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -49,6 +49,7 @@ _LOWEST: Mapping[DType, Sequence[float]] = {
 EVERY_LOWEST = frozenset({_HALF, _BRAIN, _SINGLE, _DOUBLE})
 
 Kind = Literal["cut", "mask", "filling", "folded", "inverse", "scalars", "tables", "root", "moved"]
+_KINDS: Sequence[Kind] = get_args(Kind)
 """In the order in which sentences are said."""
 
 
@@ -70,14 +71,14 @@ def said(taken: Iterable[Taken]) -> tuple[str, ...]:
     for one in taken:
         by_kind.setdefault(one.kind, set()).add(one.numbers)
     found: list[str] = []
-    for kind in in_order(by_kind):
-        found += _SENTENCES[kind](sorted(by_kind[kind]))
+    for kind in _KINDS:
+        found += _SENTENCES[kind](sorted(by_kind[kind])) if kind in by_kind else []
     return tuple(found)
 
 
-def in_order(kinds: Collection[Kind]) -> list[Kind]:
-    """Kinds in the order in which they are said."""
-    return [kind for kind in get_args(Kind) if kind in kinds]
+def in_order(taken: Iterable[Taken]) -> tuple[Taken, ...]:
+    """What was taken for granted, each thing once, in the order in which it is said."""
+    return tuple(sorted(set(taken), key=lambda one: (_KINDS.index(one.kind), one.numbers)))
 
 
 def filling_assumption(value: float) -> str:
