@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rewright import ops
+from rewright.analysis.variances import is_variance
 from rewright.ir.dims import Shape, at_most
 from rewright.ir.graph import Graph, Node
 from rewright.ops.facts import Facts, meet
@@ -15,11 +16,11 @@ from rewright.ops.facts import Facts, meet
 def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *, casts: bool = True) -> Facts:
     """What is known of a node beyond its transfer function, where its operands are related to each other.
 
-    - ``x * x`` is not negative.
+    - ``x * x`` is not negative, nor is a mean of squares less the square of the mean.
     - ``x - max(row of x)`` is at most zero, and ``x / sum(row of x)`` is at most one where x is not negative.
     - a sum of ``exp(x - max(row of x))`` over the row is at least one: the largest element adds ``exp(0)``.
 
-    ``casts``: casts keep numbers, as over the reals; a machine may round the maximum to one below its row.
+    ``casts``: casts keep numbers, as over the reals; a machine may round the maximum to one below its row, and sums.
     """
     op = node.op
     if isinstance(op, ops.Multiply) and node.operands[0] == node.operands[1]:
@@ -28,6 +29,8 @@ def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *
         return replace(found, low=0, high=0, zero=True)
     if isinstance(op, ops.Subtract) and is_by_own_row(graph, node, "maximum", casts=casts):
         return meet(found, replace(found, high=0, plus_infinity=False))
+    if isinstance(op, ops.Subtract) and casts and node.type.dtype.is_float and is_variance(graph, node):
+        return meet(found, replace(found, low=0, minus_infinity=False))
     if isinstance(op, ops.Divide) and operands[0].is_nonnegative and is_by_own_row(graph, node, "sum", casts=casts):
         return meet(found, replace(found, low=0, high=1, plus_infinity=False, minus_infinity=False))
     if isinstance(op, ops.Reduce) and op.kind == "sum" and _has_one(graph, op, node.operands[0], casts=casts):

@@ -1,0 +1,88 @@
+"""Laws that normal forms do not show: each makes a node of a program another way, and says why both are equal.
+
+The same law makes a node in a whole program and in the small part of it that a lemma is about: it looks at the graph
+that it is given and at the facts of its nodes, and says nothing where what it needs is not seen there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+
+from rewright import ops
+from rewright.analysis.values import Setting, facts_of
+from rewright.ir.digest import digest
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, GraphBuilder, Node, validate
+from rewright.ir.rebuilding import rebuilt
+from rewright.ops.facts import Facts
+from rewright.proof.rewriting.laws.fillings import Fillings
+from rewright.proof.rewriting.laws.growing import Growing
+from rewright.proof.rewriting.laws.picked import Picked
+from rewright.proof.rewriting.laws.places import Places
+from rewright.proof.rewriting.laws.rows import Rows
+from rewright.proof.rewriting.lemma import Lemma
+
+Maker = Callable[[GraphBuilder, int, Mapping[int, int]], int | None]
+"""Given a builder, a node and the places of earlier nodes in the builder: where the node is made another way; None
+where the law says nothing of it."""
+Law = Callable[[Graph, Sequence[Facts]], Maker]
+"""A law of one program, whose nodes have these facts."""
+
+LAWS: Mapping[str, Law] = MappingProxyType(
+    {"fillings": Fillings, "growing": Growing, "picked": Picked, "places": Places, "rows": Rows}
+)
+"""The laws by name."""
+
+
+def applied(graph: Graph, make: Maker, positions: Collection[int] | None = None) -> Graph:
+    """The program with nodes made another way, those at ``positions`` alone where they are given."""
+    places: dict[int, int] = {}
+    names = {position: name for name, position in graph.inputs.items()}
+
+    def made(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
+        place = make(builder, position, places) if positions is None or position in positions else None
+        if place is None and position in names:
+            place = builder.input(names[position], node.op)
+        places[position] = builder.add(node.op, *operands) if place is None else place
+        return places[position]
+
+    return rebuilt(graph, made)
+
+
+def remade(graph: Graph, make: Maker) -> Graph | None:
+    """A program with its outputs made another way; None where nothing is."""
+    found: list[int] = []
+
+    def noted(builder: GraphBuilder, position: int, places: Mapping[int, int]) -> int | None:
+        place = make(builder, position, places)
+        found.extend([] if place is None else [place])
+        return place
+
+    made = applied(graph, noted, frozenset(graph.outputs.values()))
+    return made if found else None
+
+
+def follows(name: str, lemma: Lemma) -> bool:
+    """Whether a law makes the left side of a lemma of its right side, of whose inputs is known what is given."""
+    law = LAWS.get(name)
+    if law is None or len(lemma.right.outputs) != 1 or not (_is_local(lemma.left) and _is_local(lemma.right)):
+        return False
+    try:
+        validate(lemma.left)
+        validate(lemma.right)
+        known = facts_of(lemma.right, Setting(given=lemma.facts(lemma.right), assumes=True))
+        made = remade(lemma.right, law(lemma.right, known))
+    except (RewrightError, RecursionError):
+        return False
+    return made is not None and digest(made) == digest(lemma.left)
+
+
+def _is_local(side: Graph) -> bool:
+    """Whether nothing comes from other ranks, and what is read are the inputs, each under its own name."""
+    read = {(p, node.op.label) for p, node in enumerate(side.nodes) if isinstance(node.op, ops.Input)}
+    named = {(position, name) for name, position in side.inputs.items()}
+    return read == named and not any(isinstance(node.op, ops.Collective) for node in side.nodes)
+
+
+__all__ = ["LAWS", "Law", "Maker", "applied", "follows", "remade"]

@@ -1,0 +1,86 @@
+"""Vectors of indices of which no two are one.
+
+The places that a ``top_k`` gives are different ones in a row. Beside the number of their row, or where rows are shared
+with what is written into, no two of them name one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rewright import ops
+from rewright.ir.dims import Shape
+from rewright.ir.graph import Graph, Node
+from rewright.ir.types import DType, TensorType
+from rewright.ops.facts import Facts, between, fits
+from rewright.proof.rewriting.laws.reading import LONG, asks_for_below
+
+
+@dataclass(frozen=True)
+class _Numbering:
+    """An axis along which no two elements of a tensor are equal, all else being the same."""
+
+    axis: int
+    is_choice: bool
+    """Whether the elements are places that a choice or a sort gave; else they are the index along the axis."""
+
+
+def is_never_twice(graph: Graph, known: Sequence[Facts], op: ops.Scatter, indices: int) -> bool:
+    """Whether no two vectors of indices are one.
+
+    They are not where they differ along an axis that is shared with what is written into, or that one of their numbers
+    counts; and where they differ along one axis more, of which another number is the place that a choice gave.
+    """
+    rank, vector = graph.nodes[indices].type.rank, op.index_vector_dim
+    found = [_numbering(graph, known, p) for p in _components(graph, indices, vector)]
+    numbers = [one for one in found if one is not None]
+    counted = {*op.scatter_indices_batching_dims, *(one.axis for one in numbers if not one.is_choice)}
+    rest = set(range(rank)) - {vector} - counted
+    return not op.update_window_dims and (not rest or any(rest == {one.axis} for one in numbers if one.is_choice))
+
+
+def _components(graph: Graph, position: int, vector: int) -> tuple[int, ...]:
+    """The numbers that vectors of indices are made of, as far as they are apart."""
+    node = graph.nodes[position]
+    if vector == node.type.rank or node.type.shape[vector] == 1:
+        return (position,)
+    if isinstance(node.op, ops.Concatenate) and node.op.dimension == vector:
+        return tuple(p for p in node.operands if graph.nodes[p].type.shape[vector] == 1)
+    return ()
+
+
+def _numbering(graph: Graph, known: Sequence[Facts], position: int) -> _Numbering | None:
+    node = graph.nodes[position]
+    if isinstance(node.op, ops.Iota):
+        return _Numbering(node.op.dimension, is_choice=False) if _counts(node.op.tensor, node.op.dimension) else None
+    if isinstance(node.op, ops.TopK):
+        return _Numbering(node.type.rank - 1, is_choice=True) if node.op.result == "indices" else None
+    if isinstance(node.op, ops.Sort):
+        return _Numbering(node.op.dimension, is_choice=True) if node.op.result == "indices" else None
+    if isinstance(node.op, ops.Convert) and node.type.dtype in LONG:
+        return _numbering(graph, known, node.operands[0])
+    if isinstance(node.op, ops.Select):
+        return _numbering(graph, known, node.operands[2]) if asks_for_below(graph, known, node) else None
+    if isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+        inner = _numbering(graph, known, node.operands[0])
+        return None if inner is None else _spread(node, graph.nodes[node.operands[0]].type.shape, inner)
+    return None
+
+
+def _counts(kind: TensorType, axis: int) -> bool:
+    """Whether a type holds all indices along an axis; short ones start anew."""
+    size = kind.shape[axis]
+    return kind.dtype in LONG or kind.dtype.is_float or (isinstance(size, int) and _holds(kind.dtype, size))
+
+
+def _holds(dtype: DType, size: int) -> bool:
+    return fits(between(0, max(size - 1, 0), whole=True), dtype)
+
+
+def _spread(node: Node, source: Shape, inner: _Numbering) -> _Numbering | None:
+    """The numbering of what is repeated along other axes, or gets axes of size one at its end."""
+    if isinstance(node.op, ops.BroadcastInDim):
+        axis = node.op.dimensions[inner.axis]
+        return replace(inner, axis=axis) if node.type.shape[axis] == source[inner.axis] else None
+    return inner if node.type.shape in (source, (*source, 1)) else None
