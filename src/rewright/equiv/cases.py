@@ -8,33 +8,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
+from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph
-from rewright.ir.rebuilding import pruned
-from rewright.proof.rewriting.laws import applied
 from rewright.proof.rewriting.laws.rows import MOST, Rows
 
 
-def cases_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def cases_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs with what is computed with chosen rows as sums; as they are where all or none look rows up."""
-    if not any(isinstance(node.op, ops.TopK | ops.Sort) for graph in graphs for node in graph.nodes):
-        return tuple(graphs)
-    laws = [Rows(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True)]
+    if not any(isinstance(node.op, ops.TopK | ops.Sort) for draft in drafts for node in draft.graph.nodes):
+        return tuple(drafts)
+    laws = [Rows(draft.graph, draft.facts()) for draft in drafts]
     if all(law.looked for law in laws) or not any(law.looked for law in laws):
-        return tuple(graphs)
-    return tuple(_by_cases(graph, law) if law.looked else graph for graph, law in zip(graphs, laws, strict=True))
+        return tuple(drafts)
+    return tuple(_by_cases(draft, law) if law.looked else draft for draft, law in zip(drafts, laws, strict=True))
 
 
-def _by_cases(graph: Graph, law: Rows) -> Graph:
+def _by_cases(draft: Draft, law: Rows) -> Draft:
     """The program with sums over all rows; as it is where they are too many, or of tables that do not go together."""
+    graph = draft.graph
     last = _last(graph, law)
     parts = [law.part(p) for p in last]
     rows = [law.rows(part) for part in parts]
     most = sum(len(part) * (count or 0) for part, count in zip(parts, rows, strict=True))
     if not last or None in rows or most > MOST or not all(graph.nodes[p].type.dtype.is_float for p in last):
-        return graph
+        return draft
     sums = {p for p in range(len(graph.nodes)) if law.summed(p) in last}
-    return pruned(applied(graph, law, last | sums))
+    return draft.by_law("rows", law, last | sums)
 
 
 def _last(graph: Graph, law: Rows) -> set[int]:

@@ -7,7 +7,6 @@ number is another question, which programs are asked as they are written.
 from __future__ import annotations
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
 from rewright.equiv.building import converted
 from rewright.equiv.drafts import Draft
 from rewright.ir.graph import GraphBuilder, Node
@@ -17,7 +16,7 @@ from rewright.ir.types import DType
 def without_casts(draft: Draft) -> Draft:
     """The program without casts of whole numbers to a type between the one that they have and the one that they get."""
     graph = draft.graph
-    known = facts_where_defined([graph])[0]
+    known = draft.facts()
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if not isinstance(node.op, ops.Convert) or node.type.dtype is DType.BOOL:

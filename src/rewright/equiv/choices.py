@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
+from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph
-from rewright.proof.rewriting.laws import applied
 from rewright.proof.rewriting.laws.growing import Growing
 
 
-def chosen_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def chosen_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs with their choices made among the tensors in front of functions that keep the order.
 
     They are returned as they are where all of them choose after the same functions.
     """
-    laws = [Growing(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True)]
-    functions = [_functions(graph, law) for graph, law in zip(graphs, laws, strict=True)]
+    laws = [Growing(draft.graph, draft.facts()) for draft in drafts]
+    functions = [_functions(draft.graph, law) for draft, law in zip(drafts, laws, strict=True)]
     if all(own == functions[0] for own in functions):
-        return tuple(graphs)
-    return tuple(applied(graph, law) for graph, law in zip(graphs, laws, strict=True))
+        return tuple(drafts)
+    return tuple(draft.by_law("growing", law) for draft, law in zip(drafts, laws, strict=True))
 
 
 def _functions(graph: Graph, law: Growing) -> frozenset[tuple[str, ...]]:

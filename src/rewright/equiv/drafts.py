@@ -15,6 +15,7 @@ from rewright.analysis.values import facts_where_defined
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import Maker, pruned, with_places
 from rewright.ir.text import print_attributes
+from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws import LAWS
 from rewright.proof.rewriting.laws import Maker as MakerByLaw
 from rewright.proof.rewriting.parts import copy_nodes
@@ -56,7 +57,7 @@ class Draft:
 
         ``law`` is that of this program, if it is known already.
         """
-        make = law or LAWS[name](self.graph, facts_where_defined([self.graph])[0])
+        make = law or LAWS[name](self.graph, self.facts())
         places: dict[int, int] = {}
         names = {position: label for label, position in self.graph.inputs.items()}
 
@@ -68,6 +69,10 @@ class Draft:
             return places[position]
 
         return self.rebuilt(made, name)
+
+    def facts(self) -> Sequence[Facts]:
+        """What every node may be wherever the program is defined, as the checker knows it."""
+        return facts_where_defined([self.graph])[0]
 
     def pruned(self) -> Draft:
         """The program without nodes that no output depends on."""

@@ -8,24 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
+from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph
-from rewright.proof.rewriting.laws import applied
 from rewright.proof.rewriting.laws.fillings import Fillings
 
 
-def filled_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def filled_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs with minus infinity where what a ``top_k`` never chooses is filled, and no filling where it is none.
 
     They are returned as they are where all of them fill with the same numbers.
     """
-    if not any(isinstance(node.op, ops.TopK) for graph in graphs for node in graph.nodes):
-        return tuple(graphs)
-    laws = [Fillings(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True)]
-    fills = [_fills(graph, law) for graph, law in zip(graphs, laws, strict=True)]
+    if not any(isinstance(node.op, ops.TopK) for draft in drafts for node in draft.graph.nodes):
+        return tuple(drafts)
+    laws = [Fillings(draft.graph, draft.facts()) for draft in drafts]
+    fills = [_fills(draft.graph, law) for draft, law in zip(drafts, laws, strict=True)]
     if all(own == fills[0] for own in fills):
-        return tuple(graphs)
-    return tuple(applied(graph, law, graph.live()) for graph, law in zip(graphs, laws, strict=True))
+        return tuple(drafts)
+    return tuple(d.by_law("fillings", law, d.graph.live()) for d, law in zip(drafts, laws, strict=True))
 
 
 def _fills(graph: Graph, law: Fillings) -> set[float]:

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
-from rewright.equiv.building import pruned, rebuilt
-from rewright.equiv.fillings import splat
-from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.equiv.drafts import Draft
+from rewright.ir.graph import GraphBuilder, Node
 from rewright.ops.facts import Facts
+from rewright.proof.rewriting.parts import splat
 
 
-def without_floors(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def without_floors(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs without maxima with nought of what is never below it."""
-    return tuple(_lowered(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True))
+    return tuple(map(_lowered, drafts))
 
 
-def _lowered(graph: Graph, known: Sequence[Facts]) -> Graph:
+def _lowered(draft: Draft) -> Draft:
+    graph, known = draft.graph, draft.facts()
     kept = {
         position: k
         for position, node in enumerate(graph.nodes)
@@ -33,7 +33,7 @@ def _lowered(graph: Graph, known: Sequence[Facts]) -> Graph:
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         return operands[kept[position]] if position in kept else None
 
-    return pruned(rebuilt(graph, make)) if kept else graph
+    return draft.rebuilt(make) if kept else draft
 
 
 def _is_never_below(known: Facts) -> bool:

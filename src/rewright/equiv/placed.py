@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
-from rewright.equiv.fillings import splat
+from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph
-from rewright.proof.rewriting.laws import applied
 from rewright.proof.rewriting.laws.places import Places
+from rewright.proof.rewriting.parts import splat
 
 
-def placed_alike(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+def placed_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs with what is written into noughts at different places as sums.
 
     They are returned as they are where all of them write in the same ways.
     """
-    ways = [_ways(graph) for graph in graphs]
+    ways = [_ways(draft.graph) for draft in drafts]
     if all(own == ways[0] for own in ways):
-        return tuple(graphs)
-    laws = [Places(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True)]
-    return tuple(applied(graph, law) if law.written else graph for graph, law in zip(graphs, laws, strict=True))
+        return tuple(drafts)
+    laws = [Places(draft.graph, draft.facts()) for draft in drafts]
+    pairs = zip(drafts, laws, strict=True)
+    return tuple(draft.by_law("places", law) if law.written else draft for draft, law in pairs)
 
 
 def _ways(graph: Graph) -> set[object]:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from rewright import ops
 from rewright.analysis.rows import own_row
-from rewright.analysis.values import facts_where_defined
-from rewright.equiv.drafts import Draft, graphs_of
+from rewright.equiv.drafts import Draft
 from rewright.equiv.fillings import truth_values
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
@@ -63,8 +62,7 @@ def shares_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
     They are returned as they are where all such quotients have one form already.
     """
-    graphs = graphs_of(drafts)
-    found = [_shares(graph, known) for graph, known in zip(graphs, facts_where_defined(graphs), strict=True)]
+    found = [_shares(graph, known) for graph, known in ((draft.graph, draft.facts()) for draft in drafts)]
     if len({share.steps for shares in found for share in shares.values() if share.steps}) < 2:
         return tuple(drafts)
     return tuple(_rewritten(draft, shares) for draft, shares in zip(drafts, found, strict=True))

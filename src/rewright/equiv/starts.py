@@ -10,11 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
 from rewright.equiv.drafts import Draft
-from rewright.equiv.fillings import splat
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.facts import Facts, is_no_number
+from rewright.proof.rewriting.parts import splat
 
 _MOST_ROUNDS = 8
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert)
@@ -24,7 +23,7 @@ def without_starts(draft: Draft) -> Draft:
     """The program without maxima with minus infinity, and with nought for what is multiplied by its exponential."""
     for _ in range(_MOST_ROUNDS if any(_is_endless(node) for node in draft.graph.nodes) else 0):
         graph = draft.graph
-        numbers = _numbers(facts_where_defined([graph])[0], graph)
+        numbers = _numbers(draft.facts(), graph)
         aliases = {p: q for p, node in enumerate(graph.nodes) if (q := _largest(node, numbers)) is not None}
         fresh = {p: v for p, v in numbers.items() if splat(graph, p) is None}
         if not aliases and not fresh:

@@ -18,6 +18,7 @@ from rewright.ir.rebuilding import rebuilt
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws.fillings import Fillings
 from rewright.proof.rewriting.laws.growing import Growing
+from rewright.proof.rewriting.laws.orders import Orders
 from rewright.proof.rewriting.laws.picked import Picked
 from rewright.proof.rewriting.laws.places import Places
 from rewright.proof.rewriting.laws.rows import Rows
@@ -30,7 +31,14 @@ Law = Callable[[Graph, Sequence[Facts]], Maker]
 """A law of one program, whose nodes have these facts."""
 
 LAWS: Mapping[str, Law] = MappingProxyType(
-    {"fillings": Fillings, "growing": Growing, "picked": Picked, "places": Places, "rows": Rows}
+    {
+        "fillings": Fillings,
+        "growing": Growing,
+        "orders": Orders,
+        "picked": Picked,
+        "places": Places,
+        "rows": Rows,
+    }
 )
 """The laws by name."""
 
