@@ -120,3 +120,10 @@ def test_exponentials_of_numbers_are_positive_and_of_minus_infinity_are_zero() -
 def test_a_sum_is_undefined_where_opposite_infinities_meet(left: list[float], right: list[float], nan: bool) -> None:
     kind = TensorType((2,), DType.F32)
     assert ops.Add().facts([of_values(left), of_values(right)], [kind, kind], kind).nan is nan
+
+
+def test_the_bounds_of_a_logistic_keep_the_digits_of_small_numbers() -> None:
+    kind = TensorType((), DType.F64)
+    found = ops.Logistic().facts([of_values([-30.0])], [kind], kind)
+    assert found.low == pytest.approx(math.exp(-30), rel=1e-12, abs=0)
+    assert found.high == pytest.approx(math.exp(-30), rel=1e-12, abs=0)

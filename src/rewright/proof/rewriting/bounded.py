@@ -21,7 +21,7 @@ from rewright.ops.facts import LARGEST, NOTHING, Facts, between
 from rewright.proof.rewriting.elements import ends_of, fact, result_ends, wraps
 
 _WHOLE = 2.0**53
-_MOST_ELEMENTS = 1 << 20
+_SAMPLE = 1 << 15
 _MOST_DISTINCT = 1 << 13
 
 
@@ -157,7 +157,7 @@ def _pointwise(
     unknown_integers = [~one.is_point for one in operands if one.value.dtype.kind != "f"]
     if kind.dtype.is_float and unknown_integers:
         value = np.where(np.logical_or.reduce(unknown_integers), math.nan, value)
-    groups = _groups(operands) if 0 < value.size <= _MOST_ELEMENTS else None
+    groups = _groups(operands) if value.size else None
     if groups is None:
         return unknown(value, kind.dtype)
     first, inverse = groups
@@ -174,6 +174,9 @@ def _pointwise(
 def _groups(operands: Sequence[Bounded]) -> tuple[Array, Array] | None:
     """Where each combination of bounds is first, and for every element which one it is; None where there are many."""
     columns = [end.reshape(-1) for one in operands for end in ((one.low,) if one.is_exact else (one.low, one.high))]
+    step = columns[0].size // _SAMPLE + 1
+    if max(len(np.unique(column[::step])) for column in columns) > _MOST_DISTINCT:
+        return None
     ids: Array = np.zeros(columns[0].shape, np.int64)
     first: Array = np.zeros(1, np.int64)
     for column in columns:

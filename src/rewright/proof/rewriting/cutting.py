@@ -17,8 +17,9 @@ import numpy as np
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
-from rewright.ir.types import DType
+from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator, integer_limits
+from rewright.ops.facts import REAL, of_values
 from rewright.proof.rewriting.bounded import Bounded, applied, exact, is_whole
 from rewright.proof.rewriting.elements import ends_of
 
@@ -30,7 +31,6 @@ _EXACT = 1e-12
 """What some operators in double precision move a number by is less."""
 _EXACT_SINGLE = 2.0**-25
 """What is as near to a whole number is that number in single precision; what is farther away is another one."""
-_CUTTING = (ops.Floor, ops.Ceil, ops.RoundNearestEven)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class _Run:
         """Compute a node; whether that is possible."""
         node = self.graph.nodes[position]
         op = node.op
-        if not isinstance(op, TensorOperator) or isinstance(op, ops.Collective | ops.Input | ops.CustomCall):
+        if not isinstance(op, TensorOperator) or isinstance(op, ops.Collective):
             return False
         operands = [self.known[p] for p in node.operands]
         types = [self.graph.nodes[p].type for p in node.operands]
@@ -103,7 +103,7 @@ class _Run:
             return False
         if not operands:
             self.known[position] = exact(np.asarray(op.execute([], np.float64)))
-        elif _cuts(op, types[0].dtype):
+        elif _cuts(op, types, node.type):
             self.known[position] = self._cut_off(op, operands[0], types[0].dtype, node.type.dtype)
         elif isinstance(op, ops.Compare) and types[0].dtype.is_float:
             self.known[position] = self._compared(op, *operands)
@@ -126,11 +126,12 @@ class _Run:
         )
         moved = is_near & (whole != known.value)
         self.cut += [(float(a), float(b)) for a, b in zip(known.value[moved][:1], whole[moved][:1], strict=True)]
-        value, low, high = (np.where(is_near, whole, end) for end in (known.value, known.low, known.high))
-        found = _whole_between(op, value, low, high, target)
-        if (is_near & ~moved & ~known.is_point).any():
-            self.is_folded = True
-        return found
+        decided = ~moved & ~known.is_point & is_near
+        decided &= op.execute([known.low], np.float64) != op.execute([known.high], np.float64)
+        self.is_folded |= bool(decided.any())
+        settled = moved | decided
+        value, low, high = (np.where(settled, whole, end) for end in (known.value, known.low, known.high))
+        return _whole_between(op, value, low, high, target)
 
     def _compared(self, op: TensorOperator, a: Bounded, b: Bounded) -> Bounded:
         """Truth values, where floats are not as near to each other as rounding brings them."""
@@ -146,9 +147,12 @@ class _Run:
         return Bounded(value, np.where(known, value, False), np.where(known, value, True))
 
 
-def _cuts(op: TensorOperator, source: DType) -> bool:
-    """Whether an operator cuts off what is behind the point."""
-    return source.is_float and (isinstance(op, _CUTTING) or (isinstance(op, ops.Convert) and op.dtype.is_integer))
+def _cuts(op: TensorOperator, types: Sequence[TensorType], kind: TensorType) -> bool:
+    """Whether an operator cuts off what is behind the point: it makes floats whole, and leaves those that are."""
+    if len(types) != 1 or not types[0].dtype.is_float or kind.dtype is DType.BOOL:
+        return False
+    of_any, of_two = (op.facts([known], types, kind) for known in (REAL, of_values([2])))
+    return of_any.whole and of_two.low == of_two.high == 2
 
 
 def _whole_between(op: TensorOperator, value: Array, low: Array, high: Array, target: DType) -> Bounded:
@@ -160,4 +164,4 @@ def _whole_between(op: TensorOperator, value: Array, low: Array, high: Array, ta
     ends = [np.asarray(op.execute([np.where(is_known, end, 0.0)], np.float64)) for end in (value, low, high)]
     bottom, top = (np.asarray(end, ends[0].dtype) for end in ends_of(target))
     low, high = np.where(is_known, ends[1], bottom), np.where(is_known, ends[2], top)
-    return Bounded(np.where(low == high, ends[0], np.nan) if target.is_float else ends[0], low, high)
+    return Bounded(np.where(low == high, low, np.nan if target.is_float else ends[0]), low, high)

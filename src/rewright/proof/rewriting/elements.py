@@ -20,6 +20,8 @@ from rewright.ops.base import TensorOperator, integer_limits
 from rewright.ops.facts import UNKNOWN, Facts, Number, between, in_dtype, of_dtype, of_values
 
 _HIGHEST_POWER = 64
+_SLACK = 2.0**-50
+"""By so much, relative to their size, functions may be rounded farther than to the next float."""
 _FIELD: Mapping[type[Operator], Callable[[Fraction, Fraction], Fraction]] = {
     ops.Add: operator.add,
     ops.Subtract: operator.sub,
@@ -73,8 +75,8 @@ def _float_ends(found: Facts) -> tuple[float, float]:
         low, high = float(found.low), float(found.high)
     except OverflowError:
         return -math.inf, math.inf
-    low = math.nextafter(low, -math.inf) if low > found.low else low
-    high = math.nextafter(high, math.inf) if high < found.high else high
+    if low != high or low != found.low or high != found.high:
+        low, high = low - abs(low) * _SLACK, high + abs(high) * _SLACK
     return (low, high) if math.isfinite(low) and math.isfinite(high) else (-math.inf, math.inf)
 
 
