@@ -249,7 +249,7 @@ def _doubt(verdict: Verdict, pair: _Pair, captured: _Captured, values: Values | 
     bounds = held(captured.left, captured.right, captured.weights, values)
     again = partial(prepared, captured.left, captured.right, captured.weights, held=bounds)
     loose = again(values, LOOSE)
-    if loose.assumptions != ready.assumptions and pair.of(loose).agrees():
+    if (loose.left, loose.right.graphs) != (ready.left, ready.right.graphs) and pair.of(loose).agrees():
         return ROUNDED
     if may_be_rounding(verdict):
         before, after = pair.twin(), pair.of(again((nudged(ready.tables[0]), nudged(ready.tables[1])))).twin()

@@ -135,10 +135,13 @@ class _Finder:
             yield Lemma("", put.part, right, PROVED, (), ((name, facts),)), ((name, (position,)),)
         for cone in self._cones(position, put):
             right = cone.part(self._graph, position)
-            held = {name: p for p, name in cone.leaves.items()} | dict(put.leaves)
-            leaves = tuple((name, (p,)) for name, p in held.items())
+            held = {name: p for p, name in cone.leaves.items()}
+            order = sorted(cone.inside - cone.leaves.keys())
+            places = {p: len(cone.leaves) + number for number, p in enumerate(order)}
+            inner = tuple((name, places[p]) for name, p in put.leaves.items() if p in places)
+            leaves = tuple((name, (p,)) for name, p in (held | dict(put.leaves)).items())
             for evidence, given in self._ways(put, held):
-                yield Lemma("", put.part, right, evidence, (), given), leaves
+                yield Lemma("", put.part, right, evidence, (), given, inner), leaves
 
     def _ways(self, put: Put, held: Mapping[str, int]) -> Iterator[tuple[str, Given]]:
         if len(held) == 1 and self._graph.nodes[next(iter(held.values()))].type.dtype.value in ("i8", "ui8"):
@@ -166,16 +169,18 @@ class _Finder:
         """What is behind a node up to what is read by what was put in, deeper and deeper."""
         names = {p: name for name, p in put.leaves.items()}
         before: _Cone | None = None
-        for depth in _DEPTHS:
-            cone = _behind(self._graph, position, names, depth)
-            if cone is None:
-                return
-            if before is None or cone.inside != before.inside:
-                yield cone
-            before = cone
+        # A law may have to see what was put in reads, too: that it is a choice, say.
+        for looks_in in (False, True) if self._change.law else (False,):
+            for depth in _DEPTHS:
+                cone = _behind(self._graph, position, names, depth, looks_in=looks_in)
+                if cone is None:
+                    break
+                if before is None or cone.inside != before.inside:
+                    yield cone
+                before = cone
 
 
-def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int) -> _Cone | None:
+def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int, *, looks_in: bool = False) -> _Cone | None:
     """So many operators behind a node, numbers not counted; None where there are too many."""
     inside, leaves, level = set[int](), dict[int, str](), {root}
     for distance in range(depth + 1):
@@ -183,7 +188,7 @@ def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int) -> _C
         for position in sorted(level - inside - leaves.keys()):
             node = graph.nodes[position]
             is_constant = isinstance(node.op, ops.Constant)
-            if position in names and position != root:
+            if position in names and position != root and not looks_in:
                 leaves[position] = names[position]
             elif isinstance(node.op, ops.Input) or (distance == depth and not is_constant):
                 leaves[position] = f"b{position}"

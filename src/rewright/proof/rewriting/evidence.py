@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.rebuilding import pruned
 from rewright.proof.rewriting.given import as_claim
@@ -65,13 +66,19 @@ class Checked:
         sides = lemma.left, lemma.right
         if any(len(side.outputs) != 1 for side in sides):
             return "it is not about one tensor"
+        try:
+            return self._of_kind(lemma, counts)
+        except RewrightError as error:
+            return f"its sides do not fit together: {error}"
+
+    def _of_kind(self, lemma: Lemma, counts: bool) -> str | None:
         if lemma.evidence == NUMBERS:
             taken = closed(lemma)
             if taken is None and not by_value(lemma):
                 return "its sides are other numbers, or are computed with rounding"
             self.taken[lemma.key] = taken or ()
             return None
-        if not counts and (wraps := wrapping(sides)):
+        if not counts and (wraps := wrapping((lemma.whole, lemma.right))):
             return wraps
         if lemma.evidence == PROVED:
             return self.proves(as_claim(lemma), self.seconds)

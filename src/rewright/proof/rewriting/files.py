@@ -12,8 +12,8 @@ from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
 
 _FLAGS = ("zero", "whole", "nan", "plus_infinity", "minus_infinity")
-_STATEMENT = 4
-"""The parts of a lemma: its evidence, what is given, what is put in, and what was there."""
+_STATEMENT = 5
+"""The parts of a lemma: its evidence, what is given, which inputs are inner, what is put in, and what was there."""
 
 
 def rewriting_table(rewritings: Sequence[Rewriting]) -> dict[str, Any]:
@@ -31,7 +31,8 @@ def rewriting_table(rewritings: Sequence[Rewriting]) -> dict[str, Any]:
 
 def _lemma(lemma: Lemma) -> list[Any]:
     given = [[name, *_facts(facts)] for name, facts in lemma.given]
-    return [lemma.evidence, given, to_json(lemma.left), to_json(lemma.right)]
+    inner = [list(pair) for pair in lemma.inner]
+    return [lemma.evidence, given, inner, to_json(lemma.left), to_json(lemma.right)]
 
 
 def _facts(facts: Facts) -> list[Any]:
@@ -65,10 +66,13 @@ def _rewriting(item: list[Any], lemmas: Sequence[Lemma]) -> Rewriting:
 def _read_lemma(number: int, item: list[Any]) -> Lemma:
     if len(item) != _STATEMENT:
         raise ValueError(f"lemma {number} has {len(item)} parts")
-    evidence, given, left, right = item
+    evidence, given, inner, left, right = item
     known = tuple(_given(_list(entry)) for entry in _list(given))
     sides = [from_json(side, ops.REGISTRY) for side in (left, right)]
-    return Lemma(f"lemma {number + 1}", sides[0], sides[1], _text(evidence), (), known)
+    inside = tuple((_text(name), _whole(position)) for name, position in map(_list, _list(inner)))
+    if any(not 0 <= position < len(sides[1].nodes) for _, position in inside):
+        raise ValueError(f"lemma {number} is about a node that is none")
+    return Lemma(f"lemma {number + 1}", sides[0], sides[1], _text(evidence), (), known, inside)
 
 
 def _given(item: list[Any]) -> tuple[str, Facts]:

@@ -7,7 +7,7 @@ number everywhere becomes this number, and one of whole numbers is the image of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
@@ -23,8 +23,9 @@ _EXACT = 1 << 53
 def as_claim(lemma: Lemma) -> Claim:
     """What the prover is asked of a lemma."""
     known = {name: facts for name, facts in lemma.given if facts != UNKNOWN}
-    right, left = _read(lemma.right, known), _read(lemma.left, known)
-    return Claim(left, right, facts=_conditions(lemma, known))
+    whole = lemma.whole
+    right, left = _read(lemma.right, known), _read(whole, known)
+    return Claim(left, right, facts=_conditions((whole, lemma.right), known))
 
 
 def number(facts: Facts) -> float | int | None:
@@ -72,10 +73,10 @@ def _kind(kind: TensorType, facts: Facts) -> TensorType:
     return kind
 
 
-def _conditions(lemma: Lemma, known: Mapping[str, Facts]) -> Graph | None:
+def _conditions(sides: Sequence[Graph], known: Mapping[str, Facts]) -> Graph | None:
     """That all elements of inputs lie where they are known to; None where nothing is known."""
     builder, count = GraphBuilder("facts"), 0
-    kinds = {n: side.nodes[p].type for side in (lemma.left, lemma.right) for n, p in side.inputs.items()}
+    kinds = {n: side.nodes[p].type for side in sides for n, p in side.inputs.items()}
     for name, facts in known.items():
         kind = kinds.get(name)
         if kind is None or kind.dtype is DType.BOOL or facts.nan or number(facts) is not None:

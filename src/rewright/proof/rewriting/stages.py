@@ -148,7 +148,13 @@ def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma
     result = next(iter(part.outputs.values()))
     if lemma.left.nodes[next(iter(lemma.left.outputs.values()))].type != part.nodes[result].type:
         return "the sides of the lemma have other types"
-    return None if matches(graph, root, part, leaves) else "the program has something else there"
+    matched = _Match(graph, part, leaves).pairs(result, root)
+    if matched is None:
+        return "the program has something else there"
+    for name, own in lemma.inner:
+        if not any((own, p) in matched for p in leaves.get(name, ())):
+            return f"{name} is not held by what the lemma says that it is"
+    return None
 
 
 def _not_given(known: Sequence[Facts], splice: Splice, lemma: Lemma) -> str | None:
@@ -169,7 +175,7 @@ def _same_numbers(a: DType, b: DType) -> bool:
 
 def matches(graph: Graph, root: int, part: Graph, leaves: Mapping[str, tuple[int, ...]]) -> bool:
     """Whether a node of a program is the result of a part, of which these nodes hold the inputs."""
-    return _Match(graph, part, leaves).holds(next(iter(part.outputs.values())), root)
+    return _Match(graph, part, leaves).pairs(next(iter(part.outputs.values())), root) is not None
 
 
 class _Match:
@@ -179,8 +185,8 @@ class _Match:
         self._graph, self._part, self._leaves = graph, part, leaves
         self._names = {position: name for name, position in part.inputs.items()}
 
-    def holds(self, own: int, other: int) -> bool:
-        """Whether node ``own`` of the part is node ``other`` of the program."""
+    def pairs(self, own: int, other: int) -> set[tuple[int, int]] | None:
+        """Which nodes are which where node ``own`` of the part is ``other`` of the program; None where it is not."""
         stack = [(own, other)]
         seen: set[tuple[int, int]] = set()
         while stack:
@@ -192,11 +198,11 @@ class _Match:
                 continue
             mine, theirs = self._part.nodes[pair[0]], self._graph.nodes[pair[1]]
             if pair[0] in self._names or isinstance(theirs.op, ops.Input) or len(mine.operands) != len(theirs.operands):
-                return False
+                return None
             if mine.type != theirs.type or not _same_operator(mine, theirs):
-                return False
+                return None
             stack.extend(zip(mine.operands, theirs.operands, strict=True))
-        return True
+        return seen
 
     def _is_leaf(self, own: int, other: int) -> bool:
         """Whether a node of the part is an input that this node of the program holds, perhaps in other digits."""

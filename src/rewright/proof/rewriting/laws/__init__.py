@@ -77,13 +77,14 @@ def follows(name: str, lemma: Lemma) -> bool:
     if law is None or len(lemma.right.outputs) != 1 or not (_is_local(lemma.left) and _is_local(lemma.right)):
         return False
     try:
-        validate(lemma.left)
+        left = lemma.whole
+        validate(left)
         validate(lemma.right)
         known = facts_of(lemma.right, Setting(given=lemma.facts(lemma.right), assumes=True))
         made = remade(lemma.right, law(lemma.right, known))
     except (RewrightError, RecursionError):
         return False
-    return made is not None and digest(made) == digest(lemma.left)
+    return made is not None and digest(made) == digest(left)
 
 
 def _is_local(side: Graph) -> bool:
