@@ -14,11 +14,12 @@ import rewright as rw
 from rewright import ops
 from rewright.equiv.book import read_book, write_book
 from rewright.equiv.engine import equiv
-from rewright.equiv.lemmas import Lemma, Prover
+from rewright.equiv.lemmas import Prover
 from rewright.equiv.synthesised import FOR_ALL_SIZES, SynthesisedRule
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
+from rewright.proof.rewriting.lemma import Lemma
 from rewright.rules.reading import canonical
 from rewright.rules.scheme import Scheme
 

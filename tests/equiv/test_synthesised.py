@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import rewright as rw
-from rewright.equiv.lemmas import Lemma, Prover
+from rewright.equiv.lemmas import Prover
 from rewright.equiv.synthesised import FOR_ALL_SIZES, SynthesisedRule, synthesised
 from rewright.ir.graph import Graph
+from rewright.proof.rewriting.lemma import Lemma
 
 Sides = tuple[Graph, Graph]
 Function = Callable[..., torch.Tensor]

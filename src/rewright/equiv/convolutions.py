@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 
 from rewright import ops
 from rewright.equiv.drafts import Draft
-from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ops.reference import convolution as reference
 
 
 def shifted_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
@@ -20,11 +17,4 @@ def shifted_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     kinds = [Counter(n.op for n in draft.graph.nodes if isinstance(n.op, ops.Convolution)) for draft in drafts]
     if all(kind == kinds[0] for kind in kinds):
         return tuple(drafts)
-    return tuple(draft.rebuilt(partial(_made, draft.graph)) for draft in drafts)
-
-
-def _made(graph: Graph, builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-    if not isinstance(node.op, ops.Convolution) or not all(graph.nodes[p].type.is_static() for p in node.operands):
-        return None
-    x, kernel = operands
-    return reference.as_products(builder, node.op, x, kernel)
+    return tuple(draft.by_law("convolutions") for draft in drafts)

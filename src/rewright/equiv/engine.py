@@ -164,6 +164,7 @@ def _judged(
         stages.append(swept.stage)
         pair = pair.with_stage(swept.stage)
     stages = [stage for stage in _numbered(stages) if stage.splices]
+    ready = ready.replacing([pair.left, *pair.right.graphs]) if stages else ready
     verdict = pair.answered(audit=how.audit and not ready.wraps, locate=not pair.is_single)
     verdict.stats.seconds.update({"weights and constants": preparing, "lemmas": sweeping})
     if ready.wraps:  # what integers without an end say is no more than a reason

@@ -325,7 +325,7 @@ def _is_divisor(op: ops.Constant) -> bool:
     """Whether quotients by a constant are written as products."""
     if not all(value and math.isfinite(value) for value in op.values):
         return False
-    return len(op.values) > 1 or op.values[0] != int(op.values[0])
+    return len(op.values) > 1 or any(value != int(value) for value in op.values)
 
 
 def _inverses(builder: GraphBuilder, position: int) -> int | None:

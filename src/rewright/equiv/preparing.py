@@ -5,6 +5,7 @@ A rewrite here is trusted by nobody. Each is a step of a draft, which a certific
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -56,10 +57,20 @@ class Prepared:
     """Both programs before numbers that masks are filled with became minus infinity, the left one first."""
     ranges: Ranges = field(default_factory=dict[str, Bound])
     """The bounds of inputs that short integers are made of which may not fit otherwise."""
+    conditions: tuple[str, ...] = ()
+    """Those among the assumptions that say where the captured programs are defined."""
     violated: str = ""
     """A condition of the programs that no input meets, in words."""
     wraps: str = ""
     """Where short integers may not fit, in words, and are not counted from the other end."""
+
+    def replacing(self, graphs: Sequence[Graph]) -> Prepared:
+        """As it is where these are compared: what they no longer need, and the captured programs do, is assumed."""
+        gone = removed(self.stated.graphs, graphs)
+        violated = "".join(sentences([one for one in gone if one.is_violated])[:1])
+        known = tuple(text for text in self.assumptions if text not in self.conditions)
+        conditions = tuple(text for text in sentences(gone) if text not in known)
+        return replace(self, assumptions=(*known, *conditions), conditions=conditions, violated=violated)
 
     @property
     def tables(self) -> Values:
@@ -103,10 +114,8 @@ def prepared(
     drafts = placed_alike(cases_alike(shares_alike(chosen_alike(filled_alike(without_floors(same))))))
     drafts = tuple(with_values(draft) for draft in drafts)
     graphs = graphs_of(drafts)
-    gone = removed(base.graphs, graphs)
-    violated = "".join(sentences([one for one in gone if one.is_violated])[:1])
     own = steps or Steps()
     numbers = said(one for draft in drafts for one in own.taken(draft))
-    said_before = tuple(dict.fromkeys((*told(ranges), *numbers, *sentences(gone))))
     program = replace(base.right, graphs=tuple(graphs[1:]))
-    return Prepared(graphs[0], program, said_before, base, drafts, written, ranges, violated, wraps)
+    ready = Prepared(graphs[0], program, (*told(ranges), *numbers), base, drafts, written, ranges, wraps=wraps)
+    return ready.replacing(graphs)

@@ -18,6 +18,7 @@ from rewright.ops.facts import UNKNOWN, Facts, of_dtype
 from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Given, Lemma
 from rewright.proof.rewriting.numbers import Taken, closed
+from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage
 
 _DEPTHS = (1, 2, 3, 4, 6, 9, 14, 24, 64)
@@ -59,8 +60,10 @@ class Steps:
     def taken(self, draft: Draft) -> Iterator[Taken]:
         """What the numbers of a draft take for granted; what is not a number takes nothing."""
         for change in draft.changes:
-            for position, put in change.puts.items():
-                lemma = None if put.leaves else _of_numbers(change.before, position, put)
+            puts = {position: put for position, put in change.puts.items() if not put.leaves}
+            depends = depends_on_inputs(change.before) if puts else []
+            for position, put in puts.items():
+                lemma = None if depends[position] else _of_numbers(change.before, position, put)
                 if lemma is not None:
                     yield from self._numbers(lemma) or ()
 
@@ -85,19 +88,15 @@ class Steps:
         splices: list[Splice] = []
         for position, put in change.puts.items():
             lemma, leaves = finder.found(position, put)
-            node = change.before.nodes[position]
             kept = lemmas.setdefault(lemma.key, lemma)
             splices.append(Splice(position, kept.key, leaves))
-            del node
         return Stage(tuple(splices), tuple(lemmas.values()))
 
 
 def _of_numbers(graph: Graph, position: int, put: Put) -> Lemma | None:
     """The lemma that a closed part is what was there; None where that reads anything."""
-    if any(isinstance(graph.nodes[p].op, ops.Input | ops.Collective) for p in graph.ancestors([position])):
-        return None
     inside = frozenset(graph.ancestors([position]))
-    if len(inside) > _MOST_CLOSED:
+    if len(inside) > _MOST_CLOSED or any(isinstance(graph.nodes[p].op, ops.Collective) for p in inside):
         return None
     return Lemma("", put.part, _Cone(inside, {}).part(graph, position), NUMBERS)
 
@@ -112,6 +111,7 @@ class _Finder:
         self._change, self._checked, self._counts = change, checked, counts
         self._graph = change.before
         self._known: Sequence[Facts] | None = None
+        self._depends: Sequence[bool] | None = None
 
     def found(self, position: int, put: Put) -> tuple[Lemma, Leaves]:
         """The lemma, and what holds its inputs; raises NotShown."""
@@ -126,7 +126,9 @@ class _Finder:
 
     def _candidates(self, position: int, put: Put) -> Iterator[tuple[Lemma, Leaves]]:
         if not put.leaves:
-            lemma = _of_numbers(self._graph, position, put)
+            if self._depends is None:
+                self._depends = depends_on_inputs(self._graph)
+            lemma = None if self._depends[position] else _of_numbers(self._graph, position, put)
             if lemma is not None:
                 yield lemma, ()
             facts = self._facts()[position]

@@ -92,7 +92,7 @@ def _stage(item: list[Any], lemmas: Sequence[Lemma]) -> Stage:
     for position, number, leaves in map(_list, item):
         if not 0 <= _whole(number) < len(lemmas):
             raise ValueError(f"there is no lemma {number}")
-        lemma = lemmas[number]
+        lemma = lemmas[_whole(number)]
         if used.setdefault(lemma.key, lemma) is not lemma:
             raise ValueError("a stage has one lemma twice")
         held = tuple((_text(name), tuple(_whole(p) for p in _list(where))) for name, where in map(_list, _list(leaves)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,7 +22,7 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.binders import inner_atoms, opened
 from rewright.terms.normal.context import Context, Signed
-from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, is_zero
+from rewright.terms.normal.guards import Choice, Guard, NotANumber, Value, at_least_zero, is_zero
 from rewright.terms.normal.maxima import mapped_largest, members
 from rewright.terms.normal.powers import exponential, power
 from rewright.terms.normal.presence import counts_contradict
@@ -44,25 +45,41 @@ class Difference:
     """Small numbers for the symbols on this path."""
 
 
-def difference(context: Context, left: Value, right: Value) -> Difference | None:
-    """None where two guarded values are equal on every feasible path, else the first leaf that is open."""
+Undefined = Callable[[Context], tuple[bool, bool]]
+"""Whether what is known here leaves either side undefined, although it has a value."""
+
+
+def _never(_: Context) -> tuple[bool, bool]:
+    return False, False
+
+
+def difference(context: Context, left: Value, right: Value, undefined: Undefined = _never) -> Difference | None:
+    """None where two guarded values are equal on every feasible path, else the first leaf that is open.
+
+    Where both sides are undefined they are equal, also if one of them has a value in writing, as ``0 / 0 * x`` has.
+    """
     context.tick()
     for value in (left, right):
         if isinstance(value, Choice):
-            return _by_cases(context, value.guard, left, right)
+            return _by_cases(context, value.guard, left, right, undefined)
     if left == right:
         return None
     if not isinstance(left, Polynomial) or not isinstance(right, Polynomial):
         impossible = context.contradictory() or counts_contradict(context)
-        return None if impossible else _found(context, left, right)
+        return None if impossible or _are_undefined(context, left, right, undefined) else _found(context, left, right)
     if equal_leaves(context, left, right):
         return None
     split = _split_maximum(left - right)
     if split is not None:
-        return _by_largest(context, *split, left, right)
+        return _by_largest(context, *split, left, right, undefined)
     if _equal_reals(context, left - right) or counts_contradict(context) or _equal_by_members(context, left - right):
         return None
     return _found(context, left, right)
+
+
+def _are_undefined(context: Context, left: Value, right: Value, undefined: Undefined) -> bool:
+    sides = isinstance(left, NotANumber), isinstance(right, NotANumber)
+    return any(sides) and all(a or b for a, b in zip(sides, undefined(context), strict=True))
 
 
 def _found(context: Context, left: Value, right: Value) -> Difference:
@@ -71,13 +88,13 @@ def _found(context: Context, left: Value, right: Value) -> Difference:
     return Difference(left, right, tuple(trail), context.small_model(names))
 
 
-def _by_cases(context: Context, guard: Guard, left: Value, right: Value) -> Difference | None:
+def _by_cases(context: Context, guard: Guard, left: Value, right: Value, undefined: Undefined) -> Difference | None:
     decided = context.decide(guard)
     if decided is not None:
-        return difference(context, _arm(left, guard, decided), _arm(right, guard, decided))
+        return difference(context, _arm(left, guard, decided), _arm(right, guard, decided), undefined)
     for polarity in (True, False):
         with context.under(guard, polarity):
-            found = difference(context, _arm(left, guard, polarity), _arm(right, guard, polarity))
+            found = difference(context, _arm(left, guard, polarity), _arm(right, guard, polarity), undefined)
         if found is not None:
             return found
     return None
@@ -277,7 +294,12 @@ def _item_value(item: Item) -> Polynomial:
 
 
 def _by_largest(
-    context: Context, atom: Largest, values: list[Polynomial], left: Polynomial, right: Polynomial
+    context: Context,
+    atom: Largest,
+    values: list[Polynomial],
+    left: Polynomial,
+    right: Polynomial,
+    undefined: Undefined,
 ) -> Difference | None:
     """One case for each item of a maximum: that it is the largest."""
     for number, chosen in enumerate(values):
@@ -287,7 +309,7 @@ def _by_largest(
                     context.add(at_least_zero(chosen - other))
             if context.contradictory():
                 continue
-            found = difference(context, with_atom(left, atom, chosen), with_atom(right, atom, chosen))
+            found = difference(context, with_atom(left, atom, chosen), with_atom(right, atom, chosen), undefined)
             if found is not None:
                 return found
     return None

@@ -24,8 +24,8 @@ from rewright.terms.normal.cases import branch
 from rewright.terms.normal.context import Context, Signed
 from rewright.terms.normal.division import floor_quotient
 from rewright.terms.normal.equality import equal_leaves
-from rewright.terms.normal.guards import Value, at_least, at_least_zero, below, is_zero
-from rewright.terms.normal.presence import counts_contradict, decide_count
+from rewright.terms.normal.guards import Choice, NotANumber, Value, at_least, at_least_zero, below, is_zero
+from rewright.terms.normal.presence import counts_contradict, decide_count, vanishes
 from rewright.terms.normal.signs import is_nonnegative, is_positive, power_sign
 from rewright.terms.normal.substitution import substitute, substitute_guard
 
@@ -88,6 +88,20 @@ def _holding(need: Need) -> tuple[Guard | bool, bool]:
     return (at_least_zero(need.value), True) if need.kind == "not negative" else (at_least_zero(-need.value), False)
 
 
+def fails(context: Context, needs: Iterable[Need]) -> bool:
+    """Whether some need, which is about no variable of a fold, is known not to hold here."""
+    return any(not need.variables and _fails(context, need) for need in needs)
+
+
+def _fails(context: Context, need: Need) -> bool:
+    if not all(context.decide(guard) is polarity for guard, polarity in need.path):
+        return False
+    if need.kind == "not zero" and vanishes(context, need.value):
+        return True
+    guard, polarity = _holding(need)
+    return context.decide(guard) is (not polarity)
+
+
 def unmet(context: Context, wanted: list[Need], given: list[Need]) -> list[Need]:
     """The needs that neither hold for all that is known nor follow from given ones."""
     given = _of_both_cases(given)
@@ -96,6 +110,21 @@ def unmet(context: Context, wanted: list[Need], given: list[Need]) -> list[Need]
         if (need.kind, need.value.key) not in missing and not _met(context, need, given):
             missing[need.kind, need.value.key] = need
     return list(missing.values())
+
+
+def met_where_a_number(context: Context, need: Need, given: list[Need], other: Value) -> bool:
+    """Whether a need follows from given ones wherever the other side has a number."""
+    if isinstance(other, NotANumber):
+        return True
+    if not isinstance(other, Choice):
+        return not unmet(context, [need], given)
+    for polarity, arm in ((True, other.yes), (False, other.no)):
+        if context.decide(other.guard) is (not polarity):
+            continue
+        with context.under(other.guard, polarity):
+            if not met_where_a_number(context, need, given, arm):
+                return False
+    return True
 
 
 def _met(context: Context, need: Need, given: list[Need]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from rewright.terms.normal.atoms import (
@@ -21,7 +21,7 @@ from rewright.terms.normal.atoms import (
 from rewright.terms.normal.binders import Binder, opened, read_alike
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.guards import MINUS_INFINITY, PLUS_INFINITY, Infinite, Value, at_least, below, is_zero
-from rewright.terms.normal.ranged import Item, Largest, PrefixSum
+from rewright.terms.normal.ranged import Item, Largest, PrefixSum, Range
 from rewright.terms.normal.signs import is_nonnegative
 from rewright.terms.normal.substitution import map_leaves, substitute, substitute_guard
 from rewright.terms.normal.sums import add, sum_over
@@ -61,7 +61,7 @@ def count_present(context: Context, atom: Largest) -> Polynomial:
 
 def is_present(context: Context, atom: Largest) -> bool:
     """Whether a maximum is known to be taken of something: a fact says that a value is there, or of how many."""
-    if atom.always or any(_has_witness(context, item) for item in atom.items):
+    if atom.always or any(_has_witness(context, item.ranges, item.depth, item.present) for item in atom.items):
         return True
     return decide_count(context, is_zero(count_present(context, atom))) is False
 
@@ -83,12 +83,13 @@ def _opened(context: Context, item: Item) -> tuple[list[Binder], dict[str, Polyn
     return binders, values, substitute(context, item.present, values)
 
 
-def _has_witness(context: Context, item: Item) -> bool:
-    """Whether facts say of some index that all conditions of an item hold there."""
-    single = item.present.single()
-    if single is None or not all(isinstance(a, Indicator) for a, _ in single[0]):
+def _has_witness(context: Context, ranges: Sequence[Range], depth: int, present: Polynomial) -> bool:
+    """Whether facts say of some index within ranges that all conditions hold there whose product is ``present``."""
+    single = present.single()
+    if single is None or not single[0] or not all(isinstance(a, Indicator) for a, _ in single[0]):
         return False
-    binders, values, _ = _opened(context, item)
+    names, values = opened(context, len(ranges), depth)
+    binders = [(name, *limits) for name, limits in zip(names, ranges, strict=True)]
     guards = [substitute_guard(context, a.guard, values) for a, _ in single[0] if isinstance(a, Indicator)]
     if not all(isinstance(guard, Guard) for guard in guards):
         return False
@@ -133,7 +134,17 @@ def counts_contradict(context: Context) -> bool:
     """Whether facts say that some of what is not there is there."""
     none = [guard.value for guard, polarity in context.trail if guard.kind == "integer=0" and polarity]
     none = [value for count in none for value in (count, -count) if _is_a_count(context, value)]
-    return any(_is_at_least(context, count, fewer) for fewer in _known_counts(context) for count in none)
+    if any(_is_at_least(context, count, fewer) for fewer in _known_counts(context) for count in none):
+        return True
+    return any(_has_some(context, count) for count in none)
+
+
+def _has_some(context: Context, count: Polynomial) -> bool:
+    """Whether facts say of one index that what a sum of indicators counts is there."""
+    if any(coefficient < 0 for coefficient in count.terms.values()):
+        return False
+    sums = [atom for monomial in count.terms if isinstance(atom := _alone(monomial), PrefixSum)]
+    return any(_has_witness(context, [(ZERO, bound) for bound in atom.bounds], atom.depth, atom.body) for atom in sums)
 
 
 def _is_at_least(context: Context, more: Polynomial, fewer: Polynomial) -> bool:

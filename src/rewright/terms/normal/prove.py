@@ -24,8 +24,8 @@ from rewright.terms.normal.context import TOO_DEEP, Context, OutOfTime
 from rewright.terms.normal.denote import Denoter
 from rewright.terms.normal.equality import difference
 from rewright.terms.normal.functions import Grade
-from rewright.terms.normal.guards import Guard, is_zero
-from rewright.terms.normal.needs import Need, unmet
+from rewright.terms.normal.guards import Guard, Value, is_zero
+from rewright.terms.normal.needs import Need, fails, met_where_a_number, unmet
 
 Status = Literal["proved", "unknown", "vacuous"]
 
@@ -215,12 +215,13 @@ class _Proof:
             left.needs.clear()
             right.needs.clear()
             values = left.value(position, index), right.value(self.claim.right.outputs[name], index)
-            found = difference(self.context, *values)
+            sides = left.needs, right.needs
+            found = difference(self.context, *values, lambda here: (fails(here, sides[0]), fails(here, sides[1])))
             if found is not None:
                 where = " and ".join(f"{'' if polarity else 'not '}({guard})" for guard, polarity in found.path[-4:])
                 sizes = {k: v for k, v in (found.sizes or {}).items() if k in self.given.sorts}
                 raise _Open(f"left is {_short(found.left)} and right is {_short(found.right)} where {where}", sizes)
-            self._defined(left.needs, right.needs)
+            self._defined(left.needs, right.needs, values)
 
     def _index(self, shape: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
         """A fresh index in range; along an axis of size one it is zero."""
@@ -234,10 +235,11 @@ class _Proof:
             index.append(symbol(name))
         return tuple(index)
 
-    def _defined(self, left: list[Need], right: list[Need]) -> None:
+    def _defined(self, left: list[Need], right: list[Need], values: tuple[Value, Value]) -> None:
         """Each side is defined where the other is."""
-        for side, wanted, given in (("right", right, left), ("left", left, right)):
+        for side, wanted, given, other in (("right", right, left, values[0]), ("left", left, right, values[1])):
             missing = unmet(self.context, wanted, given)
+            missing = [need for need in missing if not met_where_a_number(self.context, need, given, other)]
             if missing:
                 shown = "; ".join(f"{_short(n.value)} is {n.kind} for {n.operation}" for n in missing[:2])
                 raise _Open(f"the {side} side is defined only where {shown}: state it as a condition")

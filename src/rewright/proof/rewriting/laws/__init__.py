@@ -16,6 +16,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node, validate
 from rewright.ir.rebuilding import rebuilt
 from rewright.ops.facts import Facts
+from rewright.proof.rewriting.laws.convolutions import Convolutions
 from rewright.proof.rewriting.laws.fillings import Fillings
 from rewright.proof.rewriting.laws.growing import Growing
 from rewright.proof.rewriting.laws.orders import Orders
@@ -32,6 +33,7 @@ Law = Callable[[Graph, Sequence[Facts]], Maker]
 
 LAWS: Mapping[str, Law] = MappingProxyType(
     {
+        "convolutions": Convolutions,
         "fillings": Fillings,
         "growing": Growing,
         "orders": Orders,
