@@ -7,7 +7,7 @@ only a few operators deep, so that ``exp(x) / exp(y)`` is a quotient of two expo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rewright import ops
 from rewright.analysis.values import facts_where_defined
@@ -134,7 +134,7 @@ class _Finder:
             facts = self._facts()[position]
             name = "b0"
             right = _Cone(frozenset(), {position: name}).part(self._graph, position)
-            yield Lemma("", put.part, right, PROVED, (), ((name, facts),)), ((name, (position,)),)
+            yield Lemma("", put.part, right, PROVED, (), ((name, _given(facts)),)), ((name, (position,)),)
         for cone in self._cones(position, put):
             right = cone.part(self._graph, position)
             held = {name: p for p, name in cone.leaves.items()}
@@ -152,9 +152,9 @@ class _Finder:
             yield PROVED, ()
         known = self._facts()
         given = tuple(
-            (name, known[p])
+            (name, _given(known[p]))
             for name, p in held.items()
-            if known[p] not in (UNKNOWN, of_dtype(self._graph.nodes[p].type.dtype))
+            if _given(known[p]) not in (UNKNOWN, of_dtype(self._graph.nodes[p].type.dtype))
         )
         if self._change.law:
             yield LAW + self._change.law, given
@@ -180,6 +180,11 @@ class _Finder:
                 if before is None or cone.inside != before.inside:
                     yield cone
                 before = cone
+
+
+def _given(facts: Facts) -> Facts:
+    """What a lemma may be given; whether the machine's numbers are these is none of its business."""
+    return replace(facts, exact=False)
 
 
 def _behind(graph: Graph, root: int, names: Mapping[int, str], depth: int, *, looks_in: bool = False) -> _Cone | None:

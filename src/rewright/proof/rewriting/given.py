@@ -93,6 +93,8 @@ def _conditions(sides: Sequence[Graph], known: Mapping[str, Facts]) -> Graph | N
 
 
 def _bounds(facts: Facts) -> Iterator[tuple[Direction, float | int]]:
+    if not facts.zero and facts.low < 0 < facts.high:
+        yield "NE", 0
     low = math.isfinite(facts.low) and not facts.minus_infinity
     if low and abs(facts.low) < _EXACT:
         is_open = facts.low == 0 and not facts.zero
