@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.reference import convolution as reference
+from rewright.refine.rewriting.drafts import Draft
 
 
 def shifted_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:

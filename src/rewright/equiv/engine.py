@@ -28,7 +28,6 @@ from rewright.equiv.ranges import held
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.scales import told_apart
 from rewright.equiv.statement import Values, as_captured, asked
-from rewright.equiv.steps import Steps
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.synthesised import SynthesisedRule, synthesised
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -53,6 +52,7 @@ from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer
 from rewright.refine.objections import Run, objected, replicated
 from rewright.refine.relations import Relations, input_relations
+from rewright.refine.rewriting.steps import Steps
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict
 

@@ -20,9 +20,9 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
+from rewright.proof.unknowns import Question, questions
+from rewright.proof.unknowns import said as said_of_unknowns
 from rewright.refine.narrow import narrowed
-from rewright.refine.unknowns import Question, questions
-from rewright.refine.unknowns import said as said_of_unknowns
 
 Values = tuple[Mapping[str, Array], Mapping[str, Array]]
 

@@ -17,6 +17,7 @@ from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.conditions import Open, Violated
 from rewright.proof.constants import differ, written_out
+from rewright.proof.unknowns import Question, questions, said
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
 from rewright.refine.buffers import with_buffers
@@ -34,7 +35,6 @@ from rewright.refine.relations import Given, Relations, input_relations, output_
 from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.solving import reads
-from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.unwritten import made_of_memory
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
 

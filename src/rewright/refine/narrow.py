@@ -22,7 +22,7 @@ from rewright.ir.rebuilding import rebuilt
 from rewright.ir.types import DType
 from rewright.ops.base import integer_limits
 from rewright.ops.facts import Facts, between, fits
-from rewright.refine.unknowns import Question
+from rewright.proof.unknowns import Question
 
 Place = tuple[int, int]
 """The number of a program, and a node of it."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from rewright import ops
 from rewright.analysis.values import facts_where_defined
-from rewright.equiv.drafts import Change, Draft
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.facts import UNKNOWN, Facts, of_dtype
@@ -19,6 +18,7 @@ from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Given, Lemma
 from rewright.proof.rewriting.numbers import Taken, closed
 from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage
+from rewright.refine.rewriting.drafts import Change, Draft
 
 _DEPTHS = (1, 2, 3, 4, 6, 9, 14, 24, 64)
 _MOST = 400
