@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.facts import UNKNOWN, Facts, of_dtype
@@ -70,6 +69,10 @@ class Steps:
         stages = [self._stage(change, counts=number >= count) for number, change in enumerate(draft.changes)]
         return Rewriting(tuple(stages[:count]), tuple(stages[count:]))
 
+    def stages(self, draft: Draft, *, counts: bool) -> tuple[Stage, ...]:
+        """The stages of a draft, short integers of which have no end with ``counts``; raises NotShown."""
+        return tuple(self._stage(change, counts=counts) for change in draft.changes)
+
     def _numbers(self, lemma: Lemma) -> tuple[Taken, ...] | None:
         known = self.checked.taken
         if lemma.key not in known:
@@ -89,7 +92,7 @@ class Steps:
             kept = lemmas.setdefault(lemma.key, lemma)
             splices.append(Splice(position, kept.key, leaves))
             del node
-        return Stage(tuple(splices), tuple(lemmas.values()))
+        return Stage(tuple(splices), tuple(lemmas.values()), change.within)
 
 
 def _of_numbers(graph: Graph, position: int, put: Put) -> Lemma | None:
@@ -126,7 +129,7 @@ class _Finder:
 
     def _candidates(self, position: int, put: Put) -> Iterator[tuple[Lemma, Leaves]]:
         if not put.leaves:
-            lemma = _of_numbers(self._graph, position, put)
+            lemma = None if self._change.within else _of_numbers(self._graph, position, put)
             if lemma is not None:
                 yield lemma, ()
             facts = self._facts()[position]
@@ -146,7 +149,7 @@ class _Finder:
     def _ways(self, put: Put, held: Mapping[str, int]) -> Iterator[tuple[str, Given]]:
         if len(held) == 1 and self._graph.nodes[next(iter(held.values()))].type.dtype.value in ("i8", "ui8"):
             yield NUMBERS, ()
-        if not self._change.law:
+        if not (self._change.law or self._change.within):
             yield PROVED, ()
         known = self._facts()
         given = tuple(
@@ -162,7 +165,7 @@ class _Finder:
 
     def _facts(self) -> Sequence[Facts]:
         if self._known is None:
-            self._known = facts_where_defined([self._graph])[0]
+            self._known = self._change.facts()
         return self._known
 
     def _cones(self, position: int, put: Put) -> Iterator[_Cone]:
