@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rewright.equiv.expressions import names_in
-from rewright.equiv.guessing import differing
+from rewright.equiv.given import differing
 from rewright.equiv.kinds import is_alike, of_one_kind
 from rewright.equiv.tables import bound
 from rewright.equiv.weights import Shared, Side, WeightMap, inputs_read, renamed, shared
