@@ -34,7 +34,12 @@ class Replayed:
 
 
 def replayed(graph: Graph, rewriting: Rewriting, ranges: Mapping[str, Bound], checked: Checked) -> Replayed:
-    """A program after its stages; ``ranges`` are bounds of inputs. Raises Refused for a step that does not follow."""
+    """A program after the stages of two implementations; ``ranges`` are bounds of inputs.
+
+    Raises Refused for a step that does not follow, and where one assumes anything: that comes later.
+    """
+    if any(stage.within for stage in (*rewriting.before, *rewriting.after)):
+        raise Refused("a stage assumes that numbers are in range before tensors that were not captured are matched")
     for number, stage in enumerate(rewriting.before):
         graph = _applied(graph, stage, f"stage {number}", checked, counts=False)
     written, graph = graph, counted(graph, ranges)

@@ -160,6 +160,10 @@ class _Finder:
         if self._change.law:
             yield LAW + self._change.law, given
             yield PROVED, ()
+        # A choice is decided by its condition, whatever else is known.
+        sure = tuple(entry for entry in given if entry[1].low == entry[1].high)
+        if self._change.within and sure and sure != given:
+            yield PROVED, sure
         if given:
             yield PROVED, given
 
