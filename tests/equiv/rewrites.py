@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from rewright.equiv.drafts import Draft, graphs_of
-from rewright.equiv.steps import Steps
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.numbers import said
+from rewright.refine.rewriting.drafts import Draft, graphs_of
+from rewright.refine.rewriting.steps import Steps
 
 Rewrite = Callable[[Sequence[Draft]], Iterable[Draft]]
 

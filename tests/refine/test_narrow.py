@@ -9,7 +9,8 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ir.types import DType, TensorType
 from rewright.ops.reference import building as rb
-from rewright.refine.narrow import in_range
+from rewright.proof.unknowns import Question
+from rewright.refine.narrow import narrowed
 
 IN_RANGE = "the indices in input 'i' are in range: from 0 to 6, neither negative nor beyond"
 
@@ -28,9 +29,9 @@ def look_up(counts: bool) -> Graph:
 
 
 def test_an_index_in_range_decides_whether_it_counts_from_the_end() -> None:
-    found = in_range(look_up(True), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {}))
+    found = narrowed(Question(look_up(True), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {})), ["i"])
     assert found is not None
-    sequential, program, assumptions = found
+    sequential, program, assumptions = found.question.sequential, found.question.program, found.question.assumptions
     assert not any(isinstance(node.op, ops.Select) for node in sequential.nodes)
     assert sequential.inputs.keys() == {"x", "i"}
     assert program.graphs == (look_up(False),)
@@ -38,7 +39,7 @@ def test_an_index_in_range_decides_whether_it_counts_from_the_end() -> None:
 
 
 def test_nothing_is_assumed_that_decides_nothing() -> None:
-    assert in_range(look_up(False), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {})) is None
+    assert narrowed(Question(look_up(False), RankProgram((look_up(False),), Mesh((("tp", 1),)), {}, {})), ["i"]) is None
     assert IN_RANGE not in rw.equiv(look_up(True), look_up(True)).assumptions
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from rewright import ops
 from rewright.analysis.places import is_never_defined
-from rewright.analysis.values import REALS, Setting, values_of_ranks
+from rewright.analysis.values import REALS, Assumed, Setting, values_of_ranks
 from rewright.ir.graph import Graph, Node
 
 _SHOWN = 3
@@ -44,11 +44,19 @@ def sentence(node: Node, condition: str) -> str:
     return _sentence(node.op.name, condition, [str(node.span)])
 
 
-def obligations(graphs: Sequence[Graph], alone: Setting = REALS, of_ranks: Setting = REALS) -> list[Obligation]:
-    """The obligations of the first program alone, and of the others, which are ranks that run together."""
+def obligations(
+    graphs: Sequence[Graph], alone: Setting = REALS, of_ranks: Setting = REALS, taken: Sequence[Assumed] = ()
+) -> list[Obligation]:
+    """The obligations of the first program alone, and of the others, which are ranks that run together.
+
+    ``taken`` is what is assumed of the nodes of each program, if of any.
+    """
     found: list[Obligation] = []
-    for first, group, setting in ((0, graphs[:1], alone), (1, graphs[1:], of_ranks)):
-        for rank, values in enumerate(values_of_ranks(group, replace(setting, assumes=True))):
+    for first, group, setting, known in (
+        (0, graphs[:1], alone, taken[:1]),
+        (1, graphs[1:], of_ranks, taken[1:]),
+    ):
+        for rank, values in enumerate(values_of_ranks(group, replace(setting, assumes=True), known)):
             if values.open:
                 live = _observed(group[rank])
                 nodes = group[rank].nodes

@@ -22,11 +22,26 @@ from rewright.analysis.support import Support
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.ops.facts import REAL, TRUTH, Facts, fits, in_dtype, is_no_number, join, of_dtype, rounded, whole_limit
+from rewright.ops.facts import (
+    REAL,
+    TRUTH,
+    Facts,
+    fits,
+    in_dtype,
+    is_no_number,
+    join,
+    meet,
+    of_dtype,
+    rounded,
+    whole_limit,
+)
 
 Given = Mapping[str, Facts]
 """What is known of inputs, by name."""
 _NOTHING: Given = MappingProxyType({})
+Assumed = Mapping[int, Facts]
+"""What is taken to be known of nodes, by position, besides what they compute."""
+_NO_NODE: Assumed = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -53,8 +68,11 @@ class Values:
     Programs of ranks are mostly alike: what has the same operators on the same facts has those of the program before.
     """
 
-    def __init__(self, graph: Graph, setting: Setting = REALS, before: Values | None = None) -> None:
+    def __init__(
+        self, graph: Graph, setting: Setting = REALS, before: Values | None = None, taken: Assumed = _NO_NODE
+    ) -> None:
         self.graph, self.setting = graph, setting
+        self._taken = taken
         self.facts: dict[int, Facts] = {}
         self.open: dict[int, str] = {}
         """What must hold at nodes that were taken to be defined, in words."""
@@ -80,6 +98,8 @@ class Values:
         else:
             found = self._received(position, [of_dtype(node.type.dtype)] if sent is None else sent)
             self._is_received_alike(position, found)
+        if position in self._taken:
+            found = meet(found, self._taken[position])
         self.facts[position] = found
         return found
 
@@ -102,6 +122,8 @@ class Values:
             self._alike.get(mine, -1) == its for mine, its in zip(node.operands, twin.operands, strict=True)
         )
         if not is_alike or twin.type != node.type or other not in before.facts or twin.op != node.op:
+            return False
+        if self._taken.get(position) != before._taken.get(other):
             return False
         self._alike[position] = other
         self.facts[position] = before.facts[other]
@@ -230,11 +252,12 @@ def facts_where_defined(graphs: Sequence[Graph]) -> list[list[Facts]]:
     return [*facts_of_ranks(graphs[:1], setting), *facts_of_ranks(graphs[1:], setting)]
 
 
-def values_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS) -> list[Values]:
-    """The values of programs that run together."""
+def values_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS, taken: Sequence[Assumed] = ()) -> list[Values]:
+    """The values of programs that run together; ``taken`` is what is assumed of the nodes of each, if of any."""
     ranks: list[Values] = []
-    for graph in graphs:
-        ranks.append(Values(graph, setting, ranks[-1] if ranks else None))
+    for number, graph in enumerate(graphs):
+        own = taken[number] if taken else _NO_NODE
+        ranks.append(Values(graph, setting, ranks[-1] if ranks else None, own))
     _walk(ranks)
     return ranks
 

@@ -1,19 +1,41 @@
 """Do two implementations of one model compute the same function?
 
-As with ``rewright.refine`` the name means both the public function and this package, so the package can be called.
+As with ``rewright.refine`` the name means both the public function and this package, so the package can be called. The
+names are looked up when they are first used: an audit imports ``rewright.equiv.audit``, and no engine with it.
 """
+
+from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from rewright.equiv.engine import Equivalence, Given, Inputs, equiv
-from rewright.equiv.lemmas import Prover
-from rewright.ir.graph import Graph
-from rewright.ir.placement import RankProgram
-from rewright.proof.rewriting.lemma import Lemma
+if TYPE_CHECKING:
+    from rewright.equiv.engine import Equivalence as Equivalence
+    from rewright.equiv.engine import Given, Inputs
+    from rewright.equiv.engine import equiv as equiv
+    from rewright.equiv.lemmas import Prover as Prover
+    from rewright.ir.graph import Graph
+    from rewright.ir.placement import RankProgram
+    from rewright.proof.rewriting.lemma import Lemma as Lemma
 
 __all__ = ["Equivalence", "Lemma", "Prover", "equiv"]
+
+_HOMES = {
+    "Equivalence": "rewright.equiv.engine",
+    "Lemma": "rewright.proof.rewriting.lemma",
+    "Prover": "rewright.equiv.lemmas",
+    "equiv": "rewright.equiv.engine",
+}
+"""The module that each public name is defined in."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
 
 
 class _CallablePackage(ModuleType):
@@ -30,6 +52,8 @@ class _CallablePackage(ModuleType):
         prover: Prover | None = None,
     ) -> Equivalence:
         """See :func:`rewright.equiv.engine.equiv`."""
+        from rewright.equiv.engine import equiv
+
         return equiv(left, right, inputs, relations, budget, audit=audit, explain=explain, prover=prover)
 
 

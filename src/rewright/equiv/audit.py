@@ -14,7 +14,7 @@ import numpy as np
 
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.ranges import held, outside, told
-from rewright.equiv.statement import Asked, Stated, Values, asked, stated
+from rewright.equiv.statement import Stated, Values, stated
 from rewright.equiv.weights import WeightMap
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
@@ -78,16 +78,17 @@ def audit(
         raise OtherPrograms(f"the certificate is about other values of {name!r} than those that were given")
     base = _stated(certificate, left, right)
     own = checked or Checked(seconds=seconds)
-    found = _asked(certificate, base, _replayed(certificate, base, own), own)
-    mine, theirs = found.left, found.right
-    if len(theirs.graphs) == 1:
-        is_identity(certificate, mine)
+    mine, *theirs = _rewritten(certificate, base, own)
     elapsed = time.perf_counter() - started
-    core = check_core(certificate.core(), mine, theirs, store, seconds, counts=False)
+    program = replace(base.right, graphs=tuple(theirs))
+    core = check_core(certificate.core(), mine, program, store, seconds, counts=False, checked=own)
     core.seconds["lemmas and splices"] = elapsed
+    compared = mine if core.sequential is None else core.sequential
+    if len(theirs) == 1:
+        is_identity(certificate, compared)
     stages = [stage for rewriting in certificate.rewritings for stage in rewriting.stages]
     lemmas = {(lemma.evidence, lemma.key) for stage in stages for lemma in stage.lemmas}
-    return Confirmed(core, len(lemmas), sum(len(stage.splices) for stage in stages), mine)
+    return Confirmed(core, len(lemmas), sum(len(stage.splices) for stage in stages), compared)
 
 
 def _names(right: RankProgram) -> list[str]:
@@ -132,21 +133,18 @@ def _replayed(certificate: EquivalenceCertificate, base: Stated, checked: Checke
     return found
 
 
-def _asked(certificate: EquivalenceCertificate, base: Stated, programs: Sequence[Replayed], checked: Checked) -> Asked:
-    """The programs that the core is about; what they assume must be stated."""
-    first, *rest = (one.graph for one in programs)
-    found = asked(first, replace(base.right, graphs=tuple(rest)), certificate)
-    if found is None:
-        raise Refused("what the map and the rewritings make of the programs is not what was proved equal")
-    gone = removed(base.graphs, [first, *rest])
+def _rewritten(certificate: EquivalenceCertificate, base: Stated, checked: Checked) -> list[Graph]:
+    """The programs that the core begins with; what they take for granted must be stated."""
+    graphs = [one.graph for one in _replayed(certificate, base, checked)]
+    gone = removed(base.graphs, graphs)
     for one in gone:
         if one.is_violated:
             raise Refused(f"the proof rests on a condition that cannot hold: {sentences([one])[0]}")
-    numbers = taken(certificate.rewritings, checked)
-    wanted = tuple(dict.fromkeys((*told(certificate.ranges), *numbers, *sentences(gone))))
-    if certificate.taken != (*wanted, *found.taken):
+    before = [replace(rewriting, narrowing=()) for rewriting in certificate.rewritings]
+    wanted = tuple(dict.fromkeys((*told(certificate.ranges), *taken(before, checked), *sentences(gone))))
+    if certificate.taken != wanted:
         raise Refused("the certificate states other assumptions than those that its programs need")
-    return found
+    return graphs
 
 
 def is_identity(certificate: Certificate, left: Graph) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rewright import ops
 from rewright.equiv.building import converted
-from rewright.equiv.drafts import Draft
 from rewright.ir.graph import GraphBuilder, Node
 from rewright.ir.types import DType
+from rewright.refine.rewriting.drafts import Draft
 
 
 def without_casts(draft: Draft) -> Draft:

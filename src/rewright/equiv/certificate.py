@@ -49,15 +49,16 @@ class EquivalenceCertificate(Certificate):
     tables: tuple[Mapping[str, Array], Mapping[str, Array]] = field(default=({}, {}), repr=False)
     """Inputs of either side that stand for these values."""
     taken: tuple[str, ...] = ()
-    """What was taken for granted before the proof began."""
-    rewritings: tuple[Rewriting, ...] = field(default=(), repr=False)
-    """How each program was rewritten, the left one first."""
+    """What its rewritings take for granted until the core begins, whose ``assumptions`` say the rest."""
     ranges: Ranges = field(default_factory=dict[str, Bound])
     """Bounds of inputs without which short integers might not fit into their types."""
 
     def core(self) -> Certificate:
-        """The proof about the prepared programs."""
-        return Certificate(**{f.name: getattr(self, f.name) for f in fields(Certificate)})
+        """The proof about the prepared programs, which begins where numbers are in range."""
+        known: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(Certificate)}
+        last = tuple(Rewriting(narrowing=rewriting.narrowing) for rewriting in self.rewritings)
+        known["rewritings"] = last if any(own.narrowing for own in last) else ()
+        return Certificate(**known)
 
     def save(self, path: str | Path) -> None:
         """Write the certificate, as a whole or not at all; a path that ends in ``.gz`` is compressed.
@@ -107,7 +108,7 @@ def equivalence_table(certificate: EquivalenceCertificate) -> dict[str, Any]:
         "assumptions": list(certificate.taken),
         "rewriting": rewriting_table(certificate.rewritings),
         **({"ranges": [[name, *bound] for name, bound in certificate.ranges.items()]} if certificate.ranges else {}),
-        "proof": json.loads(sealed(table(certificate.core()))),
+        "proof": json.loads(sealed(table(replace(certificate.core(), rewritings=())))),
     }
 
 
@@ -119,6 +120,8 @@ def equivalence_of(entries: dict[str, Any]) -> EquivalenceCertificate:
         if key not in entries or key not in (*_KEYS, *_OPTIONAL):
             raise RewrightError(f"the entry {key!r:.40} is missing or is none; write the certificate again")
     core = read_certificate(entries["proof"], intact=True)
+    if core.rewritings:
+        raise RewrightError("proof is malformed: it has rewritings of its own; write the certificate again")
     key = ""
     try:
         key = "left"
@@ -137,7 +140,8 @@ def equivalence_of(entries: dict[str, Any]) -> EquivalenceCertificate:
         ranges = dict(_range(*_list(item)) for item in _list(entries.get(key, [])))
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise RewrightError(f"{key} is malformed: {str(error) or type(error).__name__:.80}") from None
-    own = {f.name: getattr(core, f.name) for f in fields(Certificate)}
+    own: dict[str, Any] = {f.name: getattr(core, f.name) for f in fields(Certificate)}
+    own["rewritings"] = rewritings
     return EquivalenceCertificate(
         **own,
         left=left,
@@ -145,7 +149,6 @@ def equivalence_of(entries: dict[str, Any]) -> EquivalenceCertificate:
         definitions=definitions,
         tables=(mine, other),
         taken=taken,
-        rewritings=rewritings,
         ranges=ranges,
     )
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.laws.growing import Growing
+from rewright.refine.rewriting.drafts import Draft
 
 
 def chosen_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:

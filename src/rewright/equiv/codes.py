@@ -17,13 +17,13 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import converted
-from rewright.equiv.drafts import Draft
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator, array_dtype
 from rewright.ops.facts import integer_range
+from rewright.refine.rewriting.drafts import Draft
 
 _FUNCTIONS = (
     ops.Abs,

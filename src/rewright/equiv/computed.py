@@ -16,7 +16,6 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import copy_nodes, depends_on_inputs, pruned, values_of
-from rewright.equiv.drafts import Draft
 from rewright.equiv.masks import changing, core, is_whole, laid_out
 from rewright.equiv.precision import DIGITS
 from rewright.interp.program import execute, run_nodes
@@ -24,6 +23,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 from rewright.proof.rewriting.taken import MOST
+from rewright.refine.rewriting.drafts import Draft
 
 _MOST_ELEMENTS = 1 << 22
 _RUNS = 8

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
+from rewright.refine.rewriting.drafts import Draft
 
 
 def shifted_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:

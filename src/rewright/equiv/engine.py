@@ -27,8 +27,7 @@ from rewright.equiv.preparing import Prepared, prepared
 from rewright.equiv.ranges import held
 from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.scales import told_apart
-from rewright.equiv.statement import Values, as_captured, asked
-from rewright.equiv.steps import Steps
+from rewright.equiv.statement import Values, as_captured
 from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.synthesised import SynthesisedRule, synthesised
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
@@ -41,6 +40,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.base import Array
 from rewright.proof.certificate import Certificate
+from rewright.proof.compared import is_about
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.replay import replayed
@@ -53,6 +53,7 @@ from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer
 from rewright.refine.objections import Run, objected, replicated
 from rewright.refine.relations import Relations, input_relations
+from rewright.refine.rewriting.steps import Steps
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict
 
@@ -305,17 +306,21 @@ class _Captured:
         core = certify()
         rewritings = self.rewritings()
         first, *rest = self.replayed(rewritings)
-        found = asked(first, replace(self.ready.right, graphs=tuple(rest)), core)
-        if found is None:
+        program = replace(self.ready.right, graphs=tuple(rest))
+        if not is_about(core, first, program, self.steps.checked, counts=False):
             raise NotCertified("the programs were proved equal with their outputs under other names")
+        if core.rewritings:
+            pairs = zip(rewritings, core.rewritings, strict=True)
+            rewritings = tuple(replace(own, narrowing=last.narrowing) for own, last in pairs)
+        known: dict[str, Any] = {f.name: getattr(core, f.name) for f in dataclasses.fields(Certificate)}
+        known["rewritings"] = rewritings
         return EquivalenceCertificate(
-            **{f.name: getattr(core, f.name) for f in dataclasses.fields(Certificate)},
+            **known,
             left=digest(self.left),
             right=tuple(digest(graph) for graph in self.right.graphs),
             definitions=self.weights.definitions,
             tables=self.ready.tables,
-            taken=(*self.ready.assumptions, *found.taken),
-            rewritings=rewritings,
+            taken=self.ready.assumptions,
             ranges=self.ready.ranges,
         )
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.laws.fillings import Fillings
+from rewright.refine.rewriting.drafts import Draft
 
 
 def filled_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:

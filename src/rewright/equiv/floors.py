@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
 from rewright.ir.graph import GraphBuilder, Node
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.parts import splat
+from rewright.refine.rewriting.drafts import Draft
 
 
 def without_floors(drafts: Sequence[Draft]) -> tuple[Draft, ...]:

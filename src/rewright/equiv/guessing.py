@@ -13,6 +13,7 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.expressions import build, names_in
+from rewright.equiv.given import are_close, differing
 from rewright.equiv.weights import Definition, WeightMap, inputs_read
 from rewright.interp.program import run
 from rewright.ir.graph import Graph, GraphBuilder
@@ -129,15 +130,6 @@ def _noughts(
             is_open = name in elsewhere and not {(name, rank), (name, None)} & known
             if is_open and name in held and not np.any(held[name]):
                 yield Definition("right", name, f"0 * ({elsewhere[name]})", rank)
-
-
-def differing(left: Graph, right: Graph, values: tuple[Values, Values] | None) -> frozenset[str]:
-    """Inputs of one name on both sides whose given values say that they are not one tensor."""
-    if values is None:
-        return frozenset()
-    both = [n for n in left.inputs if n in right.inputs and n in values[0] and n in values[1]]
-    pairs = {n: (np.asarray(values[0][n]), np.asarray(values[1][n])) for n in both}
-    return frozenset(n for n, (a, b) in pairs.items() if a.shape != b.shape or not _close(a, b))
 
 
 def related(weights: WeightMap) -> set[str]:
@@ -292,7 +284,7 @@ def _fits(definition: Definition, lefts: Mapping[str, Array], wanted: Array) -> 
     places = {name: builder.input(name, ops.Input(name, kind)) for name, kind in kinds.items()}
     builder.output("made", build(definition.text, builder, places))
     made = run(builder.build(), {name: np.asarray(lefts[name], np.float64) for name in names})["made"]
-    return made.shape == wanted.shape and _close(made, np.asarray(wanted, np.float64))
+    return made.shape == wanted.shape and are_close(made, np.asarray(wanted, np.float64))
 
 
 def _turned(lefts: Mapping[str, Array]) -> dict[str, Array]:
@@ -306,22 +298,20 @@ def _whole(name: str, wanted: Array, lefts: Mapping[str, Array]) -> tuple[str, s
     found: list[tuple[float, str, str]] = []
     for other, value in lefts.items():
         text = None
-        if value.shape == wanted.shape and _close(value, wanted):
+        if value.shape == wanted.shape and are_close(value, wanted):
             text = other
-        elif value.ndim == 2 and value.shape[::-1] == wanted.shape and _close(value.T, wanted):
+        elif value.ndim == 2 and value.shape[::-1] == wanted.shape and are_close(value.T, wanted):
             text = f"transpose({other}, (1, 0))"
         elif value.shape == wanted.shape and value.ndim == 1:
-            text = next((f"{other} {sign} 1" for sign, k in (("+", 1), ("-", -1)) if _close(value + k, wanted)), None)
+            text = next(
+                (f"{other} {sign} 1" for sign, k in (("+", 1), ("-", -1)) if are_close(value + k, wanted)), None
+            )
         if text is not None:
             found.append((SequenceMatcher(None, role(other), role(name)).ratio(), other, text))
     if not found:
         return None
     _, other, text = max(found)
     return other, text
-
-
-def _close(a: Array, b: Array) -> bool:
-    return bool(np.allclose(a, b, rtol=1e-2 if a.dtype != b.dtype else 1e-6, atol=1e-7))
 
 
 def _by_blocks(wanted: Array, lefts: Mapping[str, Array]) -> str | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewright import ops
-from rewright.equiv.building import converted, rebuilt
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
+from rewright.ir.rebuilding import rebuilt
 from rewright.ir.types import DType
+from rewright.proof.rewriting.parts import converted
 
 
 def of_one_kind(left: Graph, right: RankProgram) -> RankProgram:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewright.equiv.drafts import Draft
+from rewright.refine.rewriting.drafts import Draft
 
 
 def in_order(draft: Draft) -> Draft:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
 from rewright.proof.rewriting.laws.picked import reads_rows
+from rewright.refine.rewriting.drafts import Draft
 
 
 def with_values(draft: Draft) -> Draft:

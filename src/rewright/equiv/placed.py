@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.laws.places import Places
 from rewright.proof.rewriting.parts import splat
+from rewright.refine.rewriting.drafts import Draft
 
 
 def placed_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:

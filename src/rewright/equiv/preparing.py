@@ -17,7 +17,6 @@ from rewright.equiv.choices import chosen_alike
 from rewright.equiv.codes import codes_alike
 from rewright.equiv.computed import with_computed
 from rewright.equiv.convolutions import shifted_alike
-from rewright.equiv.drafts import Draft, graphs_of
 from rewright.equiv.fills import filled_alike
 from rewright.equiv.floors import without_floors
 from rewright.equiv.ideal import idealised
@@ -28,7 +27,6 @@ from rewright.equiv.ranges import Ranges, told
 from rewright.equiv.shares import shares_alike
 from rewright.equiv.starts import without_starts
 from rewright.equiv.statement import Stated, Values, stated
-from rewright.equiv.steps import Steps
 from rewright.equiv.truths import with_masks_chosen
 from rewright.equiv.weights import Side, WeightMap
 from rewright.equiv.wholes import with_wholes
@@ -38,6 +36,8 @@ from rewright.proof.rewriting.numbers import said
 from rewright.proof.rewriting.replay import removed
 from rewright.proof.rewriting.taken import MOST
 from rewright.proof.wrapping import questioned, wrapping
+from rewright.refine.rewriting.drafts import Draft, graphs_of
+from rewright.refine.rewriting.steps import Steps
 
 _ANY: Ranges = MappingProxyType({})
 

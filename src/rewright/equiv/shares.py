@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from rewright import ops
 from rewright.analysis.rows import own_row
-from rewright.equiv.drafts import Draft
 from rewright.equiv.fillings import truth_values
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ops.facts import Facts
+from rewright.refine.rewriting.drafts import Draft
 
 _DEEPEST = 32
 _USUAL = ("exponential", "own maximum")

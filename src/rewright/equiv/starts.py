@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.facts import Facts, is_no_number
 from rewright.proof.rewriting.parts import splat
+from rewright.refine.rewriting.drafts import Draft
 
 _MOST_ROUNDS = 8
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert)

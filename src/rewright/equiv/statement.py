@@ -6,23 +6,18 @@ element type. What is compared is made of this, step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rewright.equiv.expressions import names_in
-from rewright.equiv.guessing import differing
+from rewright.equiv.given import differing
 from rewright.equiv.kinds import is_alike, of_one_kind
 from rewright.equiv.tables import bound
 from rewright.equiv.weights import Shared, Side, WeightMap, inputs_read, renamed, shared
-from rewright.ir.digest import digest
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ops.base import Array
-from rewright.proof.certificate import Certificate
-from rewright.refine.narrow import narrowed
-from rewright.refine.unknowns import Question, questions
-from rewright.refine.unknowns import said as said_of_unknowns
 
 Values = tuple[Mapping[str, Array], Mapping[str, Array]]
 
@@ -60,37 +55,6 @@ def stated(left: Graph, right: RankProgram, weights: WeightMap, values: Values |
 def as_captured(left: Graph, right: RankProgram, weights: WeightMap, values: Values | None) -> Shared:
     """The captured programs over the same inputs in their own element types; raises RewrightError as ``stated``."""
     return _shared(left, right, weights, values)[-1]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The programs of a proof, and what more it takes for granted of tensors that nothing is known of."""
-
-    left: Graph
-    right: RankProgram
-    taken: tuple[str, ...]
-
-
-def asked(left: Graph, program: RankProgram, core: Certificate) -> Asked | None:
-    """The programs that are compared, with unknown tensors matched as a certificate has them.
-
-    None where it is about other programs.
-    """
-    wanted = core.sequential, core.ranks
-    for question in _meant(left, program):
-        mine, right = question.sequential, question.program
-        if wanted == (digest(mine), tuple(digest(graph) for graph in right.graphs)):
-            return Asked(mine, right, (*question.assumptions, *said_of_unknowns(mine, core.relations)))
-    return None
-
-
-def _meant(left: Graph, program: RankProgram) -> Iterator[Question]:
-    """What may have been proved: a question, and the same where numbers are in range."""
-    for question in questions(left, program):
-        yield question
-        narrow = narrowed(question)
-        if narrow is not None:
-            yield narrow
 
 
 def _shared(

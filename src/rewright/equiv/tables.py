@@ -10,11 +10,14 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from rewright import ops
-from rewright.equiv.building import rebuilt, values_of
 from rewright.ir.graph import Graph, GraphBuilder, Node
+from rewright.ir.rebuilding import pruned, rebuilt
 from rewright.ir.types import TensorType
-from rewright.ops.base import Array
+from rewright.ops.base import Array, array_dtype
+from rewright.proof.rewriting.parts import run_part
 
 MOST_BOUND = 1 << 22
 """Tables with more elements, as far as they are read, stay free inputs; nothing is refuted by these."""
@@ -64,8 +67,11 @@ def _selected(graph: Graph, tables: Mapping[int, Array]) -> dict[int, Array]:
     wanted = [p for p in moved if isinstance(graph.nodes[p].op, _SELECTING)]
     if not wanted:
         return {}
-    inputs = [(node.op, p) for p, node in enumerate(graph.nodes) if p in tables and isinstance(node.op, ops.Input)]
-    return values_of(graph, wanted, {op.label: tables[p] for op, p in inputs})
+    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
+    kinds = {name: array_dtype(graph.nodes[p].type.dtype, np.float64) for name, p in graph.inputs.items()}
+    inputs = {name: np.asarray(tables[p]).astype(kinds[name]) for name, p in graph.inputs.items() if p in tables}
+    values = run_part(part, inputs) if all(node.type.is_static() for node in part.nodes) else None
+    return {} if values is None else {int(name): values[position] for name, position in part.outputs.items()}
 
 
 def _unread(graph: Graph) -> set[str]:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.equiv.drafts import Draft
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.rewriting.parts import splat
 from rewright.proof.rewriting.taken import HIGHEST
+from rewright.refine.rewriting.drafts import Draft
 
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice)
 _EXACT: Mapping[type[Operator], Callable[[float, float], float]] = {

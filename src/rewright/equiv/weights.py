@@ -16,15 +16,15 @@ from typing import Literal
 import numpy as np
 
 from rewright import ops
-from rewright.equiv.building import pruned, rebuilt
 from rewright.equiv.expressions import build, fitted, names_in
-from rewright.interp.program import run
 from rewright.ir.digest import digest
 from rewright.ir.dims import Shape
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
+from rewright.ir.rebuilding import pruned, rebuilt
 from rewright.ir.types import SourceSpan
+from rewright.proof.rewriting.parts import run_part
 
 Side = Literal["left", "right"]
 _MOST_ELEMENTS = 1 << 22
@@ -351,7 +351,10 @@ def _all_used(name: str, readers: Sequence[Definition], source: Graph, known: di
         for graph, own in moved:
             given = {label: np.zeros(_shape(graph, label)) for label in graph.inputs}
             given[own] = np.arange(1, _count(shape) + 1, dtype=np.float64).reshape(shape)
-            used[run(graph, given)["made"].astype(np.int64).reshape(-1)] = True
+            values = run_part(graph, given)
+            if values is None:
+                raise RewrightError(f"the map of {name!r} cannot be followed to the elements that it reads")
+            used[values[graph.outputs["made"]].astype(np.int64).reshape(-1)] = True
         known[key] = bool(used[1:].all())
     return known[key]
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import depends_on_inputs
-from rewright.equiv.drafts import Draft, graphs_of
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
+from rewright.refine.rewriting.drafts import Draft, graphs_of
 
 _MOST = 1 << 16
 """Elements of a tensor that is computed."""

@@ -9,6 +9,7 @@ from typing import Union
 from rewright.ir.dims import Dim
 from rewright.ir.placement import Placement
 from rewright.proof.language import Access, Definition, Region, Tensor
+from rewright.proof.rewriting.stages import Rewriting
 
 SEQUENTIAL = -1
 """The program that is not one of the ranks."""
@@ -101,9 +102,9 @@ class Certificate:
     """
 
     sequential: str
-    """The digest of the sequential program."""
+    """The digest of the sequential program, as it was rewritten."""
     ranks: tuple[str, ...]
-    """The digests of the programs of all ranks."""
+    """The digests of the programs of all ranks, as they were rewritten."""
     mesh: tuple[tuple[str, int], ...]
     relations: dict[str, Placement]
     outputs: dict[str, Output]
@@ -118,6 +119,8 @@ class Certificate:
     """Relations of inputs that are no placements."""
     intact: bool = field(default=True, repr=False, compare=False)
     """Whether it is as it was written: False for one from a file that was changed afterwards."""
+    rewritings: tuple[Rewriting, ...] = field(default=(), repr=False)
+    """How each program was rewritten before the proof began, the sequential one first; empty where none was."""
 
     def save(self, path: str | Path) -> None:
         """Write the certificate, as a whole or not at all; a path that ends in ``.gz`` is compressed.

@@ -23,16 +23,15 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, members
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
+from rewright.proof.compared import compared
 from rewright.proof.conditions import Violated
-from rewright.proof.constants import stands, written_out
 from rewright.proof.facts import as_fact, assumptions, why_not
 from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
 from rewright.proof.repetition import MESSAGES, Repeated, Stretch
-from rewright.proof.unwritten import with_own_memory
-from rewright.proof.wrapping import counted
+from rewright.proof.rewriting.evidence import Checked
 
 _COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
 SECONDS = 30.0
@@ -48,29 +47,30 @@ def audit(
     seconds: float = SECONDS,
     *,
     counts: bool = True,
+    checked: Checked | None = None,
 ) -> Audit:
-    """Verify a certificate for these programs; ``seconds`` is the time that one lemma may take.
+    """Verify a certificate for these programs, as they were captured; ``seconds`` is what one lemma may take.
 
     Where arithmetic of 8 or 16 bits may not fit, the certificate is about the programs with remainders written out;
     ``counts=False`` is for programs in which they are, or which hold nothing that does not fit. Where it assumes what
-    rounded constants stand for, it is about the programs with these written out.
+    rounded constants stand for, it is about the programs with these written out. ``checked`` knows lemmas of
+    rewritings that it checked before.
 
     Raises Refused, naming the step, for anything that does not follow.
     """
-    sequential, program = with_own_memory(sequential, program)
-    if stands((sequential, *program.graphs)) in certificate.assumptions:
-        sequential, graphs = written_out(sequential, program.graphs)
-        program = replace(program, graphs=graphs)
-    if counts:
-        sequential = counted(sequential)
-        program = replace(program, graphs=tuple(counted(graph) for graph in program.graphs))
+    started = time.perf_counter()
+    made = compared(certificate, sequential, program, checked or Checked(seconds=seconds), counts=counts)
+    elapsed = time.perf_counter() - started
     with uncollected():
-        return _Checker(Ledger(certificate, sequential, program, store, seconds)).run()
+        found = _Checker(Ledger(certificate, made.sequential, made.program, store, seconds), made.taken).run()
+    found.seconds = {"rewritings": elapsed, **found.seconds} if certificate.rewritings else found.seconds
+    found.sequential = made.sequential
+    return found
 
 
 class _Checker:
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, taken: tuple[str, ...]) -> None:
+        self._ledger, self._taken = ledger, taken
         self._certificate = ledger.certificate
         self._last = [-1] * len(ledger.graphs)
         self._used: list[Used] = []
@@ -129,9 +129,10 @@ class _Checker:
         certificate, stated = self._certificate, self._certificate.assumptions
         ledger, summed = self._ledger, {name for name, held in certificate.relations.items() if held.partial}
         try:
-            wanted = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claimed, summed)
+            own = assumptions(ledger.graphs, certificate.facts, certificate.terms, ledger.claimed, summed)
         except Violated as error:
             raise Refused(f"the proof rests on a condition that cannot hold: {error}") from None
+        wanted = tuple(dict.fromkeys((*own, *self._taken)))
         for text in wanted:
             if text not in stated:
                 raise Refused(f"the proof rests on an assumption that the certificate does not state: {text}")

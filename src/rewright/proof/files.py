@@ -25,6 +25,7 @@ from rewright.ops.files import explained, extension_of, read_text, write_text
 from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Step
 from rewright.proof.language import Access, Definition, Index, Region, Tensor, View
 from rewright.proof.reading import FORMAT, VERSION, read_certificate
+from rewright.proof.rewriting.files import rewriting_table
 
 
 def write(certificate: Certificate, path: str | os.PathLike[str]) -> None:
@@ -148,6 +149,7 @@ class _Writer:
             "given": [list(entry) for entry in certificate.given],
             "equations": [_equation(equation) for equation in certificate.equations],
             "blocks": [[b.name, b.window, b.order, b.rank, b.held, b.box] for b in certificate.blocks],
+            **({"rewriting": rewriting_table(certificate.rewritings)} if certificate.rewritings else {}),
         }
 
     def _placement(self, placement: Placement) -> int:

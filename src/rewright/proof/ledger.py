@@ -49,6 +49,8 @@ class Audit:
     lemmas: int = 0
     proved: int = 0
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    sequential: Graph | None = field(default=None, repr=False, compare=False)
+    """The sequential program as it was compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from rewright.ir.json_form import decode
 from rewright.ir.placement import Placement
 from rewright.proof.certificate import Block, Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Region, Tensor, View
+from rewright.proof.rewriting.files import rewritings_of
+from rewright.proof.rewriting.stages import Rewriting
 
 FORMAT = "rewright.certificate"
 VERSION = 1
@@ -22,6 +24,7 @@ _KEYS = (
     *("accesses", "regions", "labels", "shapes", "terms", "values", "facts", "given", "equations", "blocks"),
     "digest",
 )
+_OPTIONAL = ("rewriting",)
 _KINDS = frozenset(get_args(Kind))
 _DEEPEST = 64
 """Pieces in pieces; what programs make is a few deep."""
@@ -39,7 +42,7 @@ def read_certificate(data: object, *, intact: bool) -> Certificate:
         if key not in table:
             raise RewrightError(f"the entry {key!r} is missing; write the certificate again")
     for key in table:
-        if key not in _KEYS:
+        if key not in (*_KEYS, *_OPTIONAL):
             raise RewrightError(f"a certificate has no entry {key!r:.40}; write the certificate again")
     return _Reader(table).certificate(intact)
 
@@ -74,7 +77,19 @@ class _Reader:
             self._entries("equations", _equation),
             self._entries("blocks", _block),
             intact,
+            self._rewritings(),
         )
+
+    def _rewritings(self) -> tuple[Rewriting, ...]:
+        if "rewriting" not in self._table:
+            return ()
+        try:
+            found = rewritings_of(self._table["rewriting"])
+        except (ValueError, TypeError, KeyError, IndexError, RewrightError) as error:
+            raise RewrightError(f"rewriting is malformed: {str(error) or type(error).__name__:.80}") from None
+        if not found:
+            raise RewrightError("rewriting is malformed: it is about no program")
+        return found
 
     def _entries(self, key: str, read: Callable[[Any], _Entry]) -> tuple[_Entry, ...]:
         entries = _told(key, lambda: _list(self._table[key]))

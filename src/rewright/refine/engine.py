@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,10 +13,13 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
 from rewright.ops.agreement import CollectiveMismatch
+from rewright.proof.certificate import Certificate
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.conditions import Open, Violated
 from rewright.proof.constants import differ, written_out
+from rewright.proof.rewriting.stages import Rewriting
+from rewright.proof.unknowns import Question, questions, said
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
 from rewright.refine.buffers import with_buffers
@@ -31,10 +34,11 @@ from rewright.refine.numbered import Pairing, aligned
 from rewright.refine.numbered import told as told_of
 from rewright.refine.objections import Run, objected
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
+from rewright.refine.rewriting.drafts import Draft
+from rewright.refine.rewriting.steps import Steps
 from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.solving import reads
-from rewright.refine.unknowns import Question, questions, said
 from rewright.refine.unwritten import made_of_memory
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
 
@@ -100,10 +104,11 @@ def answer(
     ``runs=False`` what is proved is not run.
     """
     deadline = None if budget is None else time.monotonic() + budget
-    asked = _Asked(relations, expect, budget, deadline, suggest, locate, audit, counts, rounds, runs)
     program = distributed if isinstance(distributed, RankProgram) else _plain(distributed)
     _check(sequential, program)
     sequential, program = with_own_memory(sequential, program)
+    how = suggest, locate, audit, counts, rounds, runs
+    asked = _Asked((sequential, program), relations, expect, budget, deadline, *how)
     verdict: Verdict | None = None
     for question in questions(sequential, program):
         # Of later questions no more than a proof counts: what is wrong is told of the first.
@@ -120,6 +125,7 @@ def answer(
 class _Asked:
     """What is asked of two programs, and how much is to be said of the answer."""
 
+    captured: _Programs
     relations: Given | None
     expect: Given | None
     budget: float | None
@@ -168,7 +174,8 @@ class _Told:
         return Verdict("unknown", Evidence.ASSUMED, self.assumptions, related, (), self.notes, self.stats, reason)
 
 
-def _answer(question: Question, asked: _Asked) -> Verdict:
+def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> Verdict:
+    """The verdict on a question; ``drafts`` are its programs with how they were narrowed, if they were."""
     case = _case(question, asked)
     values = _Values(case)
     proof, is_written_out = _Aim(case, asked.deadline, values).reached(rounds=asked.rounds)
@@ -187,9 +194,10 @@ def _answer(question: Question, asked: _Asked) -> Verdict:
         operators = told.stats.steps.get("lifted", 0)
         return told.unknown(f"the budget of {asked.budget:g} s ran out after {operators} operators")
     if not proof.failed:
-        return _of_proof(case, proof, is_written_out, asked, told)
-    narrow = narrowed(question)
-    less = None if narrow is None else _answer(narrow, asked)
+        return _of_proof(_Stated(question, case, tuple(drafts)), proof, is_written_out, asked, told)
+    held = [name for name, placement in case.relations.placements.items() if not placement.partial]
+    narrow = None if drafts else narrowed(question, held)
+    less = None if narrow is None else _answer(narrow.question, asked, narrow.drafts)
     if less is not None and less.status == "proved":
         return less
     if not asked.explain:
@@ -241,9 +249,29 @@ def _mismatched(case: Case, mismatch: CollectiveMismatch, told: _Told) -> Verdic
     return Verdict("refuted", Evidence.PROVED, told.assumptions, {}, *about, programs=programs)
 
 
-def _of_proof(case: Case, proof: Proof, is_written_out: bool, asked: _Asked, told: _Told) -> Verdict:
+@dataclass(frozen=True)
+class _Stated:
+    """A case with the question that it is, and how its programs were narrowed."""
+
+    question: Question
+    case: Case
+    drafts: tuple[Draft, ...]
+
+    def certificate(self, write: Callable[[], Certificate], counts: bool) -> Certificate:
+        """A proof about the programs as one about those that were captured; raises RewrightError."""
+        core = write()
+        steps = Steps()
+        stages = (steps.stages(draft, counts=not counts) for draft in self.drafts)
+        rewritings = tuple(Rewriting(narrowing=own) for own in stages)
+        more = (*self.question.assumptions, *said(self.question.sequential, core.relations))
+        return replace(core, rewritings=rewritings, assumptions=tuple(dict.fromkeys((*core.assumptions, *more))))
+
+
+def _of_proof(stated: _Stated, proof: Proof, is_written_out: bool, asked: _Asked, told: _Told) -> Verdict:
     """Proved, unless short integers may wrap around, or the audit that was asked for refuses it."""
-    case = case if proof.pairing is None else _by_name(case, proof.pairing)
+    case, captured = stated.case, (asked.captured[0], replace(asked.captured[1], inputs=stated.case.program.inputs))
+    if proof.pairing is not None:
+        case, captured = _by_name(case, proof.pairing), aligned(*captured, proof.pairing)
     programs = case.sequential, case.program
     meant = _written_out(*programs) if is_written_out else programs
     doubt = wrapping([meant[0], *meant[1].graphs]) if asked.counts else ""
@@ -255,8 +283,8 @@ def _of_proof(case: Case, proof: Proof, is_written_out: bool, asked: _Asked, tol
     except Violated as error:
         return told.unknown(f"the programs are equal only under a condition: {error}", proof.relations)
     told = replace(told, assumptions=(*told.assumptions, *more))
-    verdict = _proved(*programs, meant, case, proof, told, open_ones, asked.counts)
-    verdict = audited(verdict, *programs, counts=asked.counts) if asked.audit else verdict
+    verdict = _proved(*captured, meant, replace(stated, case=case), proof, told, open_ones, asked.counts)
+    verdict = audited(verdict, *captured, counts=asked.counts) if asked.audit else verdict
     return _run(case, verdict, proof.placements or None) if asked.runs else verdict
 
 
@@ -319,18 +347,20 @@ def _proved(
     sequential: Graph,
     program: RankProgram,
     meant: _Programs,
-    case: Case,
+    stated: _Stated,
     proof: Proof,
     told: _Told,
     open_ones: Open,
     counts: bool,
 ) -> Verdict:
     """The verdict of a proof; its certificate is about the programs as they are ``meant``, and as short integers
-    count, if that was asked for."""
+    count, if that was asked for. It says how these come from the programs that were captured."""
     count = len(proof.relations)
     reason = f"the ranks hold {f'all {count} outputs' if count > 1 else 'the output'} of the sequential program"
     whole, ranks = _counted(*meant) if counts else meant
-    write = partial(certificate, whole, ranks, case.relations, case.expected, proof.law, open_ones)
+    case = stated.case
+    core = partial(certificate, whole, ranks, case.relations, case.expected, proof.law, open_ones)
+    write = partial(stated.certificate, core, counts)
     about = told.assumptions, proof.relations, (), told.notes, told.stats, reason
     return Verdict("proved", Evidence.TESTED, *about, write, (sequential, program))
 

@@ -9,55 +9,79 @@ off the analysis of values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
-from rewright.analysis.values import Setting, Values
-from rewright.frontends.aten.pruning import pruned
 from rewright.interp.counting import value_classes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
-from rewright.ir.rebuilding import rebuilt
 from rewright.ir.types import DType
-from rewright.ops.base import integer_limits
-from rewright.ops.facts import Facts, between, fits
-from rewright.refine.unknowns import Question
+from rewright.ops.facts import Facts, fits
+from rewright.proof.rewriting.parts import needed
+from rewright.proof.rewriting.replay import Step, assumed
+from rewright.proof.rewriting.within import NOWHERE, Within, facts_within, fitting, sentences
+from rewright.proof.unknowns import Question
+from rewright.refine.rewriting.drafts import Draft, graphs_of
 
-Place = tuple[int, int]
-"""The number of a program, and a node of it."""
+_FEW = 2
+"""Rank programs that are one but for constants are decided alike: the first of them is looked at."""
 
 
 @dataclass
 class _Hope:
-    """An assumption, and what it says of inputs by name and of nodes."""
+    """An assumption: a bound of an input, or what casts of programs, by number and position, are of."""
 
-    sentence: str
-    inputs: dict[str, Facts] = field(default_factory=dict[str, Facts])
-    nodes: dict[Place, Facts] = field(default_factory=dict[Place, Facts])
+    inputs: tuple[tuple[str, int, int], ...] = ()
+    casts: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
 
-def narrowed(question: Question) -> Question | None:
-    """The question where numbers are in range; None where it is that already, or that decides nothing."""
-    found = None if question.is_narrow else in_range(question.sequential, question.program)
-    if found is None:
+@dataclass(frozen=True)
+class Narrow:
+    """A question where numbers are in range, and how its programs came about, the sequential one first."""
+
+    question: Question
+    drafts: tuple[Draft, ...]
+
+
+def narrowed(question: Question, held: Collection[str]) -> Narrow | None:
+    """The question where numbers are in range; None where that decides nothing.
+
+    ``held`` are the inputs of which ranks have numbers that the sequential program has, and no addends of these.
+    """
+    drafts = in_range(question.sequential, question.program, held)
+    if drafts is None:
         return None
-    sequential, program, assumptions = found
-    return Question(sequential, program, (*question.assumptions, *assumptions), is_narrow=True)
+    first, *ranks = graphs_of(drafts)
+    program = replace(question.program, graphs=tuple(ranks))
+    assumptions = (*question.assumptions, *_assumed(drafts))
+    return Narrow(Question(first, program, tuple(dict.fromkeys(assumptions))), drafts)
 
 
-def in_range(sequential: Graph, program: RankProgram) -> tuple[Graph, RankProgram, tuple[str, ...]] | None:
-    """Both programs where numbers are in range, and what that assumes; None where it decides nothing."""
+def in_range(sequential: Graph, program: RankProgram, held: Collection[str]) -> tuple[Draft, ...] | None:
+    """Both programs where numbers are in range, the sequential one first; None where that decides nothing."""
     graphs = (sequential, *program.graphs)
     hopes = [*_indices(sequential), *_conversions(graphs)]
-    few = graphs[:2]  # rank programs that are one but for constants are decided alike
-    best = _decided(few, hopes)
-    if not any(best):
+    few = graphs[:_FEW]
+    best = graphs_of(_decided(few, hopes, held))
+    if best == list(few):
         return None
-    needed = [hope for hope in hopes if _decided(few, [other for other in hopes if other is not hope]) != best]
-    found = _decided(graphs, needed)
-    first, *ranks = (new or old for new, old in zip(found, graphs, strict=True))
-    return first, replace(program, graphs=tuple(ranks)), tuple(hope.sentence for hope in needed)
+    needed = [hope for hope in hopes if graphs_of(_decided(few, [o for o in hopes if o is not hope], held)) != best]
+    return tuple(_decided(graphs, needed, held))
+
+
+def _assumed(drafts: Sequence[Draft]) -> tuple[str, ...]:
+    """What the drafts take for granted, in words, as the checker says it."""
+    steps: list[Step] = []
+    for number in range(max(len(draft.changes) for draft in drafts)):
+        within = tuple(d.changes[number].within if number < len(d.changes) else NOWHERE for d in drafts)
+        steps.append(Step(tuple(_at(d, number) for d in drafts), within, tuple(_at(d, number + 1) for d in drafts)))
+    return assumed(steps)
+
+
+def _at(draft: Draft, number: int) -> Graph:
+    """The program after so many changes."""
+    return draft.changes[number].before if number < len(draft.changes) else draft.graph
 
 
 def _indices(graph: Graph) -> Iterator[_Hope]:
@@ -76,8 +100,7 @@ def _indices(graph: Graph) -> Iterator[_Hope]:
     for name, size in sizes.items():
         if min(classes.of(graph.inputs[name]).compared, default=0) < 0:
             continue
-        sentence = f"the indices in input {name!r} are in range: from 0 to {size - 1}, neither negative nor beyond"
-        yield _Hope(sentence, {name: between(0, size - 1, whole=True)})
+        yield _Hope(((name, 0, size - 1),))
 
 
 def _size(graph: Graph, node: Node) -> int | None:
@@ -91,18 +114,12 @@ def _size(graph: Graph, node: Node) -> int | None:
 
 def _conversions(graphs: Sequence[Graph]) -> Iterator[_Hope]:
     """That floats which become integers, where a choice is made of what does not fit, are numbers that fit."""
-    found: dict[str, _Hope] = {}
+    found: dict[tuple[str, ...], _Hope] = {}
     for number, graph in enumerate(graphs):
-        for node in graph.nodes:
-            dtype = node.type.dtype
-            if not isinstance(node.op, ops.Convert) or not dtype.is_integer:
-                continue
-            operand = graph.nodes[node.operands[0]]
-            sources = set(_sources(graph, node.operands[0])) if isinstance(operand.op, ops.Select) else set[int]()
-            if len(sources) == 1 and operand.type.dtype.is_float:
-                sentence = f"what becomes {dtype.value} at {node.span} is a number that {dtype.value} holds"
-                hope = found.setdefault(sentence, _Hope(sentence))
-                hope.nodes[number, sources.pop()] = between(*integer_limits(dtype))
+        for position in range(len(graph.nodes)):
+            if fitting(graph, position) is not None:
+                said = sentences(graph, Within(casts=(position,)))
+                found.setdefault(said, _Hope()).casts.append((number, position))
     yield from found.values()
 
 
@@ -123,24 +140,27 @@ def _sources(graph: Graph, position: int) -> Iterator[int]:
         stack.extend(node.operands[k] for k in moved)
 
 
-def _decided(graphs: Sequence[Graph], hopes: Sequence[_Hope]) -> list[Graph | None]:
-    given = {name: facts for hope in hopes for name, facts in hope.inputs.items()}
-    nodes = {place: facts for hope in hopes for place, facts in hope.nodes.items()}
-    return [
-        _chosen(graph, given, {p: facts for (own, p), facts in nodes.items() if own == number})
-        for number, graph in enumerate(graphs)
-    ]
+def _decided(graphs: Sequence[Graph], hopes: Sequence[_Hope], held: Collection[str]) -> list[Draft]:
+    """The programs with what the hopes decide, the sequential one first."""
+    drafts: list[Draft] = []
+    for number, graph in enumerate(graphs):
+        names = [one for hope in hopes for one in hope.inputs if one[0] in graph.inputs]
+        own = tuple(one for one in names if not number or one[0] in held)
+        casts = tuple(position for hope in hopes for program, position in hope.casts if program == number)
+        drafts.append(_chosen(Draft(graph), Within(own, casts)))
+    return drafts
 
 
-def _chosen(graph: Graph, given: Mapping[str, Facts], nodes: Mapping[int, Facts]) -> Graph | None:
-    """The graph with every choice taken whose condition is known; None where none is."""
-    known = _values(graph, given, nodes)
+def _chosen(draft: Draft, within: Within) -> Draft:
+    """The program with every choice taken whose condition is known; as it is where none is."""
+    graph, facts = draft.graph, facts_within(draft.graph, within)
     taken: list[int] = []
     places: dict[int, int] = {}
     names = {position: name for name, position in graph.inputs.items()}
+    live = needed(graph)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        made = decided(builder, position, node, operands)
+        made = decided(builder, position, node, operands) if position in live else None
         if made is None:
             is_input = isinstance(node.op, ops.Input)
             made = builder.input(names[position], node.op) if is_input else builder.add(node.op, *operands)
@@ -149,28 +169,25 @@ def _chosen(graph: Graph, given: Mapping[str, Facts], nodes: Mapping[int, Facts]
 
     def decided(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if isinstance(node.op, ops.Select):
-            truth = _truth(known[node.operands[0]])
+            truth = _truth(facts[node.operands[0]])
             if truth is None:
                 return None
             taken.append(position)
             return operands[1 if truth else 2]
-        source = _through_integers(graph, node, known)
+        source = _through_integers(graph, node, facts)
         if source is not None:
             taken.append(position)
             return places[source]
         if node.type.dtype is DType.BOOL and node.operands and not isinstance(node.op, ops.Collective):
-            truth = _truth(known[position])
+            truth = _truth(facts[position])
             return None if truth is None else builder.add(ops.Constant(node.type, (truth,)))
         return None
 
-    found = rebuilt(graph, make, whole=True)
-    if not taken:
-        return None
-    once = pruned(found)
-    return _chosen(once, given, {}) or once
+    found = draft.rebuilt(make, within=within)
+    return _chosen(found, Within(within.inputs)) if taken and found is not draft else draft
 
 
-def _through_integers(graph: Graph, node: Node, known: Mapping[int, Facts]) -> int | None:
+def _through_integers(graph: Graph, node: Node, known: Sequence[Facts]) -> int | None:
     """The float that a float is made of by way of an integer dtype that holds it, an integer that it is already."""
     inner = graph.nodes[node.operands[0]] if isinstance(node.op, ops.Convert) else None
     if inner is None or not isinstance(inner.op, ops.Convert) or not inner.type.dtype.is_integer:
@@ -179,18 +196,6 @@ def _through_integers(graph: Graph, node: Node, known: Mapping[int, Facts]) -> i
     if graph.nodes[source].type.dtype is not node.type.dtype or not known[source].whole:
         return None
     return source if known[source].is_finite and fits(known[source], inner.type.dtype) else None
-
-
-def _values(graph: Graph, given: Mapping[str, Facts], nodes: Mapping[int, Facts]) -> Mapping[int, Facts]:
-    """The facts of all nodes, those of some as they are assumed to be."""
-    values = Values(graph, Setting({name: facts for name, facts in given.items() if name in graph.inputs}))
-    for position in range(len(graph.nodes)):
-        own = values.step(position)
-        if position in nodes:
-            low, high = max(own.low, nodes[position].low), min(own.high, nodes[position].high)
-            whole = own.whole or nodes[position].whole
-            values.assume(position, between(low, high, whole=whole) if low <= high else nodes[position])
-    return values.facts
 
 
 def _truth(known: Facts) -> bool | None:

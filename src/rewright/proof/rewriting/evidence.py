@@ -6,10 +6,12 @@ their exponentials by a law. Nothing else is evidence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
+from rewright.analysis.ends import Bound
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.rebuilding import pruned
@@ -78,7 +80,7 @@ class Checked:
                 return "its sides are other numbers, or are computed with rounding"
             self.taken[lemma.key] = taken or ()
             return None
-        if not counts and (wraps := wrapping((lemma.whole, lemma.right))):
+        if not counts and (wraps := wrapping((lemma.whole, lemma.right), _bounds(lemma))):
             return wraps
         if lemma.evidence == PROVED:
             return self.proves(as_claim(lemma), self.seconds)
@@ -86,6 +88,15 @@ class Checked:
             is_one = follows(lemma.evidence.removeprefix(LAW), lemma)
             return None if is_one else f"the {lemma.evidence} does not say it"
         return f"there is no evidence of the kind {lemma.evidence!r:.40}"
+
+
+def _bounds(lemma: Lemma) -> dict[str, Bound]:
+    """Between which numbers the inputs of a lemma are given to lie."""
+    return {
+        name: (facts.low, facts.high)
+        for name, facts in lemma.given
+        if facts.is_finite and math.isfinite(facts.low) and math.isfinite(facts.high) and facts.low <= facts.high
+    }
 
 
 def _proves_parts(left: Graph, right: Graph, seconds: float) -> bool:

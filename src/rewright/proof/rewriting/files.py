@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from rewright import ops
@@ -10,6 +11,7 @@ from rewright.ir.json_form import decode, encode, from_json, to_json
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
+from rewright.proof.rewriting.within import Within
 
 _FLAGS = ("zero", "whole", "nan", "plus_infinity", "minus_infinity")
 _STATEMENT = 5
@@ -25,8 +27,18 @@ def rewriting_table(rewritings: Sequence[Rewriting]) -> dict[str, Any]:
     numbers = {key: number for number, key in enumerate(lemmas)}
     return {
         "lemmas": [_lemma(lemma) for lemma in lemmas.values()],
-        "programs": [[_stages(r.before, numbers), _stages(r.after, numbers)] for r in rewritings],
+        "programs": [_program(rewriting, numbers) for rewriting in rewritings],
     }
+
+
+def _program(rewriting: Rewriting, numbers: dict[tuple[str, str], int]) -> list[Any]:
+    """The stages of a program; those that assume something, if there are any, with what they assume."""
+    narrowing = [
+        [[list(one) for one in stage.within.inputs], list(stage.within.casts), *_stages([stage], numbers)]
+        for stage in rewriting.narrowing
+    ]
+    both = [_stages(rewriting.before, numbers), _stages(rewriting.after, numbers)]
+    return [*both, narrowing] if narrowing else both
 
 
 def _lemma(lemma: Lemma) -> list[Any]:
@@ -59,8 +71,17 @@ def rewritings_of(entry: Any) -> tuple[Rewriting, ...]:
 
 
 def _rewriting(item: list[Any], lemmas: Sequence[Lemma]) -> Rewriting:
-    before, after = (tuple(_stage(_list(stage), lemmas) for stage in _list(part)) for part in item)
-    return Rewriting(before, after)
+    first, second, *third = item
+    before, after = (tuple(_stage(_list(stage), lemmas) for stage in _list(part)) for part in (first, second))
+    if len(third) > 1 or third == [[]]:
+        raise ValueError("a program has two kinds of stages, and some that assume something")
+    return Rewriting(before, after, tuple(_narrowing(_list(stage), lemmas) for part in third for stage in _list(part)))
+
+
+def _narrowing(item: list[Any], lemmas: Sequence[Lemma]) -> Stage:
+    inputs, casts, splices = map(_list, item)
+    known = tuple((_text(name), _whole(low), _whole(high)) for name, low, high in map(_list, inputs))
+    return replace(_stage(splices, lemmas), within=Within(known, tuple(_whole(position) for position in casts)))
 
 
 def _read_lemma(number: int, item: list[Any]) -> Lemma:
@@ -90,9 +111,10 @@ def _stage(item: list[Any], lemmas: Sequence[Lemma]) -> Stage:
     splices: list[Splice] = []
     used: dict[str, Lemma] = {}
     for position, number, leaves in map(_list, item):
-        if not 0 <= _whole(number) < len(lemmas):
+        place = _whole(number)
+        if not 0 <= place < len(lemmas):
             raise ValueError(f"there is no lemma {number}")
-        lemma = lemmas[_whole(number)]
+        lemma = lemmas[place]
         if used.setdefault(lemma.key, lemma) is not lemma:
             raise ValueError("a stage has one lemma twice")
         held = tuple((_text(name), tuple(_whole(p) for p in _list(where))) for name, where in map(_list, _list(leaves)))

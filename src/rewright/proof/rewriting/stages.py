@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import rebuilt
@@ -19,7 +18,8 @@ from rewright.ir.text import print_attributes
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, includes
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.parts import converted, copy_nodes
+from rewright.proof.rewriting.parts import converted, copy_nodes, without_unneeded
+from rewright.proof.rewriting.within import NOWHERE, Within, facts_within
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Stage:
 
     splices: tuple[Splice, ...]
     lemmas: tuple[Lemma, ...]
+    within: Within = NOWHERE
+    """What is assumed of numbers of the program as it is before."""
 
     def __bool__(self) -> bool:
         return bool(self.splices)
@@ -49,15 +51,20 @@ class Stage:
 
 @dataclass(frozen=True)
 class Rewriting:
-    """The stages of one program, before and after arithmetic of short integers is written out (``proof.wrapping``)."""
+    """The stages of one program, before and after arithmetic of short integers is written out (``proof.wrapping``).
+
+    Those of ``narrowing`` come last, where unknown tensors of the programs are matched (``proof.unknowns``), and are
+    the ones that may assume that numbers are in range.
+    """
 
     before: tuple[Stage, ...] = ()
     after: tuple[Stage, ...] = ()
+    narrowing: tuple[Stage, ...] = ()
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All of them in order."""
-        return (*self.before, *self.after)
+        return (*self.before, *self.after, *self.narrowing)
 
     @property
     def lemmas(self) -> tuple[Lemma, ...]:
@@ -95,7 +102,7 @@ def with_parts(graph: Graph, puts: Mapping[int, Put]) -> Graph:
             places[position] = builder.add(node.op, *operands)
         return places[position]
 
-    return rebuilt(graph, make)
+    return without_unneeded(rebuilt(graph, make, whole=True))
 
 
 def _put(builder: GraphBuilder, put: Put, places: Mapping[int, int], node: Node) -> int:
@@ -110,7 +117,7 @@ def _put(builder: GraphBuilder, put: Put, places: Mapping[int, int], node: Node)
 def why_not(graph: Graph, stage: Stage) -> str | None:
     """Why some splice of a stage does not follow from its lemma; None where all of them do."""
     lemmas, digests = stage.by_key(), node_digests(graph)
-    known = facts_where_defined([graph])[0] if any(lemma.given for lemma in stage.lemmas) else []
+    known = facts_within(graph, stage.within) if any(lemma.given for lemma in stage.lemmas) else []
     seen: set[int] = set()
     for splice in stage.splices:
         where = f"the splice at node {splice.position}"

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
-from rewright.equiv.drafts import Change, Draft
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.facts import UNKNOWN, Facts, of_dtype
@@ -20,6 +18,7 @@ from rewright.proof.rewriting.lemma import Given, Lemma
 from rewright.proof.rewriting.numbers import Taken, closed
 from rewright.proof.rewriting.parts import depends_on_inputs
 from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage
+from rewright.refine.rewriting.drafts import Change, Draft
 
 _DEPTHS = (1, 2, 3, 4, 6, 9, 14, 24, 64)
 _MOST = 400
@@ -73,6 +72,10 @@ class Steps:
         stages = [self._stage(change, counts=number >= count) for number, change in enumerate(draft.changes)]
         return Rewriting(tuple(stages[:count]), tuple(stages[count:]))
 
+    def stages(self, draft: Draft, *, counts: bool) -> tuple[Stage, ...]:
+        """The stages of a draft, short integers of which have no end with ``counts``; raises NotShown."""
+        return tuple(self._stage(change, counts=counts) for change in draft.changes)
+
     def _numbers(self, lemma: Lemma) -> tuple[Taken, ...] | None:
         known = self.checked.taken
         if lemma.key not in known:
@@ -90,7 +93,7 @@ class Steps:
             lemma, leaves = finder.found(position, put)
             kept = lemmas.setdefault(lemma.key, lemma)
             splices.append(Splice(position, kept.key, leaves))
-        return Stage(tuple(splices), tuple(lemmas.values()))
+        return Stage(tuple(splices), tuple(lemmas.values()), change.within)
 
 
 def _of_numbers(graph: Graph, position: int, put: Put) -> Lemma | None:
@@ -128,7 +131,8 @@ class _Finder:
         if not put.leaves:
             if self._depends is None:
                 self._depends = depends_on_inputs(self._graph)
-            lemma = None if self._depends[position] else _of_numbers(self._graph, position, put)
+            is_closed = not self._change.within and not self._depends[position]
+            lemma = _of_numbers(self._graph, position, put) if is_closed else None
             if lemma is not None:
                 yield lemma, ()
             facts = self._facts()[position]
@@ -148,7 +152,7 @@ class _Finder:
     def _ways(self, put: Put, held: Mapping[str, int]) -> Iterator[tuple[str, Given]]:
         if len(held) == 1 and self._graph.nodes[next(iter(held.values()))].type.dtype.value in ("i8", "ui8"):
             yield NUMBERS, ()
-        if not self._change.law:
+        if not (self._change.law or self._change.within):
             yield PROVED, ()
         known = self._facts()
         given = tuple(
@@ -159,12 +163,16 @@ class _Finder:
         if self._change.law:
             yield LAW + self._change.law, given
             yield PROVED, ()
+        # A choice is decided by its condition, whatever else is known.
+        sure = tuple(entry for entry in given if entry[1].low == entry[1].high)
+        if self._change.within and sure and sure != given:
+            yield PROVED, sure
         if given:
             yield PROVED, given
 
     def _facts(self) -> Sequence[Facts]:
         if self._known is None:
-            self._known = facts_where_defined([self._graph])[0]
+            self._known = self._change.facts()
         return self._known
 
     def _cones(self, position: int, put: Put) -> Iterator[_Cone]:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 from rewright import ops
 from rewright.analysis.ends import Bound
-from rewright.analysis.values import facts_where_defined
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import Maker, pruned, with_places
+from rewright.ir.rebuilding import Maker, with_places
 from rewright.ir.text import print_attributes
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws import LAWS
 from rewright.proof.rewriting.laws import Maker as MakerByLaw
-from rewright.proof.rewriting.parts import copy_nodes
+from rewright.proof.rewriting.parts import copy_nodes, needed, without_unneeded
 from rewright.proof.rewriting.stages import Put, with_parts
+from rewright.proof.rewriting.within import NOWHERE, Within, facts_within
 from rewright.proof.wrapping import counted
 
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Convert)
@@ -32,6 +32,12 @@ class Change:
     before: Graph
     puts: Mapping[int, Put]
     law: str = ""
+    within: Within = NOWHERE
+    """What is assumed of numbers of the program."""
+
+    def facts(self) -> Sequence[Facts]:
+        """What every node of the program may be wherever it is defined, as the checker knows it."""
+        return facts_within(self.before, self.within)
 
 
 @dataclass(frozen=True)
@@ -43,13 +49,13 @@ class Draft:
     counted_after: int | None = None
     """After so many changes arithmetic of short integers was written out; None where it was not yet."""
 
-    def rebuilt(self, make: Maker, law: str = "") -> Draft:
+    def rebuilt(self, make: Maker, law: str = "", within: Within = NOWHERE) -> Draft:
         """The program with some nodes made anew, as :func:`rewright.ir.rebuilding.rebuilt` has it."""
         after, places = with_places(self.graph, make)
         puts = dict(_puts(self.graph, after, places))
         if not puts:
             return self
-        change = Change(self.graph, puts, law)
+        change = Change(self.graph, puts, law, within)
         return replace(self, graph=with_parts(self.graph, puts), changes=(*self.changes, change))
 
     def by_law(self, name: str, law: MakerByLaw | None = None, positions: Collection[int] | None = None) -> Draft:
@@ -72,11 +78,11 @@ class Draft:
 
     def facts(self) -> Sequence[Facts]:
         """What every node may be wherever the program is defined, as the checker knows it."""
-        return facts_where_defined([self.graph])[0]
+        return facts_within(self.graph, NOWHERE)
 
     def pruned(self) -> Draft:
-        """The program without nodes that no output depends on."""
-        return replace(self, graph=pruned(self.graph))
+        """The program without nodes that neither an output nor another rank needs."""
+        return replace(self, graph=without_unneeded(self.graph))
 
     def counted(self, ranges: Mapping[str, Bound] | None) -> Draft:
         """The program with arithmetic of short integers written out; as it is where there are no ``ranges``."""
@@ -91,7 +97,7 @@ def graphs_of(drafts: Iterable[Draft]) -> list[Graph]:
 
 def _puts(before: Graph, after: Graph, places: Mapping[int, int]) -> Iterator[tuple[int, Put]]:
     """The nodes that were made anew and are still read, with what was put in the place of each."""
-    live, read = before.live(), after.live()
+    live, read = needed(before), needed(after)
     held: dict[int, list[int]] = {}
     for position, place in places.items():
         held.setdefault(place, []).append(position)

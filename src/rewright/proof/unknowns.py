@@ -22,8 +22,6 @@ class Question:
     sequential: Graph
     program: RankProgram
     assumptions: tuple[str, ...] = ()
-    is_narrow: bool = False
-    """Whether numbers are in range: what that decides is decided."""
 
 
 def questions(sequential: Graph, program: RankProgram) -> Iterator[Question]:
