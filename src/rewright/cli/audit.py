@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rewright.cli.audit_calls import calls_of, print_calls
+from rewright.cli.audit_captures import captures_of, print_captures
 from rewright.cli.audit_equiv import run_equivalence
 from rewright.cli.audit_pieces import run_pieces
 from rewright.cli.programs import Source
@@ -57,12 +58,14 @@ def run_audit(path: Path, source: Source, left: str, right: list[str], store: Pa
             known.save()
     seconds = time.perf_counter() - started
     calls = calls_of([sequential, *distributed.graphs]) if found is not None else []
+    captures = captures_of([sequential, *distributed.graphs], certificate.captured) if found is not None else []
     if as_json:
-        report = _document(path, certificate, sequential, found, why, seconds) | {"calls": calls}
+        report = _document(path, certificate, sequential, found, why, seconds) | {"calls": calls, "captures": captures}
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         _print(path, certificate, sequential, distributed, found, why, seconds)
         print_calls(calls)
+        print_captures(captures)
     return HOLDS if found is not None else REFUSED
 
 

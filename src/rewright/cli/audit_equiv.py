@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rewright.cli.audit_calls import calls_of, print_calls
+from rewright.cli.audit_captures import captures_of, print_captures
 from rewright.cli.programs import Source
 from rewright.cli.store import LemmaStore
 from rewright.cli.userfile import find_function, is_function_name
@@ -52,12 +53,14 @@ def run_equivalence(
             store.save()
     seconds = time.perf_counter() - started
     calls = calls_of([first, *second.graphs]) if found is not None else []
+    captures = captures_of([first, *second.graphs], certificate.captured) if found is not None else []
     if as_json:
-        report = _document(path, certificate, found, why, seconds) | {"calls": calls}
+        report = _document(path, certificate, found, why, seconds) | {"calls": calls, "captures": captures}
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         _print(path, certificate, found, why, seconds)
         print_calls(calls)
+        print_captures(captures)
     return HOLDS if found is not None else REFUSED
 
 

@@ -32,7 +32,7 @@ from rewright.equiv.sweep import Sweep, Swept
 from rewright.equiv.synthesised import SynthesisedRule, synthesised
 from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
 from rewright.equiv.wording import reworded
-from rewright.frontends.validation.record import told
+from rewright.frontends.validation.record import text_of, told
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -117,7 +117,8 @@ def equiv(
         RewrightError: for programs that have nothing in common and for a map that is partial or contradicts itself.
     """
     found = _judged(left, right, inputs, relations, budget, _How(audit, explain), prover or Prover())
-    return replace(found, validation=told((left, *_program(right).graphs)))
+    captures = left, *_program(right).graphs
+    return found.about_captures(told(captures), text_of(captures))
 
 
 @dataclass(frozen=True)

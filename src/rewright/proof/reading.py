@@ -24,7 +24,7 @@ _KEYS = (
     *("accesses", "regions", "labels", "shapes", "terms", "values", "facts", "given", "equations", "blocks"),
     "digest",
 )
-_OPTIONAL = ("rewriting",)
+_OPTIONAL = ("rewriting", "captured")
 _KINDS = frozenset(get_args(Kind))
 _DEEPEST = 64
 """Pieces in pieces; what programs make is a few deep."""
@@ -59,6 +59,7 @@ class _Reader:
     def certificate(self, intact: bool) -> Certificate:
         """All of it."""
         (sequential,) = _told("sequential", lambda: [_text(self._table["sequential"])])
+        (captured,) = _told("captured", lambda: [_text(self._table.get("captured", ""))])
         relations = self._entries("relations", self._relation)
         outputs = self._entries("outputs", self._output)
         if len(dict(relations)) != len(relations) or len(dict(outputs)) != len(outputs):
@@ -78,6 +79,7 @@ class _Reader:
             self._entries("blocks", _block),
             intact,
             self._rewritings(),
+            captured,
         )
 
     def _rewritings(self) -> tuple[Rewriting, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from rewright.frontends.validation.record import told
+from rewright.frontends.validation.record import text_of, told
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
@@ -74,7 +74,8 @@ def refine(
     """
     verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
     graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
-    verdict = replace(verdict, validation=told((sequential, *graphs)))
+    captures = sequential, *graphs
+    verdict = verdict.about_captures(told(captures), text_of(captures))
     if verdict.status != "proved":
         return verdict
     if not relations and not expect:

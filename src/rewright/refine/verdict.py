@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property, total_ordering
-from typing import Literal
+from functools import cached_property, partial, total_ordering
+from typing import Literal, Self
 
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
@@ -147,6 +147,11 @@ class Verdict:
     validation: str = ""
     """What was checked of the captures: whether the graphs compute what the programs do that they come from."""
 
+    def about_captures(self, validation: str, record: str) -> Self:
+        """The verdict with what was checked of the captures: in a sentence, and as JSON for its certificate."""
+        certify = None if self.certify is None else partial(_recorded, self.certify, record)
+        return replace(self, validation=validation, certify=certify)
+
     @cached_property
     def certificate(self) -> Certificate | None:
         """The proof of a verdict that is proved, to be saved and audited; written down when it is first asked for.
@@ -157,3 +162,7 @@ class Verdict:
 
     def __str__(self) -> str:
         return f"{self.status} ({self.evidence}): {self.reason}" if self.reason else f"{self.status} ({self.evidence})"
+
+
+def _recorded(certify: Callable[[], Certificate], record: str) -> Certificate:
+    return replace(certify(), captured=record)

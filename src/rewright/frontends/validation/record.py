@@ -71,8 +71,13 @@ class Validation:
 
 def of(graph: Graph) -> Validation | None:
     """The record that a graph came with; None for one that has none, or a damaged one."""
+    return read(graph.metadata[KEY]) if KEY in graph.metadata else None
+
+
+def read(text: str) -> Validation | None:
+    """The record that a text is; None where it is none."""
     try:
-        table = cast("dict[str, Any]", json.loads(graph.metadata[KEY]))
+        table = cast("dict[str, Any]", json.loads(text))
         skipped = tuple((str(name), str(why)) for name, why in table["skipped"])
         calls = tuple(map(str, table["calls"]))
         return Validation(calls, float(table["difference"]), skipped, str(table["program"]), int(table["seed"]))
@@ -95,7 +100,17 @@ def joined(records: Iterable[Validation]) -> Validation:
 
 def told(graphs: Iterable[Graph]) -> str:
     """One line on what was checked of graphs that a verdict is about."""
-    found = [record for graph in graphs if (record := of(graph)) is not None]
+    found = _of_all(graphs)
     if not found:
         return "the capture was not checked: the graphs come with no record of a program that they were captured from"
     return str(joined(found))
+
+
+def text_of(graphs: Iterable[Graph]) -> str:
+    """The record of graphs together, as JSON; empty where none came with one."""
+    found = _of_all(graphs)
+    return joined(found).text() if found else ""
+
+
+def _of_all(graphs: Iterable[Graph]) -> list[Validation]:
+    return [record for graph in graphs if (record := of(graph)) is not None]

@@ -1,0 +1,26 @@
+"""What was checked of the captures that a certificate is about: now, and when it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from rewright.frontends.validation.record import read, told
+from rewright.ir.graph import Graph
+
+
+def captures_of(graphs: Sequence[Graph], record: str) -> list[str]:
+    """What was checked of these graphs, and of those that the certificate was written for, where that is other."""
+    now, before = told(graphs), read(record) if record else None
+    written = [] if before is None or str(before) == now else [f"when the certificate was written: {before}"]
+    return [now, *written]
+
+
+def print_captures(lines: Sequence[str]) -> None:
+    """Print them below what was verified."""
+    console = Console()
+    if lines:
+        console.print("  captures", soft_wrap=True, highlight=False)
+    for line in lines:
+        console.print(f"    {line}", soft_wrap=True, highlight=False, markup=False)
