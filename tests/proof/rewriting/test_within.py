@@ -178,6 +178,12 @@ def test_another_range(looked_up: Certificate, inputs: tuple[tuple[str, int, int
     refused(with_stage(looked_up, lambda stage: replace(stage, within=Within(inputs))), why)
 
 
+def test_nothing_is_assumed_that_no_step_needs(looked_up: Certificate) -> None:
+    more = Within((("i", 0, 6), ("k", 0, 6)))
+    forged = with_stage(looked_up, lambda stage: replace(stage, within=more))
+    refused(forged, "what no step needs: the indices in input 'k'")
+
+
 def test_another_range_that_is_stated(looked_up: Certificate) -> None:
     """A proof from another range that decides as much is one, of what it then says."""
     for high in (3, 1 << 62):
