@@ -27,6 +27,7 @@ from rewright.refine.check import Proof, attempt
 from rewright.refine.claims import conditions_of, obligations_of
 from rewright.refine.counting import notes_of_counts
 from rewright.refine.distribution import with_distribution
+from rewright.refine.equations import tensors_of
 from rewright.refine.narrow import narrowed
 from rewright.refine.numbered import Pairing, aligned
 from rewright.refine.numbered import told as told_of
@@ -193,7 +194,9 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         return told.unknown(f"the budget of {asked.budget:g} s ran out after {operators} operators")
     if not proof.failed:
         return _of_proof(Stated(question, case, tuple(drafts)), proof, is_written_out, asked, told)
-    held = [name for name, placement in case.relations.placements.items() if not placement.partial]
+    parted = {name for equation in case.relations.equations for name in tensors_of(equation)}
+    known = case.relations.placements.items()
+    held = [name for name, placement in known if not placement.partial and name not in parted]
     narrow = None if drafts else narrowed(question, held)
     less = None if narrow is None else _answer(narrow.question, asked, narrow.drafts)
     if less is not None and less.status == "proved":
