@@ -68,6 +68,7 @@ def _candidates(
 def _made(certificate: Certificate, question: Question, checked: Checked, *, counts: bool) -> Compared:
     sequential, program = question.sequential, question.program
     held = {name for name, placement in certificate.relations.items() if not placement.partial}
+    held -= {block.held for block in certificate.blocks}  # which are made of other inputs
     found = narrowed((sequential, *program.graphs), certificate.rewritings, held, checked, counts=not counts)
     first, graphs = found.graphs[0], found.graphs[1:]
     if stands(found.graphs) in certificate.assumptions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,12 +13,10 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.proof.certificate import Certificate
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
 from rewright.proof.conditions import Open, Violated
 from rewright.proof.constants import differ, written_out
-from rewright.proof.rewriting.stages import Rewriting
 from rewright.proof.unknowns import Question, questions, said
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
@@ -29,16 +27,17 @@ from rewright.refine.check import Proof, attempt
 from rewright.refine.claims import conditions_of, obligations_of
 from rewright.refine.counting import notes_of_counts
 from rewright.refine.distribution import with_distribution
+from rewright.refine.equations import tensors_of
 from rewright.refine.narrow import narrowed
 from rewright.refine.numbered import Pairing, aligned
 from rewright.refine.numbered import told as told_of
 from rewright.refine.objections import Run, objected
 from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
 from rewright.refine.rewriting.drafts import Draft
-from rewright.refine.rewriting.steps import Steps
 from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
 from rewright.refine.solving import reads
+from rewright.refine.stated import Stated
 from rewright.refine.unwritten import made_of_memory
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
 
@@ -195,8 +194,10 @@ def _answer(question: Question, asked: _Asked, drafts: Sequence[Draft] = ()) -> 
         operators = told.stats.steps.get("lifted", 0)
         return told.unknown(f"the budget of {asked.budget:g} s ran out after {operators} operators")
     if not proof.failed:
-        return _of_proof(_Stated(question, case, tuple(drafts)), proof, is_written_out, asked, told)
-    held = [name for name, placement in case.relations.placements.items() if not placement.partial]
+        return _of_proof(Stated(question, case, tuple(drafts)), proof, is_written_out, asked, told)
+    parted = {name for equation in case.relations.equations for name in tensors_of(equation)}
+    known = case.relations.placements.items()
+    held = [name for name, placement in known if not placement.partial and name not in parted]
     narrow = None if drafts else narrowed(question, held)
     less = None if narrow is None else _answer(narrow.question, asked, narrow.drafts)
     if less is not None and less.status == "proved":
@@ -250,25 +251,7 @@ def _mismatched(case: Case, mismatch: CollectiveMismatch, told: _Told) -> Verdic
     return Verdict("refuted", Evidence.PROVED, told.assumptions, {}, *about, programs=programs)
 
 
-@dataclass(frozen=True)
-class _Stated:
-    """A case with the question that it is, and how its programs were narrowed."""
-
-    question: Question
-    case: Case
-    drafts: tuple[Draft, ...]
-
-    def certificate(self, write: Callable[[], Certificate], counts: bool) -> Certificate:
-        """A proof about the programs as one about those that were captured; raises RewrightError."""
-        core = write()
-        steps = Steps()
-        stages = (steps.stages(draft, counts=not counts) for draft in self.drafts)
-        rewritings = tuple(Rewriting(narrowing=own) for own in stages)
-        more = (*self.question.assumptions, *said(self.question.sequential, core.relations))
-        return replace(core, rewritings=rewritings, assumptions=tuple(dict.fromkeys((*core.assumptions, *more))))
-
-
-def _of_proof(stated: _Stated, proof: Proof, is_written_out: bool, asked: _Asked, told: _Told) -> Verdict:
+def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked, told: _Told) -> Verdict:
     """Proved, unless short integers may wrap around, or the audit that was asked for refuses it."""
     case, captured = stated.case, (asked.captured[0], replace(asked.captured[1], inputs=stated.case.program.inputs))
     if proof.pairing is not None:
@@ -348,7 +331,7 @@ def _proved(
     sequential: Graph,
     program: RankProgram,
     meant: _Programs,
-    stated: _Stated,
+    stated: Stated,
     proof: Proof,
     told: _Told,
     open_ones: Open,

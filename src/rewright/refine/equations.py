@@ -71,6 +71,11 @@ def layout_of(equation: Equation, program: RankProgram, of: Of = "inputs") -> La
     return _Reader(equation, program, of).read()
 
 
+def tensors_of(equation: Equation) -> set[str]:
+    """The names of the rank tensors that an equation is about."""
+    return {match[1] for match in _TENSOR.finditer(equation.text)}
+
+
 def renamed(equation: Equation, name: str) -> Equation:
     """The same of tensors of another name, where the ranks' tensors are named like the sequential one."""
     text = _TENSOR.sub(lambda m: f"{name}@{m[2]}" if m[1] == equation.name else m[0], equation.text)

@@ -143,7 +143,7 @@ class Verdict:
     certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
     """Writes the proof down; None for a verdict without one."""
     programs: tuple[Graph, RankProgram] | None = field(default=None, repr=False, compare=False)
-    """The programs that were compared, which is what findings count positions in."""
+    """The programs that were compared, which is what findings count positions in; of a proof, as they were captured."""
     validation: str = ""
     """What was checked of the captures: whether the graphs compute what the programs do that they come from."""
 

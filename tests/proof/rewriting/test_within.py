@@ -19,7 +19,7 @@ from rewright.ir.placement import Mesh, RankProgram
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts
 from rewright.ops.reference import building as rb
-from rewright.proof.certificate import Certificate
+from rewright.proof.certificate import Block, Certificate
 from rewright.proof.checker import Refused, audit
 from rewright.proof.facts import RANKS_IN_RANGE
 from rewright.proof.files import table
@@ -178,6 +178,12 @@ def test_another_range(looked_up: Certificate, inputs: tuple[tuple[str, int, int
     refused(with_stage(looked_up, lambda stage: replace(stage, within=Within(inputs))), why)
 
 
+def test_nothing_is_assumed_that_no_step_needs(looked_up: Certificate) -> None:
+    more = Within((("i", 0, 6), ("k", 0, 6)))
+    forged = with_stage(looked_up, lambda stage: replace(stage, within=more))
+    refused(forged, "what no step needs: the indices in input 'k'")
+
+
 def test_another_range_that_is_stated(looked_up: Certificate) -> None:
     """A proof from another range that decides as much is one, of what it then says."""
     for high in (3, 1 << 62):
@@ -226,6 +232,15 @@ def test_ranks_with_addends_of_indices_have_no_range(looked_up: Certificate) -> 
     assert narrowed([graph, graph], [own, own], ["i"], Checked(), counts=False).taken == (IN_RANGE,)
     with pytest.raises(Refused, match="program 1 assumes makes no sense: there is no input 'i'"):
         narrowed([graph, graph], [own, own], ["k"], Checked(), counts=False)
+
+
+def test_what_ranks_hold_of_another_input_has_no_range(looked_up: Certificate) -> None:
+    block = Block("k", ((0, 4),), (0,), 0, "i", ((0, 4),))
+    forged = replace(looked_up, rewritings=looked_up.rewritings[:1] * 3)
+    programs = look_up(True), ranks(look_up(True))
+    audit(forged, *programs)
+    with pytest.raises(Refused, match="program 1 assumes makes no sense: there is no input 'i'"):
+        audit(replace(forged, blocks=(block,)), *programs)
 
 
 def test_nothing_is_assumed_before_programs_are_compared(looked_up: Certificate) -> None:

@@ -7,7 +7,7 @@ last, by :func:`narrowed`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewright.analysis.ends import Bound
 from rewright.analysis.obligations import Obligation, obligations, sentences
@@ -18,7 +18,7 @@ from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.numbers import said
 from rewright.proof.rewriting.stages import Rewriting, Stage, spliced, why_not
-from rewright.proof.rewriting.within import Within, known
+from rewright.proof.rewriting.within import Within, known, without
 from rewright.proof.rewriting.within import sentences as said_of
 from rewright.proof.rewriting.within import why_not as why_not_within
 from rewright.proof.wrapping import counted
@@ -82,7 +82,7 @@ def narrowed(
         return Narrowed(tuple(graphs))
     if len(rewritings) != len(graphs):
         raise Refused(f"the certificate says of {len(rewritings)} programs how they were rewritten")
-    steps: list[Step] = []
+    steps, needed = list[Step](), set[str]()
     for number in range(max(len(rewriting.narrowing) for rewriting in rewritings)):
         stages = [dict(enumerate(rewriting.narrowing)).get(number, _NO_STAGE) for rewriting in rewritings]
         for program, (graph, stage) in enumerate(zip(graphs, stages, strict=True)):
@@ -91,10 +91,24 @@ def narrowed(
                 raise Refused(f"what stage {number} of program {program} assumes makes no sense: {why}")
         pairs = enumerate(zip(graphs, stages, strict=True))
         after = [_applied(g, s, f"stage {number} of program {k}", checked, counts=counts) for k, (g, s) in pairs]
+        for graph, stage in zip(graphs, stages, strict=True):
+            needed |= _needed(graph, stage, needed)
         steps.append(Step(graphs, [stage.within for stage in stages], after))
         graphs = after
+    for step in steps:
+        for graph, own in zip(step.before, step.within, strict=True):
+            for text in said_of(graph, own):
+                if text not in needed:
+                    raise Refused(f"the certificate assumes what no step needs: {text}")
     numbers = taken([Rewriting(narrowing=rewriting.narrowing) for rewriting in rewritings], checked)
     return Narrowed(tuple(graphs), tuple(dict.fromkeys((*assumed(steps), *numbers))))
+
+
+def _needed(graph: Graph, stage: Stage, known_before: Collection[str]) -> set[str]:
+    """What a stage assumes that some step of it needs, but for what is known to be needed."""
+    asked = [text for text in said_of(graph, stage.within) if text not in known_before]
+    less = {text: replace(stage, within=without(graph, stage.within, text)) for text in asked}
+    return {text for text, own in less.items() if why_not(graph, own) is not None}
 
 
 @dataclass(frozen=True)

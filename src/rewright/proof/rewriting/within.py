@@ -48,6 +48,13 @@ def sentences(graph: Graph, within: Within) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def without(graph: Graph, within: Within, sentence: str) -> Within:
+    """What else is assumed."""
+    inputs = tuple(one for one in within.inputs if sentence not in sentences(graph, Within((one,))))
+    casts = tuple(position for position in within.casts if sentence not in sentences(graph, Within((), (position,))))
+    return Within(inputs, casts)
+
+
 def facts_within(graph: Graph, within: Within) -> list[Facts]:
     """What every node may be wherever the program is defined and its numbers are in range."""
     (values,) = values_of_ranks([graph], Setting(assumes=True), [known(graph, within)])
@@ -140,4 +147,4 @@ def _compared(graph: Graph, conditions: Sequence[int]) -> set[int] | None:
     return found
 
 
-__all__ = ["NOWHERE", "Within", "facts_within", "fitting", "known", "sentences", "why_not"]
+__all__ = ["NOWHERE", "Within", "facts_within", "fitting", "known", "sentences", "why_not", "without"]

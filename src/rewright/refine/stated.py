@@ -1,0 +1,35 @@
+"""A question with how its programs were narrowed, so that a proof of it becomes one about the captured programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from rewright.proof.certificate import Certificate
+from rewright.proof.rewriting.stages import Rewriting
+from rewright.proof.unknowns import Question, said
+from rewright.refine.case import Case
+from rewright.refine.rewriting.drafts import Draft
+from rewright.refine.rewriting.steps import Steps
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A case with the question that it is, and how its programs were narrowed, the sequential one first."""
+
+    question: Question
+    case: Case
+    drafts: tuple[Draft, ...] = ()
+    """Empty where nothing is assumed of numbers."""
+
+    def certificate(self, write: Callable[[], Certificate], counts: bool) -> Certificate:
+        """A proof about the programs as one about those that were captured; raises RewrightError.
+
+        With ``counts`` short integers are written out only after the steps, where they have an end.
+        """
+        core = write()
+        steps = Steps()
+        stages = (steps.stages(draft, counts=not counts) for draft in self.drafts)
+        rewritings = tuple(Rewriting(narrowing=own) for own in stages)
+        more = (*self.question.assumptions, *said(self.question.sequential, core.relations))
+        return replace(core, rewritings=rewritings, assumptions=tuple(dict.fromkeys((*core.assumptions, *more))))
