@@ -25,7 +25,7 @@ from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
 from rewright.proof.rewriting.evidence import Checked
-from rewright.proof.rewriting.replay import Replayed, removed, replayed, sentences, taken
+from rewright.proof.rewriting.replay import Replayed, passing, removed, replayed, sentences, taken
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import questioned
 
@@ -138,12 +138,12 @@ def _asked(certificate: EquivalenceCertificate, base: Stated, programs: Sequence
     found = asked(first, replace(base.right, graphs=tuple(rest)), certificate)
     if found is None:
         raise Refused("what the map and the rewritings make of the programs is not what was proved equal")
-    gone = removed(base.graphs, [first, *rest])
+    gone, between = removed(base.graphs, [first, *rest]), passing(programs)
     for one in gone:
         if one.is_violated:
             raise Refused(f"the proof rests on a condition that cannot hold: {sentences([one])[0]}")
     numbers = taken(certificate.rewritings, checked)
-    wanted = tuple(dict.fromkeys((*told(certificate.ranges), *numbers, *sentences(gone))))
+    wanted = tuple(dict.fromkeys((*told(certificate.ranges), *numbers, *sentences(gone), *sentences(between))))
     if certificate.taken != (*wanted, *found.taken):
         raise Refused("the certificate states other assumptions than those that its programs need")
     return found

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from rewright import ops
 from rewright.analysis.ends import Bound
-from rewright.analysis.values import facts_where_defined
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import Maker, pruned, with_places
 from rewright.ir.text import print_attributes
@@ -19,7 +18,7 @@ from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws import LAWS
 from rewright.proof.rewriting.laws import Maker as MakerByLaw
 from rewright.proof.rewriting.parts import copy_nodes
-from rewright.proof.rewriting.stages import Put, with_parts
+from rewright.proof.rewriting.stages import Put, facts_in, with_parts
 from rewright.proof.wrapping import counted
 
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Convert)
@@ -72,7 +71,7 @@ class Draft:
 
     def facts(self) -> Sequence[Facts]:
         """What every node may be wherever the program is defined, as the checker knows it."""
-        return facts_where_defined([self.graph])[0]
+        return facts_in(self.graph, counts=self.counted_after is not None)
 
     def pruned(self) -> Draft:
         """The program without nodes that no output depends on."""

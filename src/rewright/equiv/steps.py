@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
 from rewright.equiv.drafts import Change, Draft
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
@@ -18,7 +17,7 @@ from rewright.ops.facts import UNKNOWN, Facts, of_dtype
 from rewright.proof.rewriting.evidence import LAW, NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Given, Lemma
 from rewright.proof.rewriting.numbers import Taken, closed
-from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage
+from rewright.proof.rewriting.stages import Put, Rewriting, Splice, Stage, facts_in
 
 _DEPTHS = (1, 2, 3, 4, 6, 9, 14, 24, 64)
 _MOST = 400
@@ -162,7 +161,7 @@ class _Finder:
 
     def _facts(self) -> Sequence[Facts]:
         if self._known is None:
-            self._known = facts_where_defined([self._graph])[0]
+            self._known = facts_in(self._graph, counts=self._counts)
         return self._known
 
     def _cones(self, position: int, put: Put) -> Iterator[_Cone]:

@@ -12,7 +12,8 @@ from rewright.ir.graph import Graph
 from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.numbers import said
-from rewright.proof.rewriting.stages import Rewriting, Stage, spliced, why_not
+from rewright.proof.rewriting.stages import Rewriting, Stage, spliced_with_places, why_not
+from rewright.proof.rewriting.worn import Worn
 from rewright.proof.wrapping import counted
 
 
@@ -22,31 +23,43 @@ class Replayed:
 
     written: Graph
     """Before arithmetic of short integers was written out."""
-    graph: Graph
+    graphs: tuple[Graph, ...]
+    """As it was captured, after each step, and as it is in the end."""
+
+    @property
+    def graph(self) -> Graph:
+        """As it is in the end."""
+        return self.graphs[-1]
 
 
 def replayed(graph: Graph, rewriting: Rewriting, ranges: Mapping[str, Bound], checked: Checked) -> Replayed:
     """A program after its stages; ``ranges`` are bounds of inputs. Raises Refused for a step that does not follow."""
+    worn, graphs = Worn(graph), [graph]
     for number, stage in enumerate(rewriting.before):
-        graph = _applied(graph, stage, f"stage {number}", checked, counts=False)
-    written, graph = graph, counted(graph, ranges)
+        graphs.append(_applied(graphs[-1], stage, f"stage {number}", checked, worn, counts=False))
+    written = graphs[-1]
+    graphs.append(counted(written, ranges))
+    worn.carried_over(graphs[-1])
     for number, stage in enumerate(rewriting.after, start=len(rewriting.before)):
-        graph = _applied(graph, stage, f"stage {number}", checked, counts=True)
-    return Replayed(written, graph)
+        graphs.append(_applied(graphs[-1], stage, f"stage {number}", checked, worn, counts=True))
+    return Replayed(written, tuple(graphs))
 
 
-def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, *, counts: bool) -> Graph:
+def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, worn: Worn, *, counts: bool) -> Graph:
     for number, lemma in enumerate(stage.lemmas):
         why = checked.why_not(lemma, counts=counts)
         if why is not None:
             raise Refused(f"lemma {number} of {where} is not proved: {why}")
-    why = why_not(graph, stage)
+    why = why_not(graph, stage, counts=counts)
     if why is not None:
         raise Refused(f"{where}: {why}")
     try:
-        return spliced(graph, stage)
+        made, places = spliced_with_places(graph, stage)
     except RewrightError as error:
         raise Refused(f"{where} makes no program: {error}") from None
+    if not worn.by(stage, checked.taken, made, places):
+        raise Refused(f"{where}: what rounding made of a number is rounded again and again")
+    return made
 
 
 def taken(rewritings: Sequence[Rewriting], checked: Checked) -> tuple[str, ...]:
@@ -64,8 +77,27 @@ def removed(before: Sequence[Graph], after: Sequence[Graph]) -> list[Obligation]
     return [one for one in obligations(before) if _key(one) not in left]
 
 
+def passing(programs: Sequence[Replayed]) -> list[Obligation]:
+    """Conditions of programs on their way alone, at places where neither those that were captured nor what they are
+    in the end have them.
+
+    A step is right where the programs before and after it are defined. A comparison that a step puts in and the next
+    one decides may hold of all numbers, and not of the infinity that it is about: raises Refused for a condition that
+    nowhere is one of the programs, and for one that cannot hold.
+    """
+    ways = [one.graphs for one in programs]
+    every = [[way[min(number, len(way) - 1)] for way in ways] for number in range(max(map(len, ways)))]
+    own = [one for graphs in (every[0], every[-1]) for one in obligations(graphs)]
+    known, kinds = {_key(one) for one in own}, {_key(one)[:2] for one in own}
+    found = [one for graphs in every[1:-1] for one in obligations(graphs) if _key(one) not in known]
+    for one in found:
+        if one.is_violated or _key(one)[:2] not in kinds:
+            raise Refused(f"a step rests on a condition that is none of its programs: {one}")
+    return found
+
+
 def _key(one: Obligation) -> tuple[str, str, str]:
     return one.node.op.name, one.condition, str(one.node.span)
 
 
-__all__ = ["Replayed", "removed", "replayed", "sentences", "taken"]
+__all__ = ["Replayed", "passing", "removed", "replayed", "sentences", "taken"]

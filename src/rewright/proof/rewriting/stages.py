@@ -7,19 +7,21 @@ the lemma is given; the left side is then put in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.analysis.values import facts_where_defined
+from rewright.analysis.values import Setting, Values, facts_where_defined
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.rebuilding import kept_places, pruned, with_places
 from rewright.ir.text import print_attributes
 from rewright.ir.types import DType
-from rewright.ops.facts import Facts, includes
+from rewright.ops.facts import Facts, between, includes
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.parts import converted, copy_nodes
+from rewright.proof.wrapping import SHORT
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,27 @@ class Put:
 
 def spliced(graph: Graph, stage: Stage) -> Graph:
     """The program with the left sides of the lemmas in their places; raises TypeMismatch where one does not fit."""
-    lemmas = stage.by_key()
-    puts = {s.position: Put(lemmas[s.lemma].left, {n: held[0] for n, held in s.leaves}) for s in stage.splices}
-    return with_parts(graph, puts)
+    return pruned(_with_places(graph, _puts(stage))[0])
+
+
+def spliced_with_places(graph: Graph, stage: Stage) -> tuple[Graph, dict[int, int]]:
+    """As :func:`spliced`, and where each of the old nodes that are still there, or what was put in for it, is."""
+    made, places = _with_places(graph, _puts(stage))
+    kept = kept_places(made)
+    return pruned(made), {old: kept[new] for old, new in places.items() if new in kept}
 
 
 def with_parts(graph: Graph, puts: Mapping[int, Put]) -> Graph:
     """The program with parts in the place of nodes; raises TypeMismatch where one does not fit."""
+    return pruned(_with_places(graph, puts)[0])
+
+
+def _puts(stage: Stage) -> dict[int, Put]:
+    lemmas = stage.by_key()
+    return {s.position: Put(lemmas[s.lemma].left, {n: held[0] for n, held in s.leaves}) for s in stage.splices}
+
+
+def _with_places(graph: Graph, puts: Mapping[int, Put]) -> tuple[Graph, dict[int, int]]:
     names = {position: name for name, position in graph.inputs.items()}
     places: dict[int, int] = {}
 
@@ -95,7 +111,7 @@ def with_parts(graph: Graph, puts: Mapping[int, Put]) -> Graph:
             places[position] = builder.add(node.op, *operands)
         return places[position]
 
-    return rebuilt(graph, make)
+    return with_places(graph, make)
 
 
 def _put(builder: GraphBuilder, put: Put, places: Mapping[int, int], node: Node) -> int:
@@ -107,10 +123,13 @@ def _put(builder: GraphBuilder, put: Put, places: Mapping[int, int], node: Node)
     return converted(builder, own[next(iter(part.outputs.values()))], node.type)
 
 
-def why_not(graph: Graph, stage: Stage) -> str | None:
-    """Why some splice of a stage does not follow from its lemma; None where all of them do."""
+def why_not(graph: Graph, stage: Stage, *, counts: bool = False) -> str | None:
+    """Why some splice of a stage does not follow from its lemma; None where all of them do.
+
+    With ``counts`` short integers of the program have no end.
+    """
     lemmas, digests = stage.by_key(), node_digests(graph)
-    known = facts_where_defined([graph])[0] if any(lemma.given for lemma in stage.lemmas) else []
+    known = facts_in(graph, counts=counts) if any(lemma.given for lemma in stage.lemmas) else []
     seen: set[int] = set()
     for splice in stage.splices:
         where = f"the splice at node {splice.position}"
@@ -124,6 +143,18 @@ def why_not(graph: Graph, stage: Stage) -> str | None:
         if why is not None:
             return f"{where}: {why}"
     return None
+
+
+def facts_in(graph: Graph, *, counts: bool) -> Sequence[Facts]:
+    """What every node may be wherever a program is defined; with ``counts`` short integers have no end."""
+    if not counts or not any(node.type.dtype in SHORT for node in graph.nodes):
+        return facts_where_defined([graph])[0]
+    values = Values(graph, Setting(assumes=True))
+    for position, node in enumerate(graph.nodes):
+        values.step(position)
+        if position in values.wraps and node.type.dtype in SHORT:
+            values.assume(position, between(-math.inf, math.inf, whole=True))
+    return [values.facts[position] for position in range(len(graph.nodes))]
 
 
 def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma) -> str | None:
