@@ -88,7 +88,9 @@ def refinements(count: int, seed: int, tally: Tally, names: Sequence[str] = tupl
         _for_wrong_ranks(name, pair, each // 2, seed, store, tally)
         for what, changed in tampered(true, each - (tally.count - before), seed):
             check = _audit_of(changed, pair, store)
-            tally.judged("refinement, entries changed", f"{name}, {what}", check, is_benign=claim(changed) == claim(true))
+            tally.judged(
+                "refinement, entries changed", f"{name}, {what}", check, is_benign=claim(changed) == claim(true)
+            )
 
 
 def _for_wrong_ranks(name: str, pair: Pair, count: int, seed: int, store: set[str], tally: Tally) -> None:

@@ -18,8 +18,17 @@ from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.evidence import Checked
-from tests.equiv import test_cases, test_codes, test_fillings, test_fills, test_floors, test_orders, test_picked
-from tests.equiv import test_placed, test_wholes
+from tests.equiv import (
+    test_cases,
+    test_codes,
+    test_fillings,
+    test_fills,
+    test_floors,
+    test_orders,
+    test_picked,
+    test_placed,
+    test_wholes,
+)
 
 Tensor = torch.Tensor
 SECONDS = 1.0

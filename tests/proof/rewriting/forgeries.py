@@ -267,7 +267,8 @@ def _others(own: Any, random: Random) -> list[Any]:
     if isinstance(own, bool):
         return [not own]
     if isinstance(own, int | float):
-        return [own + 1, own - 1, -own, 10**400, {"float": "inf"}, {"float": "nan"}, float(own) if abs(own) < 1e9 else 0]
+        strange = [10**400, {"float": "inf"}, {"float": "nan"}, float(own) if abs(own) < 1e9 else 0]
+        return [own + 1, own - 1, -own, *strange]
     if isinstance(own, str):
         return [random.choice(EVIDENCE), "", own + "x", "a0", "b0", "result"]
     if isinstance(own, list):

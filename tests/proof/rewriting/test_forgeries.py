@@ -15,7 +15,7 @@ from rewright.ir.types import DType, SourceSpan, TensorType
 from rewright.ops.facts import NOTHING, Facts, between, of_dtype
 from rewright.proof.rewriting.evidence import NUMBERS, PROVED, Checked
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.stages import Rewriting, Stage, spliced, why_not
+from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, spliced, why_not
 from rewright.proof.wrapping import counted
 from tests.proof.rewriting.forging import NONE, forged, stage, why_refused
 
@@ -98,6 +98,7 @@ def test_an_input_is_read_under_its_own_name() -> None:
 
 def test_a_condition_between_two_steps_is_not_lost() -> None:
     """``x < x + 1`` holds of all numbers, and not of minus infinity, about which the next step asks."""
+
     def later(b: Build, x: int) -> int:
         return b.add(ops.Compare("LT"), x, b.add(ops.Add(), x, b.c(1.0)))
 
@@ -117,6 +118,7 @@ def test_a_condition_between_two_steps_is_not_lost() -> None:
 @pytest.mark.parametrize(("kind", "number", "wrapped"), [(I8, 200, -56), (I32, 1 << 40, 0)])
 def test_integers_have_an_end_in_every_step_or_in_none(kind: TensorType, number: int, wrapped: int) -> None:
     """A cast there and back keeps a number that has no end, and the machine makes another one of it."""
+
     def plus(b: Build, n: int) -> int:
         return b.add(ops.Add(), n, b.c(0, kind=I64))
 
@@ -130,9 +132,7 @@ def test_integers_have_an_end_in_every_step_or_in_none(kind: TensorType, number:
     left, right = graph(scaled), graph(lambda b: b.add(ops.Multiply(), b.x("x"), b.c(float(wrapped))))
     kept = Lemma("", graph(lambda b: cast(b, b.x("n", I64))), graph(lambda b: plus(b, b.x("n", I64))), PROVED)
     first = stage((of(left, "add"), kept, {"n": of(left, "constant")}))
-    made = Lemma(
-        "", graph(lambda b: b.c(wrapped, kind=I64)), graph(lambda b: cast(b, b.c(number, kind=I64))), NUMBERS
-    )
+    made = Lemma("", graph(lambda b: b.c(wrapped, kind=I64)), graph(lambda b: cast(b, b.c(number, kind=I64))), NUMBERS)
     second = stage((of(spliced(left, first), "convert", 1), made, {}))
     assert refused(left, right, *after(first, second)) != "accepted"
 
@@ -169,9 +169,7 @@ def test_a_collective_that_nothing_reads_is_still_met() -> None:
     ranks = tuple(map(of_rank, range(2)))
     program = RankProgram(ranks, mesh, {n: whole[n] for n in "ab"}, {"y": whole["y"]})
     left = graph(lambda b: b.add(ops.Add(), b.x("a"), b.x("b")), "y")
-    nought = Lemma(
-        "", graph(lambda b: b.x("q")), graph(lambda b: b.add(ops.Add(), b.c(0.0), b.x("q"))), PROVED
-    )
+    nought = Lemma("", graph(lambda b: b.x("q")), graph(lambda b: b.add(ops.Add(), b.c(0.0), b.x("q"))), PROVED)
     steps = [Rewriting((stage((5, nought, {"q": 3 - rank})),)) for rank in range(2)]
     assert forged(left, program, (NONE, *steps)) is None
     for own, step in zip(ranks, steps, strict=True):
@@ -179,8 +177,21 @@ def test_a_collective_that_nothing_reads_is_still_met() -> None:
         assert [node.op.name for node in kept.nodes].count("all_reduce") == 2
 
 
+def test_two_messages_are_not_one() -> None:
+    """They are one expression, which reads the next message of a kind."""
+    build = Build()
+    messages = [build.add(ops.Recv(0, 7, F)) for _ in range(2)]
+    build.output("y", build.add(ops.Subtract(), *messages))
+    both = graph(lambda b: (lambda x: b.add(ops.Subtract(), x, x))(b.x("x")))
+    lemma = Lemma("", graph(lambda b: b.c(0.0)), both, PROVED)
+    assert Checked().why_not(lemma, counts=False) is None
+    step = Stage((Splice(2, lemma.key, (("x", tuple(messages)),)),), (lemma,))
+    assert "other expressions" in (why_not(build.build(), step) or "")
+
+
 def test_rounding_does_not_lead_anywhere() -> None:
     """A constant is as good as one that is close to it, and not as one that is far away by many small steps."""
+
     def scaled(value: float) -> Graph:
         return graph(lambda b: b.add(ops.Multiply(), b.x("x"), b.c(value)))
 

@@ -78,14 +78,13 @@ def removed(before: Sequence[Graph], after: Sequence[Graph]) -> list[Obligation]
 
 
 def passing(programs: Sequence[Replayed]) -> list[Obligation]:
-    """Conditions of programs on their way alone, at places where neither those that were captured nor what they are
-    in the end have them.
+    """Conditions of programs on their way alone, at places where no program has them at first or in the end.
 
     A step is right where the programs before and after it are defined. A comparison that a step puts in and the next
     one decides may hold of all numbers, and not of the infinity that it is about: raises Refused for a condition that
     nowhere is one of the programs, and for one that cannot hold.
     """
-    ways = [one.graphs for one in programs]
+    ways = [[g for g, last in zip(one.graphs, (None, *one.graphs), strict=False) if g is not last] for one in programs]
     every = [[way[min(number, len(way) - 1)] for way in ways] for number in range(max(map(len, ways)))]
     own = [one for graphs in (every[0], every[-1]) for one in obligations(graphs)]
     known, kinds = {_key(one) for one in own}, {_key(one)[:2] for one in own}

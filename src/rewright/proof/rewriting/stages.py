@@ -167,7 +167,7 @@ def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma
         last = splice.position - (name in lemma.left.inputs)
         if not held or not all(0 <= p <= last for p in held):
             return f"{name} is held by nodes that come later, or by none"
-        if len({digests[p] for p in held}) > 1:
+        if len({digests[p] for p in held}) > 1 or (len(set(held)) > 1 and _receives(graph, held)):
             return f"{name} is held by nodes that are other expressions"
     for side in (lemma.left, part):
         for name, position in side.inputs.items():
@@ -186,6 +186,11 @@ def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma
         if not any((own, p) in matched for p in leaves.get(name, ())):
             return f"{name} is not held by what the lemma says that it is"
     return None
+
+
+def _receives(graph: Graph, positions: Sequence[int]) -> bool:
+    """Whether nodes are made of messages: the next one of a kind is another one, and is the same expression."""
+    return any(isinstance(graph.nodes[p].op, ops.Recv) for p in graph.ancestors(positions))
 
 
 def _not_given(known: Sequence[Facts], splice: Splice, lemma: Lemma) -> str | None:
