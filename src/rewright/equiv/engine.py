@@ -329,6 +329,7 @@ def _certified(verdict: Verdict, captured: _Captured, audit: bool) -> Verdict:
     if verdict.status != "proved" or verdict.certify is None:
         return verdict
     core = verdict.__dict__.get("certificate")
+    certify = verdict.certify if core is None else (lambda: core)
     if audit:
         started = time.perf_counter()
         try:
@@ -337,7 +338,6 @@ def _certified(verdict: Verdict, captured: _Captured, audit: bool) -> Verdict:
             return replace(verdict, status="unknown", reason=f"the proof is not confirmed: {error}", certify=None)
         verdict.stats.seconds["audit"] += time.perf_counter() - started
         verdict = replace(verdict, assumptions=(*verdict.assumptions, *between)) if between else verdict
-    certify = verdict.certify if core is None else (lambda: core)
     return replace(verdict, certify=partial(captured.certificate, certify))
 
 

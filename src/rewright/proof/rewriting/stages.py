@@ -129,7 +129,7 @@ def why_not(graph: Graph, stage: Stage, *, counts: bool = False) -> str | None:
     With ``counts`` short integers of the program have no end.
     """
     lemmas, digests = stage.by_key(), node_digests(graph)
-    known = facts_in(graph, counts=counts) if any(lemma.given for lemma in stage.lemmas) else []
+    known = facts_in(graph, counts=counts) if any(lemma.given for lemma in stage.lemmas) else list[Facts]()
     seen: set[int] = set()
     for splice in stage.splices:
         where = f"the splice at node {splice.position}"
