@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: trusted help demo test check lint types floors unit coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: trusted help demo test check lint types floors unit coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -43,6 +43,7 @@ help:
 	@echo "make conformance   every sample of PyTorch's own operator database, captured and against eager, into docs; hours"
 	@echo "make hunt          random pairs of programs that differ by an edit, none of which may be proved wrongly"
 	@echo "make conformance-jax  functions of JAX on edge values: the captured graph against JAX itself"
+	@echo "make forged-proofs  certificates of refinements and of equivalences, forged for wrong programs"
 	@echo "make forged-optimize  certificates of optimize, forged for wrong programs, none of which may be accepted"
 	@echo "make breadth       parallelism by framework, forward and with backward, up to 512 ranks, as a table"
 	@echo "make bench-refine  time to prove by phase, as a table"
@@ -194,6 +195,9 @@ conformance-jax: $(VENV)/.dev
 	@$(BIN)/python -W ignore -m bench.conformance_jax
 forged-optimize: $(VENV)/.dev
 	@$(BIN)/python -m bench.forged_optimize
+
+forged-proofs: $(VENV)/.dev
+	@$(BIN)/python -m bench.forged_proofs
 
 breadth: $(VENV)/.dev
 	@$(BIN)/python -m bench.breadth

@@ -25,7 +25,7 @@ from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
 from rewright.proof.rewriting.evidence import Checked
-from rewright.proof.rewriting.replay import Replayed, removed, replayed, sentences, taken
+from rewright.proof.rewriting.replay import Replayed, passing, removed, replayed, sentences, taken
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import questioned
 
@@ -135,13 +135,15 @@ def _replayed(certificate: EquivalenceCertificate, base: Stated, checked: Checke
 
 def _rewritten(certificate: EquivalenceCertificate, base: Stated, checked: Checked) -> list[Graph]:
     """The programs that the core begins with; what they take for granted must be stated."""
-    graphs = [one.graph for one in _replayed(certificate, base, checked)]
-    gone = removed(base.graphs, graphs)
+    programs = _replayed(certificate, base, checked)
+    graphs = [one.graph for one in programs]
+    gone, between = removed(base.graphs, graphs), passing(programs)
     for one in gone:
         if one.is_violated:
             raise Refused(f"the proof rests on a condition that cannot hold: {sentences([one])[0]}")
     before = [replace(rewriting, narrowing=()) for rewriting in certificate.rewritings]
-    wanted = tuple(dict.fromkeys((*told(certificate.ranges), *taken(before, checked), *sentences(gone))))
+    conditions = *sentences(gone), *sentences(between)
+    wanted = tuple(dict.fromkeys((*told(certificate.ranges), *taken(before, checked), *conditions)))
     if certificate.taken != wanted:
         raise Refused("the certificate states other assumptions than those that its programs need")
     return graphs

@@ -15,7 +15,7 @@ from rewright.ops.base import Array
 
 def values_of(graph: Graph, wanted: Iterable[int], inputs: Mapping[str, Array] | None = None) -> dict[int, Array]:
     """The float64 values of nodes, which depend on no inputs but these; none where an operator cannot be executed."""
-    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
+    part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}), alone=True)
     needed = {node.op.label for node in part.nodes if isinstance(node.op, ops.Input)}
     given = {name: value for name, value in (inputs or {}).items() if name in needed}
     try:

@@ -43,7 +43,7 @@ from rewright.proof.certificate import Certificate
 from rewright.proof.compared import is_about
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.replay import replayed
+from rewright.proof.rewriting.replay import Replayed, passing, replayed, sentences
 from rewright.proof.rewriting.stages import Rewriting, Stage, spliced
 from rewright.proof.rewriting.taken import MASKS, MOVED, filling_assumption
 from rewright.proof.unwritten import with_own_memory
@@ -296,17 +296,22 @@ class _Captured:
             others = [replace(others[0], after=(*others[0].after, *self.stages))]
         return (first, *others)
 
-    def replayed(self, rewritings: Sequence[Rewriting]) -> list[Graph]:
+    def replayed(self, rewritings: Sequence[Rewriting]) -> list[Replayed]:
         """The programs after all steps, each of which is checked; raises Refused."""
         pairs = zip(self.ready.stated.graphs, rewritings, strict=True)
         checked = self.steps.checked
-        return [replayed(graph, rewriting, self.ready.ranges, checked).graph for graph, rewriting in pairs]
+        return [replayed(graph, rewriting, self.ready.ranges, checked) for graph, rewriting in pairs]
+
+    def between(self, programs: Sequence[Replayed]) -> tuple[str, ...]:
+        """What steps rest on that neither program needs, in words; raises Refused where that cannot be."""
+        return tuple(text for text in sentences(passing(programs)) if text not in self.ready.assumptions)
 
     def certificate(self, certify: Callable[[], Certificate]) -> EquivalenceCertificate:
         """The proof about the prepared programs as one about the captured programs; raises RewrightError."""
         core = certify()
         rewritings = self.rewritings()
-        first, *rest = self.replayed(rewritings)
+        programs = self.replayed(rewritings)
+        first, *rest = (one.graph for one in programs)
         program = replace(self.ready.right, graphs=tuple(rest))
         if not is_about(core, first, program, self.steps.checked, counts=False):
             raise NotCertified("the programs were proved equal with their outputs under other names")
@@ -321,7 +326,7 @@ class _Captured:
             right=tuple(digest(graph) for graph in self.right.graphs),
             definitions=self.weights.definitions,
             tables=self.ready.tables,
-            taken=self.ready.assumptions,
+            taken=(*self.ready.assumptions, *self.between(programs)),
             ranges=self.ready.ranges,
         )
 
@@ -330,15 +335,16 @@ def _certified(verdict: Verdict, captured: _Captured, audit: bool) -> Verdict:
     """The verdict with a certificate about the captured programs; ``unknown`` where a splice is not confirmed."""
     if verdict.status != "proved" or verdict.certify is None:
         return verdict
+    core = verdict.__dict__.get("certificate")
+    certify = verdict.certify if core is None else (lambda: core)
     if audit:
         started = time.perf_counter()
         try:
-            captured.replayed(captured.rewritings())
+            between = captured.between(captured.replayed(captured.rewritings()))
         except RewrightError as error:
             return replace(verdict, status="unknown", reason=f"the proof is not confirmed: {error}", certify=None)
         verdict.stats.seconds["audit"] += time.perf_counter() - started
-    core = verdict.__dict__.get("certificate")
-    certify = verdict.certify if core is None else (lambda: core)
+        verdict = replace(verdict, assumptions=(*verdict.assumptions, *between)) if between else verdict
     return replace(verdict, certify=partial(captured.certificate, certify))
 
 

@@ -23,6 +23,8 @@ class Operator(ABC):
     __slots__ = ()
     name: ClassVar[str]
     """The StableHLO name, which is the name in the text form."""
+    is_met: ClassVar[bool] = False
+    """Whether other ranks take part in it, which wait for it where nothing reads what it gives."""
 
     @abstractmethod
     def infer(self, operands: Sequence[TensorType]) -> TensorType:

@@ -12,9 +12,9 @@ Maker = Callable[[GraphBuilder, int, Node, tuple[int, ...]], int | None]
 
 
 def rebuilt(graph: Graph, make: Maker, *, whole: bool = False) -> Graph:
-    """The graph with some nodes made anew; nodes that nothing reads any more are left out, inputs stay.
+    """The graph with some nodes made anew; nodes that nothing reads any more are left out, but for :func:`pruned`.
 
-    With ``whole`` all nodes stay, such as those that only other ranks read. Raises TypeMismatch where a replacement
+    With ``whole`` all nodes stay. Raises TypeMismatch where a replacement
     does not fit what reads it.
     """
     made, _ = with_places(graph, make)
@@ -38,17 +38,26 @@ def with_places(graph: Graph, make: Maker) -> tuple[Graph, dict[int, int]]:
     return replace(builder.build(), metadata=graph.metadata), places
 
 
-def pruned(graph: Graph) -> Graph:
-    """The graph without nodes that no output depends on; inputs stay."""
-    live = graph.live()
-    if len(live) == len(graph.nodes):
+def pruned(graph: Graph, *, alone: bool = False) -> Graph:
+    """The graph without nodes that no output depends on; inputs stay, and what other ranks take part in.
+
+    A collective that is left out makes the next one of a rank meet it in the place of its own. With ``alone`` nothing
+    but what outputs depend on is of interest.
+    """
+    kept = kept_places(graph, alone=alone)
+    if len(kept) == len(graph.nodes):
         return graph
-    places: dict[int, int] = {}
-    nodes: list[Node] = []
-    for position, node in enumerate(graph.nodes):
-        if position in live:
-            places[position] = len(nodes)
-            nodes.append(replace(node, operands=tuple(places[p] for p in node.operands)))
-    inputs = {name: places[p] for name, p in graph.inputs.items()}
-    outputs = {name: places[p] for name, p in graph.outputs.items()}
-    return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
+    nodes = tuple(
+        replace(graph.nodes[position], operands=tuple(kept[p] for p in graph.nodes[position].operands))
+        for position in kept
+    )
+    inputs = {name: kept[p] for name, p in graph.inputs.items()}
+    outputs = {name: kept[p] for name, p in graph.outputs.items()}
+    return replace(graph, nodes=nodes, inputs=inputs, outputs=outputs)
+
+
+def kept_places(graph: Graph, *, alone: bool = False) -> dict[int, int]:
+    """The nodes that :func:`pruned` keeps, with their new places."""
+    met = () if alone else tuple(p for p, node in enumerate(graph.nodes) if node.op.is_met)
+    live = graph.live() | graph.ancestors(met)
+    return {position: number for number, position in enumerate(sorted(live))}

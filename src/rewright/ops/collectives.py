@@ -41,6 +41,7 @@ class Collective(TensorOperator):
 
     __slots__ = ()
     arity: ClassVar[int | None] = 1
+    is_met: ClassVar[bool] = True
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)

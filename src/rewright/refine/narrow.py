@@ -16,9 +16,9 @@ from rewright import ops
 from rewright.interp.counting import value_classes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
+from rewright.ir.rebuilding import kept_places
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, fits
-from rewright.proof.rewriting.parts import needed
 from rewright.proof.rewriting.replay import Step, assumed
 from rewright.proof.rewriting.within import NOWHERE, Within, facts_within, fitting, sentences
 from rewright.proof.unknowns import Question
@@ -157,7 +157,7 @@ def _chosen(draft: Draft, within: Within) -> Draft:
     taken: list[int] = []
     places: dict[int, int] = {}
     names = {position: name for name, position in graph.inputs.items()}
-    live = needed(graph)
+    live = kept_places(graph)
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         made = decided(builder, position, node, operands) if position in live else None

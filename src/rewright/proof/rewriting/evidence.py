@@ -15,9 +15,9 @@ from rewright.analysis.ends import Bound
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.rebuilding import pruned
-from rewright.proof.rewriting.given import as_claim
+from rewright.proof.rewriting.given import as_claim, is_of_numbers
 from rewright.proof.rewriting.laws import follows
-from rewright.proof.rewriting.lemma import Lemma
+from rewright.proof.rewriting.lemma import Lemma, is_well_formed
 from rewright.proof.rewriting.numbers import Taken, by_value, closed
 from rewright.proof.rewriting.parts import copy_nodes
 from rewright.proof.wrapping import wrapping
@@ -59,6 +59,10 @@ class Checked:
 
         With ``counts`` short integers of its sides have no end: where they may not fit, that is written out.
         """
+        if not all(is_well_formed(side) for side in (lemma.left, lemma.right)):
+            return "its sides read other inputs than they name, or other ranks"
+        if not all(is_of_numbers(facts) for _, facts in lemma.given):
+            return "what it is given is not between numbers"
         key = lemma.evidence, lemma.key, counts
         if key not in self.reasons:
             self.reasons[key] = self._why_not(lemma, counts)
@@ -74,13 +78,16 @@ class Checked:
             return f"its sides do not fit together: {error}"
 
     def _of_kind(self, lemma: Lemma, counts: bool) -> str | None:
+        wraps = wrapping((lemma.whole, lemma.right), _bounds(lemma))
         if lemma.evidence == NUMBERS:
+            if counts and wraps:
+                return f"numbers count from the other end, and its short integers have no end: {wraps}"
             taken = closed(lemma)
             if taken is None and not by_value(lemma):
                 return "its sides are other numbers, or are computed with rounding"
             self.taken[lemma.key] = taken or ()
             return None
-        if not counts and (wraps := wrapping((lemma.whole, lemma.right), _bounds(lemma))):
+        if not counts and wraps:
             return wraps
         if lemma.evidence == PROVED:
             return self.proves(as_claim(lemma), self.seconds)

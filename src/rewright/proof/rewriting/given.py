@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.ops.elementwise import Direction
-from rewright.ops.facts import UNKNOWN, Facts, is_no_number
+from rewright.ops.facts import UNKNOWN, Facts, integer_range, is_no_number
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.terms.normal.assumptions import Claim
 
@@ -39,6 +39,14 @@ def number(facts: Facts) -> float | int | None:
     return None
 
 
+def is_of_numbers(facts: Facts) -> bool:
+    """Whether the ends of what is given are numbers that a float comes near, or infinities."""
+    try:
+        return not any(math.isnan(float(end)) for end in (facts.low, facts.high))
+    except OverflowError:
+        return False
+
+
 def _read(graph: Graph, known: Mapping[str, Facts]) -> Graph:
     """One side over inputs as they are known."""
     if not any(name in known for name in graph.inputs):
@@ -58,12 +66,18 @@ def _read(graph: Graph, known: Mapping[str, Facts]) -> Graph:
 
 def _input(builder: GraphBuilder, name: str, kind: TensorType, facts: Facts) -> int:
     value = number(facts)
-    if value is not None:
+    if value is not None and (kind.dtype.is_float or _is_integer(value, kind.dtype)):
         typed = float(value) if kind.dtype.is_float else bool(value) if kind.dtype is DType.BOOL else int(value)
         return builder.add(ops.Constant(kind, (typed,)))
     own = _kind(kind, facts)
     place = builder.input(name, ops.Input(name, own))
     return place if own == kind else builder.add(ops.Convert(kind.dtype), place)
+
+
+def _is_integer(value: float | int, dtype: DType) -> bool:
+    """Whether a type of integers, or of truth values, has a number."""
+    low, high = integer_range(dtype)
+    return low <= value <= high and value == int(value)
 
 
 def _kind(kind: TensorType, facts: Facts) -> TensorType:
@@ -104,4 +118,4 @@ def _bounds(facts: Facts) -> Iterator[tuple[Direction, float | int]]:
         yield ("LT" if is_open else "LE"), facts.high
 
 
-__all__ = ["as_claim", "number"]
+__all__ = ["as_claim", "is_of_numbers", "number"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rewright.ir.digest import digest, node_digests
 from rewright.ir.expression import expression
 from rewright.ir.graph import Graph, GraphBuilder
+from rewright.ops.collectives import Collective
 from rewright.ops.facts import UNKNOWN, Facts
 from rewright.ops.leaf import Input
 
@@ -63,9 +65,26 @@ class Lemma:
 
 def key_of(left: Graph, right: Graph, given: Given = (), inner: Inner = ()) -> str:
     """A digest of the statement that two programs compute the same."""
-    known = "".join(f"{name}: {facts}" for name, facts in given)
-    known += "".join(f"{name} = {node_digests(right)[position].hex()}" for name, position in inner)
-    return digest(left) + digest(right) + known
+    if not given and not inner:
+        return digest(left) + digest(right)
+    known = [[name, *_said(facts)] for name, facts in given]
+    inside = [[name, node_digests(right)[position].hex()] for name, position in inner]
+    return digest(left) + digest(right) + json.dumps([known, inside])
+
+
+def _said(facts: Facts) -> list[str]:
+    """All that facts say, to the last digit."""
+    return [repr(getattr(facts, one.name)) for one in fields(Facts)]
+
+
+def is_well_formed(graph: Graph) -> bool:
+    """Whether what a side reads are its inputs, each under its own name, and nothing comes from other ranks.
+
+    What proves a lemma goes by the names in the operators, and what makes use of it by those of the graph.
+    """
+    read = {(p, node.op.label) for p, node in enumerate(graph.nodes) if isinstance(node.op, Input)}
+    named = {(position, name) for name, position in graph.inputs.items()}
+    return read == named and not any(isinstance(node.op, Collective) for node in graph.nodes)
 
 
 def composed(left: Graph, right: Graph, inner: Inner) -> Graph:

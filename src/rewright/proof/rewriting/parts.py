@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -28,25 +27,6 @@ def converted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
     if builder.type(position).dtype is kind.dtype:
         return position
     return builder.add(ops.Convert(kind.dtype), position)
-
-
-def needed(graph: Graph) -> frozenset[int]:
-    """The nodes that an output or another rank needs, and all inputs: whether collectives meet is a part of a claim."""
-    met = (position for position, node in enumerate(graph.nodes) if isinstance(node.op, ops.Collective))
-    return graph.ancestors([*graph.outputs.values(), *graph.inputs.values(), *met])
-
-
-def without_unneeded(graph: Graph) -> Graph:
-    """The graph without nodes that neither an output nor another rank needs; inputs stay."""
-    live = needed(graph)
-    if len(live) == len(graph.nodes):
-        return graph
-    places = {position: place for place, position in enumerate(sorted(live))}
-    nodes = tuple(
-        replace(graph.nodes[p], operands=tuple(places[q] for q in graph.nodes[p].operands)) for p in sorted(live)
-    )
-    inputs, outputs = ({name: places[p] for name, p in named.items()} for named in (graph.inputs, graph.outputs))
-    return replace(graph, nodes=nodes, inputs=inputs, outputs=outputs)
 
 
 def number_of(graph: Graph, position: int) -> int | None:
@@ -102,10 +82,8 @@ __all__ = [
     "converted",
     "copy_nodes",
     "depends_on_inputs",
-    "needed",
     "number_of",
     "pruned",
     "run_part",
     "splat",
-    "without_unneeded",
 ]

@@ -17,10 +17,11 @@ from rewright.ir.graph import Graph
 from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.numbers import said
-from rewright.proof.rewriting.stages import Rewriting, Stage, spliced, why_not
+from rewright.proof.rewriting.stages import Rewriting, Stage, spliced_with_places, why_not
 from rewright.proof.rewriting.within import Within, known, without
 from rewright.proof.rewriting.within import sentences as said_of
 from rewright.proof.rewriting.within import why_not as why_not_within
+from rewright.proof.rewriting.worn import Worn
 from rewright.proof.wrapping import counted
 
 
@@ -30,7 +31,13 @@ class Replayed:
 
     written: Graph
     """Before arithmetic of short integers was written out."""
-    graph: Graph
+    graphs: tuple[Graph, ...]
+    """As it was captured, after each step, and as it is in the end."""
+
+    @property
+    def graph(self) -> Graph:
+        """As it is in the end."""
+        return self.graphs[-1]
 
 
 def replayed(graph: Graph, rewriting: Rewriting, ranges: Mapping[str, Bound], checked: Checked) -> Replayed:
@@ -40,26 +47,32 @@ def replayed(graph: Graph, rewriting: Rewriting, ranges: Mapping[str, Bound], ch
     """
     if any(stage.within for stage in (*rewriting.before, *rewriting.after)):
         raise Refused("a stage assumes that numbers are in range before tensors that were not captured are matched")
+    worn, graphs = Worn(graph), [graph]
     for number, stage in enumerate(rewriting.before):
-        graph = _applied(graph, stage, f"stage {number}", checked, counts=False)
-    written, graph = graph, counted(graph, ranges)
+        graphs.append(_applied(graphs[-1], stage, f"stage {number}", checked, worn, counts=False))
+    written = graphs[-1]
+    graphs.append(counted(written, ranges))
+    worn.carried_over(graphs[-1])
     for number, stage in enumerate(rewriting.after, start=len(rewriting.before)):
-        graph = _applied(graph, stage, f"stage {number}", checked, counts=True)
-    return Replayed(written, graph)
+        graphs.append(_applied(graphs[-1], stage, f"stage {number}", checked, worn, counts=True))
+    return Replayed(written, tuple(graphs))
 
 
-def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, *, counts: bool) -> Graph:
+def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, worn: Worn, *, counts: bool) -> Graph:
     for number, lemma in enumerate(stage.lemmas):
         why = checked.why_not(lemma, counts=counts)
         if why is not None:
             raise Refused(f"lemma {number} of {where} is not proved: {why}")
-    why = why_not(graph, stage)
+    why = why_not(graph, stage, counts=counts)
     if why is not None:
         raise Refused(f"{where}: {why}")
     try:
-        return spliced(graph, stage)
+        made, places = spliced_with_places(graph, stage)
     except RewrightError as error:
         raise Refused(f"{where} makes no program: {error}") from None
+    if not worn.by(stage, checked.taken, made, places):
+        raise Refused(f"{where}: what rounding made of a number is rounded again and again")
+    return made
 
 
 @dataclass(frozen=True)
@@ -83,16 +96,18 @@ def narrowed(
     if len(rewritings) != len(graphs):
         raise Refused(f"the certificate says of {len(rewritings)} programs how they were rewritten")
     steps, needed = list[Step](), set[str]()
+    worn = [Worn(graph) for graph in graphs]
     for number in range(max(len(rewriting.narrowing) for rewriting in rewritings)):
         stages = [dict(enumerate(rewriting.narrowing)).get(number, _NO_STAGE) for rewriting in rewritings]
         for program, (graph, stage) in enumerate(zip(graphs, stages, strict=True)):
             why = why_not_within(graph, stage.within, held if program else graph.inputs)
             if why is not None:
                 raise Refused(f"what stage {number} of program {program} assumes makes no sense: {why}")
-        pairs = enumerate(zip(graphs, stages, strict=True))
-        after = [_applied(g, s, f"stage {number} of program {k}", checked, counts=counts) for k, (g, s) in pairs]
+        pairs = enumerate(zip(graphs, stages, worn, strict=True))
+        where = "stage {0} of program {1}"
+        after = [_applied(g, s, where.format(number, k), checked, w, counts=counts) for k, (g, s, w) in pairs]
         for graph, stage in zip(graphs, stages, strict=True):
-            needed |= _needed(graph, stage, needed)
+            needed |= _needed(graph, stage, needed, counts)
         steps.append(Step(graphs, [stage.within for stage in stages], after))
         graphs = after
     for step in steps:
@@ -104,11 +119,11 @@ def narrowed(
     return Narrowed(tuple(graphs), tuple(dict.fromkeys((*assumed(steps), *numbers))))
 
 
-def _needed(graph: Graph, stage: Stage, known_before: Collection[str]) -> set[str]:
+def _needed(graph: Graph, stage: Stage, known_before: Collection[str], counts: bool) -> set[str]:
     """What a stage assumes that some step of it needs, but for what is known to be needed."""
     asked = [text for text in said_of(graph, stage.within) if text not in known_before]
     less = {text: replace(stage, within=without(graph, stage.within, text)) for text in asked}
-    return {text for text, own in less.items() if why_not(graph, own) is not None}
+    return {text for text, own in less.items() if why_not(graph, own, counts=counts) is not None}
 
 
 @dataclass(frozen=True)
@@ -152,8 +167,37 @@ def removed(before: Sequence[Graph], after: Sequence[Graph], assumed: Sequence[A
     return [one for one in obligations(before, taken=assumed) if _key(one) not in left]
 
 
+def passing(programs: Sequence[Replayed]) -> list[Obligation]:
+    """Conditions of programs on their way alone, at places where no program has them at first or in the end.
+
+    A step is right where the programs before and after it are defined. A comparison that a step puts in and the next
+    one decides may hold of all numbers, and not of the infinity that it is about: raises Refused for a condition that
+    nowhere is one of the programs, and for one that cannot hold.
+    """
+    ways = [[g for g, last in zip(one.graphs, (None, *one.graphs), strict=False) if g is not last] for one in programs]
+    every = [[way[min(number, len(way) - 1)] for way in ways] for number in range(max(map(len, ways)))]
+    own = [one for graphs in (every[0], every[-1]) for one in obligations(graphs)]
+    known, kinds = {_key(one) for one in own}, {_key(one)[:2] for one in own}
+    found = [one for graphs in every[1:-1] for one in obligations(graphs) if _key(one) not in known]
+    for one in found:
+        if one.is_violated or _key(one)[:2] not in kinds:
+            raise Refused(f"a step rests on a condition that is none of its programs: {one}")
+    return found
+
+
 def _key(one: Obligation) -> tuple[str, str, str]:
     return one.node.op.name, one.condition, str(one.node.span)
 
 
-__all__ = ["Narrowed", "Replayed", "Step", "assumed", "narrowed", "removed", "replayed", "sentences", "taken"]
+__all__ = [
+    "Narrowed",
+    "Replayed",
+    "Step",
+    "assumed",
+    "narrowed",
+    "passing",
+    "removed",
+    "replayed",
+    "sentences",
+    "taken",
+]

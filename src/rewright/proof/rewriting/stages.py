@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.ir.digest import node_digests
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import rebuilt
+from rewright.ir.rebuilding import kept_places, pruned, with_places
 from rewright.ir.text import print_attributes
 from rewright.ir.types import DType
 from rewright.ops.facts import Facts, includes
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.parts import converted, copy_nodes, without_unneeded
+from rewright.proof.rewriting.parts import converted, copy_nodes
 from rewright.proof.rewriting.within import NOWHERE, Within, facts_within
 
 
@@ -82,13 +82,27 @@ class Put:
 
 def spliced(graph: Graph, stage: Stage) -> Graph:
     """The program with the left sides of the lemmas in their places; raises TypeMismatch where one does not fit."""
-    lemmas = stage.by_key()
-    puts = {s.position: Put(lemmas[s.lemma].left, {n: held[0] for n, held in s.leaves}) for s in stage.splices}
-    return with_parts(graph, puts)
+    return pruned(_with_places(graph, _puts(stage))[0])
+
+
+def spliced_with_places(graph: Graph, stage: Stage) -> tuple[Graph, dict[int, int]]:
+    """As :func:`spliced`, and where each of the old nodes that are still there, or what was put in for it, is."""
+    made, places = _with_places(graph, _puts(stage))
+    kept = kept_places(made)
+    return pruned(made), {old: kept[new] for old, new in places.items() if new in kept}
 
 
 def with_parts(graph: Graph, puts: Mapping[int, Put]) -> Graph:
     """The program with parts in the place of nodes; raises TypeMismatch where one does not fit."""
+    return pruned(_with_places(graph, puts)[0])
+
+
+def _puts(stage: Stage) -> dict[int, Put]:
+    lemmas = stage.by_key()
+    return {s.position: Put(lemmas[s.lemma].left, {n: held[0] for n, held in s.leaves}) for s in stage.splices}
+
+
+def _with_places(graph: Graph, puts: Mapping[int, Put]) -> tuple[Graph, dict[int, int]]:
     names = {position: name for name, position in graph.inputs.items()}
     places: dict[int, int] = {}
 
@@ -102,7 +116,7 @@ def with_parts(graph: Graph, puts: Mapping[int, Put]) -> Graph:
             places[position] = builder.add(node.op, *operands)
         return places[position]
 
-    return without_unneeded(rebuilt(graph, make, whole=True))
+    return with_places(graph, make)
 
 
 def _put(builder: GraphBuilder, put: Put, places: Mapping[int, int], node: Node) -> int:
@@ -114,10 +128,13 @@ def _put(builder: GraphBuilder, put: Put, places: Mapping[int, int], node: Node)
     return converted(builder, own[next(iter(part.outputs.values()))], node.type)
 
 
-def why_not(graph: Graph, stage: Stage) -> str | None:
-    """Why some splice of a stage does not follow from its lemma; None where all of them do."""
+def why_not(graph: Graph, stage: Stage, *, counts: bool = False) -> str | None:
+    """Why some splice of a stage does not follow from its lemma; None where all of them do.
+
+    With ``counts`` short integers of the program have no end.
+    """
     lemmas, digests = stage.by_key(), node_digests(graph)
-    known = facts_within(graph, stage.within) if any(lemma.given for lemma in stage.lemmas) else []
+    known = facts_within(graph, stage.within, counts=counts) if any(lemma.given for lemma in stage.lemmas) else []
     seen: set[int] = set()
     for splice in stage.splices:
         where = f"the splice at node {splice.position}"
@@ -143,7 +160,7 @@ def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma
         last = splice.position - (name in lemma.left.inputs)
         if not held or not all(0 <= p <= last for p in held):
             return f"{name} is held by nodes that come later, or by none"
-        if len({digests[p] for p in held}) > 1:
+        if len({digests[p] for p in held}) > 1 or (len(set(held)) > 1 and _receives(graph, held)):
             return f"{name} is held by nodes that are other expressions"
     for side in (lemma.left, part):
         for name, position in side.inputs.items():
@@ -162,6 +179,11 @@ def _unlike(graph: Graph, digests: Sequence[bytes], splice: Splice, lemma: Lemma
         if not any((own, p) in matched for p in leaves.get(name, ())):
             return f"{name} is not held by what the lemma says that it is"
     return None
+
+
+def _receives(graph: Graph, positions: Sequence[int]) -> bool:
+    """Whether nodes are made of messages: the next one of a kind is another one, and is the same expression."""
+    return any(isinstance(graph.nodes[p].op, ops.Recv) for p in graph.ancestors(positions))
 
 
 def _not_given(known: Sequence[Facts], splice: Splice, lemma: Lemma) -> str | None:

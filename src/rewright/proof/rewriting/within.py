@@ -9,16 +9,18 @@ that a stage assumes is a sentence, which the certificate has to state.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
-from rewright.analysis.values import Setting, values_of_ranks
+from rewright.analysis.values import Setting, Values, values_of_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
 from rewright.ops.base import integer_limits
 from rewright.ops.facts import Facts, between, integer_range, is_no_number, meet
 from rewright.proof.rewriting.parts import number_of
+from rewright.proof.wrapping import SHORT
 
 _INDICES = "the indices in input {0!r} are in range: from {1} to {2}, neither negative nor beyond"
 _FITS = "what becomes {0} at {1} is a number that {0} holds"
@@ -55,9 +57,19 @@ def without(graph: Graph, within: Within, sentence: str) -> Within:
     return Within(inputs, casts)
 
 
-def facts_within(graph: Graph, within: Within) -> list[Facts]:
-    """What every node may be wherever the program is defined and its numbers are in range."""
-    (values,) = values_of_ranks([graph], Setting(assumes=True), [known(graph, within)])
+def facts_within(graph: Graph, within: Within, *, counts: bool = False) -> list[Facts]:
+    """What every node may be wherever the program is defined and its numbers are in range.
+
+    With ``counts`` short integers have no end.
+    """
+    if counts and any(node.type.dtype in SHORT for node in graph.nodes):
+        values = Values(graph, Setting(assumes=True), taken=known(graph, within))
+        for position, node in enumerate(graph.nodes):
+            values.step(position)
+            if position in values.wraps and node.type.dtype in SHORT:
+                values.assume(position, between(-math.inf, math.inf, whole=True))
+    else:
+        (values,) = values_of_ranks([graph], Setting(assumes=True), [known(graph, within)])
     return [values.facts[position] for position in range(len(graph.nodes))]
 
 

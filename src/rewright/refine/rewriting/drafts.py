@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from rewright import ops
 from rewright.analysis.ends import Bound
 from rewright.ir.graph import Graph, GraphBuilder, Node
-from rewright.ir.rebuilding import Maker, with_places
+from rewright.ir.rebuilding import Maker, kept_places, pruned, with_places
 from rewright.ir.text import print_attributes
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws import LAWS
 from rewright.proof.rewriting.laws import Maker as MakerByLaw
-from rewright.proof.rewriting.parts import copy_nodes, needed, without_unneeded
+from rewright.proof.rewriting.parts import copy_nodes
 from rewright.proof.rewriting.stages import Put, with_parts
 from rewright.proof.rewriting.within import NOWHERE, Within, facts_within
 from rewright.proof.wrapping import counted
@@ -35,9 +35,9 @@ class Change:
     within: Within = NOWHERE
     """What is assumed of numbers of the program."""
 
-    def facts(self) -> Sequence[Facts]:
+    def facts(self, *, counts: bool) -> Sequence[Facts]:
         """What every node of the program may be wherever it is defined, as the checker knows it."""
-        return facts_within(self.before, self.within)
+        return facts_within(self.before, self.within, counts=counts)
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ class Draft:
 
     def facts(self) -> Sequence[Facts]:
         """What every node may be wherever the program is defined, as the checker knows it."""
-        return facts_within(self.graph, NOWHERE)
+        return facts_within(self.graph, NOWHERE, counts=self.counted_after is not None)
 
     def pruned(self) -> Draft:
         """The program without nodes that neither an output nor another rank needs."""
-        return replace(self, graph=without_unneeded(self.graph))
+        return replace(self, graph=pruned(self.graph))
 
     def counted(self, ranges: Mapping[str, Bound] | None) -> Draft:
         """The program with arithmetic of short integers written out; as it is where there are no ``ranges``."""
@@ -97,7 +97,7 @@ def graphs_of(drafts: Iterable[Draft]) -> list[Graph]:
 
 def _puts(before: Graph, after: Graph, places: Mapping[int, int]) -> Iterator[tuple[int, Put]]:
     """The nodes that were made anew and are still read, with what was put in the place of each."""
-    live, read = needed(before), needed(after)
+    live, read = kept_places(before), kept_places(after)
     held: dict[int, list[int]] = {}
     for position, place in places.items():
         held.setdefault(place, []).append(position)

@@ -172,7 +172,7 @@ class _Finder:
 
     def _facts(self) -> Sequence[Facts]:
         if self._known is None:
-            self._known = self._change.facts()
+            self._known = self._change.facts(counts=self._counts)
         return self._known
 
     def _cones(self, position: int, put: Put) -> Iterator[_Cone]:

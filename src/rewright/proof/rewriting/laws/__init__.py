@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from rewright import ops
 from rewright.analysis.values import Setting, facts_of
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
@@ -23,7 +22,7 @@ from rewright.proof.rewriting.laws.orders import Orders
 from rewright.proof.rewriting.laws.picked import Picked
 from rewright.proof.rewriting.laws.places import Places
 from rewright.proof.rewriting.laws.rows import Rows
-from rewright.proof.rewriting.lemma import Lemma
+from rewright.proof.rewriting.lemma import Lemma, is_well_formed
 
 Maker = Callable[[GraphBuilder, int, Mapping[int, int]], int | None]
 """Given a builder, a node and the places of earlier nodes in the builder: where the node is made another way; None
@@ -76,7 +75,7 @@ def remade(graph: Graph, make: Maker) -> Graph | None:
 def follows(name: str, lemma: Lemma) -> bool:
     """Whether a law makes the left side of a lemma of its right side, of whose inputs is known what is given."""
     law = LAWS.get(name)
-    if law is None or len(lemma.right.outputs) != 1 or not (_is_local(lemma.left) and _is_local(lemma.right)):
+    if law is None or len(lemma.right.outputs) != 1 or not all(map(is_well_formed, (lemma.left, lemma.right))):
         return False
     try:
         left = lemma.whole
@@ -87,13 +86,6 @@ def follows(name: str, lemma: Lemma) -> bool:
     except (RewrightError, RecursionError):
         return False
     return made is not None and digest(made) == digest(left)
-
-
-def _is_local(side: Graph) -> bool:
-    """Whether nothing comes from other ranks, and what is read are the inputs, each under its own name."""
-    read = {(p, node.op.label) for p, node in enumerate(side.nodes) if isinstance(node.op, ops.Input)}
-    named = {(position, name) for name, position in side.inputs.items()}
-    return read == named and not any(isinstance(node.op, ops.Collective) for node in side.nodes)
 
 
 __all__ = ["LAWS", "Law", "Maker", "applied", "follows", "remade"]
