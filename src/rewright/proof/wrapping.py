@@ -22,16 +22,6 @@ from rewright.ops.facts import fits, integer_range
 
 SHORT = frozenset({DType.I8, DType.U8, DType.I16, DType.U16})
 """Integer types of which any number may be met."""
-_MEETING = (
-    ops.AllGather,
-    ops.AllReduce,
-    ops.AllToAll,
-    ops.CollectiveBroadcast,
-    ops.CollectivePermute,
-    ops.ReduceScatter,
-    ops.Send,
-)
-"""What other ranks read."""
 _ANYTHING: Mapping[str, Bound] = MappingProxyType({})
 WRAPS = (
     "the programs are equal if no {0} is too large for its type at {1}, which a number of that type may be; cast "
@@ -83,7 +73,7 @@ def _positions(graph: Graph, given: Mapping[str, Bound]) -> frozenset[int]:
     values = Values(graph, Setting(given=as_facts(given), is_rounded=True))
     for position in range(len(graph.nodes)):
         values.step(position)
-    met = [position for position, node in enumerate(graph.nodes) if isinstance(node.op, _MEETING)]
+    met = [position for position, node in enumerate(graph.nodes) if node.op.is_met]
     live = graph.ancestors([*graph.outputs.values(), *met])
     return frozenset(
         p for p, node in enumerate(graph.nodes) if node.type.dtype in SHORT and p in live and _wraps(values, p)
