@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from rewright.equiv.audit import audit
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.equiv.ranges import Ranges, told
-from rewright.equiv.statement import Stated, Values, asked, stated
+from rewright.equiv.statement import Stated, Values, stated
 from rewright.equiv.weights import WeightMap
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.proof.certificate import Certificate
+from rewright.proof.compared import is_about
 from rewright.proof.ledger import Refused
-from rewright.proof.rewriting.evidence import NUMBERS
+from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers import Taken, closed, said
 from rewright.proof.rewriting.replay import Replayed, passing, removed, sentences
@@ -99,18 +101,18 @@ def sealed_for(
         between = passing([Replayed(way[0], tuple(way)) for way in ways])
     except Refused:
         between = []
-    found = asked(after[0], replace(base.right, graphs=tuple(after[1:])), core)
-    if found is None:
+    program = replace(base.right, graphs=tuple(after[1:]))
+    if not is_about(core, after[0], program, Checked(), counts=False):
         return None
     gone = removed(base.graphs, after)
     wanted = tuple(dict.fromkeys((*told(ranges), *said(numbers(rewritings)), *sentences(gone), *sentences(between))))
+    known: dict[str, Any] = {f.name: getattr(core, f.name) for f in fields(Certificate)}
     return EquivalenceCertificate(
-        **{f.name: getattr(core, f.name) for f in fields(Certificate)},
+        **{**known, "rewritings": tuple(rewritings)},
         left=digest(left),
         right=tuple(digest(graph) for graph in right.graphs),
         tables=base.tables,
-        taken=(*wanted, *found.taken),
-        rewritings=tuple(rewritings),
+        taken=wanted,
         ranges=ranges,
     )
 
