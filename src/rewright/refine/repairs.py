@@ -157,6 +157,8 @@ def _proposals(program: RankProgram, site: Mapping[int, int]) -> Iterator[_Propo
     for near in _neighbourhood(program, dict(site)):
         rank = min(near)
         node = program.graphs[rank].nodes[near[rank]]
+        if any(type(program.graphs[r].nodes[p].op) is not type(node.op) for r, p in near.items()):
+            continue  # what ranks compute at one line may be several operators
         edits = [(text, near, build) for text, build in _edits(program, rank, node)]
         if node.type.dtype.is_integer and all(_is_constant(program, r, p) for r, p in near.items()):
             edits.extend(_moved_constants(program, near))
