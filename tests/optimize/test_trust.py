@@ -149,6 +149,25 @@ def test_what_is_written_can_be_audited_from_its_files(name: str, tmp_path: Path
     assert command(["audit", files[0], "--left", files[1], "--right", files[1]]) != 0
 
 
+def test_what_calls_a_proof_is_for_is_part_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kernels for one number are not those for another, whatever the files beside the certificate say."""
+
+    def program(x: torch.Tensor, times: int) -> torch.Tensor:
+        return torch.softmax(x * times, -1)
+
+    rw.optimize(program, (normal(3, 9), 3), target="torch", verify=False).emit(tmp_path)
+    files = [str(tmp_path / file) for file in ("certificate.json.gz", "program.json", "plan.json")]
+    asked = ["audit", files[0], "--left", files[1], "--right", files[2]]
+    assert command(asked) == 0
+    assert "times is 3" in capsys.readouterr().out
+    for file in files[1:]:
+        text = Path(file).read_text()
+        assert "times is 3" in text
+        Path(file).write_text(text.replace("times is 3", "times is 4"))
+    assert command(asked) != 0
+    assert "calls of the kind" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("first", [1, 5, 8])
 def test_parts_that_change_places_have_a_certificate(first: int) -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli.audit_calls import calls_of, print_calls
+from rewright.cli.audit_calls import print_calls
 from rewright.cli.audit_captures import captures_of, print_captures
 from rewright.cli.audit_equiv import run_equivalence
 from rewright.cli.audit_pieces import run_pieces
@@ -57,7 +57,7 @@ def run_audit(path: Path, source: Source, left: str, right: list[str], store: Pa
         if known is not None:
             known.save()
     seconds = time.perf_counter() - started
-    calls = calls_of([sequential, *distributed.graphs]) if found is not None else []
+    calls = list(certificate.calls) if found is not None else []
     captures = captures_of([sequential, *distributed.graphs], certificate.captured) if found is not None else []
     if as_json:
         report = _document(path, certificate, sequential, found, why, seconds) | {"calls": calls, "captures": captures}

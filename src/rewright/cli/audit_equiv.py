@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli.audit_calls import calls_of, print_calls
+from rewright.cli.audit_calls import print_calls
 from rewright.cli.audit_captures import captures_of, print_captures
 from rewright.cli.programs import Source
 from rewright.cli.store import LemmaStore
@@ -52,7 +52,7 @@ def run_equivalence(
         if store is not None:
             store.save()
     seconds = time.perf_counter() - started
-    calls = calls_of([first, *second.graphs]) if found is not None else []
+    calls = list(certificate.calls) if found is not None else []
     captures = captures_of([first, *second.graphs], certificate.captured) if found is not None else []
     if as_json:
         report = _document(path, certificate, found, why, seconds) | {"calls": calls, "captures": captures}

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli.audit_calls import calls_of, print_calls
+from rewright.cli.audit_calls import print_calls
 from rewright.cli.programs import Source
 from rewright.cli.store import LemmaStore
 from rewright.equiv.pieces import Joined, PiecewiseCertificate, audit
@@ -50,7 +50,7 @@ def run_pieces(
         if store is not None:
             store.save()
     seconds = time.perf_counter() - started
-    calls = calls_of([first, second]) if found is not None else []
+    calls = list(certificate.calls) if found is not None else []
     if as_json:
         report = _document(path, found, why, seconds) | {"calls": calls}
         sys.stdout.write(json.dumps(report, indent=2) + "\n")

@@ -21,6 +21,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.base import Array
+from rewright.proof.calls import check_calls
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Audit, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
@@ -72,6 +73,7 @@ def audit(
     for name, known, graph in zip(_names(right), expected, (left, *right.graphs), strict=True):
         if digest(graph) != known:
             raise OtherPrograms(f"the certificate is not about the {name} that was given")
+    check_calls(certificate.calls, (left, *right.graphs))
     _check_tables(certificate, tables)
     within = held(left, right, WeightMap(certificate.definitions), tables)
     for name in outside(certificate.ranges, within):

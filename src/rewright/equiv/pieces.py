@@ -26,6 +26,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.json_form import from_json, to_json
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.ops.files import explained, read_text, write_text
+from rewright.proof.calls import check_calls
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import SECONDS, Damaged, OtherPrograms, Refused, Store
 from rewright.proof.checker import audit as check_core
@@ -90,6 +91,8 @@ class PiecewiseCertificate:
     pieces: tuple[Piece, ...] = field(repr=False)
     uses: tuple[Use, ...] = field(repr=False)
     intact: bool = field(default=True, repr=False, compare=False)
+    calls: tuple[str, ...] = ()
+    """What calls of a function the programs are for, a condition each; empty where they are for all."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -146,6 +149,7 @@ def audit(
     for side, graph, stated in (("left", left, certificate.left), ("right", right, certificate.right)):
         if digest(graph) != stated:
             raise OtherPrograms(f"the certificate is not about the {side} program that was given")
+    check_calls(certificate.calls, (left, right))
     for number, piece in enumerate(certificate.pieces):
         why = why_not(piece, store, seconds)
         if why is not None:
@@ -251,6 +255,7 @@ def _table(certificate: PiecewiseCertificate) -> dict[str, Any]:
         "right": certificate.right,
         "pieces": [[to_json(p.left), to_json(p.right), _proof_table(p.proof)] for p in certificate.pieces],
         "uses": [[u.piece, u.left, u.right, [list(leaf) for leaf in u.leaves]] for u in certificate.uses],
+        **({"calls": list(certificate.calls)} if certificate.calls else {}),
     }
 
 
@@ -265,15 +270,22 @@ def _read(entries: Mapping[str, Any]) -> PiecewiseCertificate:
     if entries.get("version") != VERSION:
         raise RewrightError(f"version {entries.get('version')!r:.20} of certificates is not known; this is {VERSION}")
     wanted = {"format", "version", "left", "right", "pieces", "uses", "digest"}
-    if set(entries) != wanted:
-        key = sorted(set(entries) ^ wanted)[0]
+    if set(entries) - {"calls"} != wanted:
+        key = sorted((set(entries) - {"calls"}) ^ wanted)[0]
         raise RewrightError(f"the entry {key!r:.40} is missing or is none; write the certificate again")
     try:
         pieces = tuple(_piece(*item) for item in entries["pieces"])
         uses = tuple(_use(*item) for item in entries["uses"])
+        calls = tuple(_line(item) for item in entries.get("calls", ()))
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise RewrightError(f"a piece or its use is malformed: {str(error) or type(error).__name__:.80}") from None
-    return PiecewiseCertificate(str(entries["left"]), str(entries["right"]), pieces, uses)
+    return PiecewiseCertificate(str(entries["left"]), str(entries["right"]), pieces, uses, calls=calls)
+
+
+def _line(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r:.40} is no condition of calls")
+    return value
 
 
 def _piece(left: Any, right: Any, proof: Any) -> Piece:

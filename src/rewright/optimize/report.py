@@ -13,6 +13,7 @@ from rewright.optimize.kernel import Kernel, Running, Sweep
 from rewright.optimize.phases import variants
 from rewright.optimize.planning import KernelStep, LibraryStep, Plan
 from rewright.optimize.properties import property_lines
+from rewright.proof.calls import KEY
 
 if TYPE_CHECKING:
     from rewright.optimize.api import Optimized
@@ -130,8 +131,9 @@ def _emitted(found: Optimized, folder: Path) -> list[Path]:
         path.write_text(text)
         paths.append(path)
     if found.certificate is not None and found.trust.program is not None and found.trust.graph is not None:
-        found.certificate.save(folder / "certificate.json.gz")
-        said = {} if found.calls is None else {"calls": "\n".join(found.calls.lines())}
+        text = "" if found.calls is None else "\n".join(line for line in found.calls.lines() if line)
+        replace(found.certificate, calls=tuple(text.splitlines())).save(folder / "certificate.json.gz")
+        said = {KEY: text} if text else {}
         for graph, name in ((found.trust.program, "program.json"), (found.trust.graph, "plan.json")):
             save(replace(graph, metadata=graph.metadata | said), folder / name)
         paths += [folder / name for name in ("certificate.json.gz", "program.json", "plan.json")]

@@ -121,6 +121,8 @@ class Certificate:
     """Whether it is as it was written: False for one from a file that was changed afterwards."""
     rewritings: tuple[Rewriting, ...] = field(default=(), repr=False)
     """How each program was rewritten before the proof began, the sequential one first; empty where none was."""
+    calls: tuple[str, ...] = ()
+    """What calls of a function its programs are for, a condition each; empty where they are for all."""
     captured: str = field(default="", repr=False)
     """What was checked of the captures when the proof was written down, as JSON; the proof does not rest on it."""
 

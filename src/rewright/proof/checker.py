@@ -22,6 +22,7 @@ from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, members
+from rewright.proof.calls import check_calls
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
 from rewright.proof.compared import compared
 from rewright.proof.conditions import Violated
@@ -59,6 +60,7 @@ def audit(
     Raises Refused, naming the step, for anything that does not follow.
     """
     started = time.perf_counter()
+    check_calls(certificate.calls, (sequential, *program.graphs))
     made = compared(certificate, sequential, program, checked or Checked(seconds=seconds), counts=counts)
     elapsed = time.perf_counter() - started
     with uncollected():

@@ -150,6 +150,7 @@ class _Writer:
             "equations": [_equation(equation) for equation in certificate.equations],
             "blocks": [[b.name, b.window, b.order, b.rank, b.held, b.box] for b in certificate.blocks],
             **({"rewriting": rewriting_table(certificate.rewritings)} if certificate.rewritings else {}),
+            **({"calls": list(certificate.calls)} if certificate.calls else {}),
             **({"captured": certificate.captured} if certificate.captured else {}),
         }
 

@@ -24,7 +24,7 @@ _KEYS = (
     *("accesses", "regions", "labels", "shapes", "terms", "values", "facts", "given", "equations", "blocks"),
     "digest",
 )
-_OPTIONAL = ("rewriting", "captured")
+_OPTIONAL = ("rewriting", "calls", "captured")
 _KINDS = frozenset(get_args(Kind))
 _DEEPEST = 64
 """Pieces in pieces; what programs make is a few deep."""
@@ -79,6 +79,7 @@ class _Reader:
             self._entries("blocks", _block),
             intact,
             self._rewritings(),
+            self._entries("calls", _text) if "calls" in self._table else (),
             captured,
         )
 
