@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from rewright.ir.graph import Graph
-from rewright.proof.rewriting.numbers import said
+from rewright.proof.rewriting.numbers.closed import said
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 from rewright.refine.rewriting.steps import Steps
 

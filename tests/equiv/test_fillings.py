@@ -15,7 +15,7 @@ import rewright as rw
 from rewright import ops
 from rewright.equiv.engine import Equivalence, equiv
 from rewright.ir.graph import Graph, GraphBuilder
-from rewright.proof.rewriting.taken import MASKS
+from rewright.proof.rewriting.numbers.taken import MASKS
 
 S, D = 6, 4
 LOWEST = torch.finfo(torch.float32).min

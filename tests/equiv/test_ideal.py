@@ -11,7 +11,7 @@ from rewright.equiv.ideal import idealised
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.proof.rewriting.taken import FOLDED, INVERSES, MASKS
+from rewright.proof.rewriting.numbers.taken import FOLDED, INVERSES, MASKS
 from tests.equiv.rewrites import rewritten, taken
 
 KIND = TensorType((2,), DType.F32)

@@ -22,7 +22,7 @@ from rewright.interp.program import execute, run_nodes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
-from rewright.proof.rewriting.taken import MOST
+from rewright.proof.rewriting.numbers.taken import MOST
 from rewright.refine.rewriting.drafts import Draft
 
 _MOST_ELEMENTS = 1 << 22

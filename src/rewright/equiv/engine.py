@@ -43,9 +43,9 @@ from rewright.proof.certificate import Certificate
 from rewright.proof.compared import is_about
 from rewright.proof.rewriting.evidence import Checked
 from rewright.proof.rewriting.lemma import Lemma
+from rewright.proof.rewriting.numbers.taken import MASKS, MOVED, filling_assumption
 from rewright.proof.rewriting.replay import Replayed, passing, replayed, sentences
 from rewright.proof.rewriting.stages import Rewriting, Stage, spliced
-from rewright.proof.rewriting.taken import MASKS, MOVED, filling_assumption
 from rewright.proof.unwritten import with_own_memory
 from rewright.refine import buffers
 from rewright.refine.certify import NotCertified

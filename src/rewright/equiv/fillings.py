@@ -18,8 +18,8 @@ from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
+from rewright.proof.rewriting.numbers.taken import HIGHEST
 from rewright.proof.rewriting.parts import splat
-from rewright.proof.rewriting.taken import HIGHEST
 
 _FARTHER = 100
 """A filling is so many times as far from nought as every number that goes into the scores that it is added to."""

@@ -19,7 +19,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ops.base import Array
 from rewright.proof.rewriting.evidence import NUMBERS
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.numbers import closed
+from rewright.proof.rewriting.numbers.closed import closed
 from rewright.proof.rewriting.stages import Splice, Stage
 
 _MOST_ELEMENTS = 1 << 22

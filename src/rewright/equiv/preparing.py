@@ -32,9 +32,9 @@ from rewright.equiv.weights import Side, WeightMap
 from rewright.equiv.wholes import with_wholes
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.proof.rewriting.numbers import said
+from rewright.proof.rewriting.numbers.closed import said
+from rewright.proof.rewriting.numbers.taken import MOST
 from rewright.proof.rewriting.replay import removed
-from rewright.proof.rewriting.taken import MOST
 from rewright.proof.wrapping import questioned, wrapping
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 from rewright.refine.rewriting.steps import Steps

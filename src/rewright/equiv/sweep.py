@@ -30,7 +30,7 @@ from rewright.lifting.programs import Lifted, Lifter, Run
 from rewright.lifting.value import NotAView, Pieces, Value
 from rewright.proof.rewriting.evidence import NUMBERS, PROVED
 from rewright.proof.rewriting.lemma import Lemma, key_of
-from rewright.proof.rewriting.numbers import closed
+from rewright.proof.rewriting.numbers.closed import closed
 from rewright.proof.rewriting.stages import Splice, Stage
 from rewright.refine.inputs import input_values
 from rewright.refine.relations import Relations

@@ -11,8 +11,8 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
+from rewright.proof.rewriting.numbers.taken import HIGHEST
 from rewright.proof.rewriting.parts import splat
-from rewright.proof.rewriting.taken import HIGHEST
 from rewright.refine.rewriting.drafts import Draft
 
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice)

@@ -20,7 +20,7 @@ from rewright.proof.compared import is_about
 from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.numbers import Taken, closed, said
+from rewright.proof.rewriting.numbers.closed import Taken, closed, said
 from rewright.proof.rewriting.replay import Replayed, passing, removed, sentences
 from rewright.proof.rewriting.stages import Rewriting, Splice, Stage, spliced
 from rewright.proof.wrapping import counted

@@ -18,7 +18,7 @@ from rewright.ir.rebuilding import pruned
 from rewright.proof.rewriting.given import as_claim, is_of_numbers
 from rewright.proof.rewriting.laws import follows
 from rewright.proof.rewriting.lemma import Lemma, is_well_formed
-from rewright.proof.rewriting.numbers import Taken, by_value, closed
+from rewright.proof.rewriting.numbers.closed import Taken, by_value, closed
 from rewright.proof.rewriting.parts import copy_nodes
 from rewright.proof.wrapping import wrapping
 from rewright.terms.normal.assumptions import Claim

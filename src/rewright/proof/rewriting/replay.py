@@ -16,7 +16,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import Checked
-from rewright.proof.rewriting.numbers import said
+from rewright.proof.rewriting.numbers.closed import said
 from rewright.proof.rewriting.stages import Rewriting, Stage, spliced_with_places, why_not
 from rewright.proof.rewriting.within import Within, known, without
 from rewright.proof.rewriting.within import sentences as said_of

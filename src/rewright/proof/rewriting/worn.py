@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewright.ir.graph import Graph
+from rewright.proof.rewriting.numbers.taken import Kind, Taken
 from rewright.proof.rewriting.stages import Stage
-from rewright.proof.rewriting.taken import Kind, Taken
 
 MOST = 4
 """Steps of rounding that one number may go through."""

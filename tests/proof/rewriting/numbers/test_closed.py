@@ -11,8 +11,8 @@ from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.numbers import Taken, by_value, closed, said
-from rewright.proof.rewriting.taken import FOLDED, INVERSES, MASKS, filling_assumption
+from rewright.proof.rewriting.numbers.closed import Taken, by_value, closed, said
+from rewright.proof.rewriting.numbers.taken import FOLDED, INVERSES, MASKS, filling_assumption
 
 F16, BF16, F32, F64 = DType.F16, DType.BF16, DType.F32, DType.F64
 I8, I32, I64, U8, BOOL = DType.I8, DType.I32, DType.I64, DType.U8, DType.BOOL

@@ -19,11 +19,10 @@ from rewright import ops
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
-from rewright.proof.rewriting.bytes import by_value
-from rewright.proof.rewriting.cutting import Evaluated, evaluated
 from rewright.proof.rewriting.lemma import Lemma
-from rewright.proof.rewriting.parts import splat
-from rewright.proof.rewriting.taken import (
+from rewright.proof.rewriting.numbers.bytes import by_value
+from rewright.proof.rewriting.numbers.cutting import Evaluated, evaluated
+from rewright.proof.rewriting.numbers.taken import (
     HIGHEST,
     MOST,
     ROOTED,
@@ -35,6 +34,7 @@ from rewright.proof.rewriting.taken import (
     in_order,
     said,
 )
+from rewright.proof.rewriting.parts import splat
 
 _LAID_OUT = (ops.BroadcastInDim, ops.Reshape)
 _SMALLEST_INVERSE = 1e-6

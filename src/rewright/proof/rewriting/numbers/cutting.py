@@ -20,8 +20,8 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator, integer_limits
 from rewright.ops.facts import REAL, of_values
-from rewright.proof.rewriting.bounded import Bounded, applied, exact, is_whole
-from rewright.proof.rewriting.elements import ends_of
+from rewright.proof.rewriting.numbers.bounded import Bounded, applied, exact, is_whole
+from rewright.proof.rewriting.numbers.elements import ends_of
 
 _MOST_ELEMENTS = 1 << 22
 _MOST_NODES = 4096

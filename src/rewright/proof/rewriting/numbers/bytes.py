@@ -16,8 +16,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, array_dtype, integer_limits
-from rewright.proof.rewriting.bounded import applied, exact
 from rewright.proof.rewriting.lemma import Lemma
+from rewright.proof.rewriting.numbers.bounded import applied, exact
 
 _CODES = frozenset({DType.I8, DType.U8, DType.BOOL})
 _FINEST, _LARGEST = 1 << 8, 1 << 12

@@ -18,7 +18,7 @@ from rewright import ops
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 from rewright.ops.facts import LARGEST, NOTHING, Facts, between
-from rewright.proof.rewriting.elements import ends_of, fact, result_ends, wraps
+from rewright.proof.rewriting.numbers.elements import ends_of, fact, result_ends, wraps
 
 _WHOLE = 2.0**53
 _SAMPLE = 1 << 15
