@@ -12,8 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli.audit_calls import print_calls
-from rewright.cli.audit_captures import captures_of, print_captures
+from rewright.cli.audit_below import captures_of, print_below
 from rewright.cli.audit_equiv import run_equivalence
 from rewright.cli.audit_pieces import run_pieces
 from rewright.cli.programs import Source
@@ -64,8 +63,8 @@ def run_audit(path: Path, source: Source, left: str, right: list[str], store: Pa
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         _print(path, certificate, sequential, distributed, found, why, seconds)
-        print_calls(calls)
-        print_captures(captures)
+        print_below("for calls where", calls)
+        print_below("captures", captures)
     return HOLDS if found is not None else REFUSED
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli.audit_calls import print_calls
-from rewright.cli.audit_captures import captures_of, print_captures
+from rewright.cli.audit_below import captures_of, print_below
 from rewright.cli.programs import Source
 from rewright.cli.store import LemmaStore
 from rewright.cli.userfile import find_function, is_function_name
@@ -59,8 +58,8 @@ def run_equivalence(
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         _print(path, certificate, found, why, seconds)
-        print_calls(calls)
-        print_captures(captures)
+        print_below("for calls where", calls)
+        print_below("captures", captures)
     return HOLDS if found is not None else REFUSED
 
 

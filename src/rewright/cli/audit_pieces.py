@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from rewright.cli.audit_calls import print_calls
+from rewright.cli.audit_below import print_below
 from rewright.cli.programs import Source
 from rewright.cli.store import LemmaStore
 from rewright.equiv.pieces import Joined, PiecewiseCertificate, audit
@@ -56,7 +56,7 @@ def run_pieces(
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         _print(path, found, why, seconds)
-        print_calls(calls)
+        print_below("for calls where", calls)
     return HOLDS if found is not None else REFUSED
 
 

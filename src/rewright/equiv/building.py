@@ -11,6 +11,7 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.rebuilding import pruned, rebuilt
 from rewright.ir.types import TensorType
 from rewright.ops.base import Array
+from rewright.proof.rewriting.parts import converted, copy_nodes, depends_on_inputs
 
 
 def values_of(graph: Graph, wanted: Iterable[int], inputs: Mapping[str, Array] | None = None) -> dict[int, Array]:
@@ -42,29 +43,6 @@ def cut(graph: Graph, positions: Sequence[int], leaves: Mapping[int, str], types
     copy_nodes(builder, graph, positions, places)
     builder.output("result", places[positions[-1]])
     return builder.build()
-
-
-def copy_nodes(builder: GraphBuilder, graph: Graph, positions: Sequence[int], places: dict[int, int]) -> None:
-    """Append nodes of a graph whose operands have a place; ``places`` learns theirs."""
-    for position in positions:
-        if position not in places:
-            node = graph.nodes[position]
-            places[position] = builder.add(node.op, *(places[p] for p in node.operands))
-
-
-def converted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
-    """A node as another element type."""
-    if builder.type(position).dtype is kind.dtype:
-        return position
-    return builder.add(ops.Convert(kind.dtype), position)
-
-
-def depends_on_inputs(graph: Graph) -> list[bool]:
-    """For every node whether its value depends on any input."""
-    found: list[bool] = []
-    for node in graph.nodes:
-        found.append(isinstance(node.op, ops.Input) or any(found[p] for p in node.operands))
-    return found
 
 
 __all__ = ["converted", "copy_nodes", "cut", "depends_on_inputs", "pruned", "rebuilt", "values_of"]

@@ -24,6 +24,7 @@ from rewright.ir.json_form import decode, encode
 from rewright.ops.base import Array
 from rewright.ops.files import explained, read_text, write_text
 from rewright.proof.certificate import Certificate
+from rewright.proof.entries import as_integer, as_list, as_text
 from rewright.proof.files import check_name, is_printed, of_text, sealed, table
 from rewright.proof.files import decode as decode_strictly
 from rewright.proof.reading import read_certificate
@@ -125,19 +126,19 @@ def equivalence_of(entries: dict[str, Any]) -> EquivalenceCertificate:
     key = ""
     try:
         key = "left"
-        left = _text(entries[key])
+        left = as_text(entries[key])
         key = "right"
-        right = tuple(_text(item) for item in _list(entries[key]))
+        right = tuple(as_text(item) for item in as_list(entries[key]))
         key = "map"
-        definitions = tuple(_definition(*_list(item)) for item in _list(entries[key]))
+        definitions = tuple(_definition(*as_list(item)) for item in as_list(entries[key]))
         key = "tables"
-        mine, other = (_tables(item) for item in _list(entries[key]))
+        mine, other = (_tables(item) for item in as_list(entries[key]))
         key = "assumptions"
-        taken = tuple(_text(item) for item in _list(entries[key]))
+        taken = tuple(as_text(item) for item in as_list(entries[key]))
         key = "rewriting"
         rewritings = rewritings_of(entries[key])
         key = "ranges"
-        ranges = dict(_range(*_list(item)) for item in _list(entries.get(key, [])))
+        ranges = dict(_range(*as_list(item)) for item in as_list(entries.get(key, [])))
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise RewrightError(f"{key} is malformed: {str(error) or type(error).__name__:.80}") from None
     own: dict[str, Any] = {f.name: getattr(core, f.name) for f in fields(Certificate)}
@@ -156,37 +157,19 @@ def equivalence_of(entries: dict[str, Any]) -> EquivalenceCertificate:
 def _definition(side: Any, name: Any, text: Any, rank: Any) -> Definition:
     if side != "left" and side != "right":
         raise ValueError(f"there is no side {side!r:.20}")
-    return Definition(side, _text(name), _text(text), None if rank is None else _whole(rank))
+    return Definition(side, as_text(name), as_text(text), None if rank is None else as_integer(rank))
 
 
 def _range(name: Any, low: Any, high: Any) -> tuple[str, Bound]:
     ends = [float(end) for end in (low, high) if isinstance(end, int | float) and not isinstance(end, bool)]
     if len(ends) != 2 or not all(map(math.isfinite, ends)) or ends[0] > ends[1]:
         raise ValueError(f"{low!r:.40} and {high!r:.40} are no bounds")
-    return _text(name), (ends[0], ends[1])
+    return as_text(name), (ends[0], ends[1])
 
 
 def _tables(item: Any) -> dict[str, Array]:
     found: dict[str, Array] = {}
-    for name, shape, values in map(_list, _list(item)):
-        flat = cast("tuple[float, ...]", decode(_list(values)))
-        found[_text(name)] = np.array(flat, np.float64).reshape([_whole(n) for n in _list(shape)])
+    for name, shape, values in map(as_list, as_list(item)):
+        flat = cast("tuple[float, ...]", decode(as_list(values)))
+        found[as_text(name)] = np.array(flat, np.float64).reshape([as_integer(n) for n in as_list(shape)])
     return found
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r:.40} is no text")
-    return value
-
-
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{value!r:.40} is no whole number")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{value!r:.40} is no list")
-    return cast("list[Any]", value)

@@ -13,6 +13,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode
 from rewright.ir.placement import Placement
 from rewright.proof.certificate import Block, Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
+from rewright.proof.entries import as_integer, as_list, as_text
 from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Region, Tensor, View
 from rewright.proof.rewriting.files import rewritings_of
 from rewright.proof.rewriting.stages import Rewriting
@@ -58,19 +59,19 @@ class _Reader:
 
     def certificate(self, intact: bool) -> Certificate:
         """All of it."""
-        (sequential,) = _told("sequential", lambda: [_text(self._table["sequential"])])
-        (captured,) = _told("captured", lambda: [_text(self._table.get("captured", ""))])
+        (sequential,) = _told("sequential", lambda: [as_text(self._table["sequential"])])
+        (captured,) = _told("captured", lambda: [as_text(self._table.get("captured", ""))])
         relations = self._entries("relations", self._relation)
         outputs = self._entries("outputs", self._output)
         if len(dict(relations)) != len(relations) or len(dict(outputs)) != len(outputs):
             raise RewrightError("relations or outputs name the same tensor twice; write the certificate again")
         return Certificate(
             sequential,
-            self._entries("ranks", _text),
+            self._entries("ranks", as_text),
             self._entries("mesh", _axis),
             dict(relations),
             dict(outputs),
-            self._entries("assumptions", _text),
+            self._entries("assumptions", as_text),
             self._entries("facts", self._fact),
             self._entries("terms", self._term),
             self._entries("values", self._tensor),
@@ -79,7 +80,7 @@ class _Reader:
             self._entries("blocks", _block),
             intact,
             self._rewritings(),
-            self._entries("calls", _text) if "calls" in self._table else (),
+            self._entries("calls", as_text) if "calls" in self._table else (),
             captured,
         )
 
@@ -95,7 +96,7 @@ class _Reader:
         return found
 
     def _entries(self, key: str, read: Callable[[Any], _Entry]) -> tuple[_Entry, ...]:
-        entries = _told(key, lambda: _list(self._table[key]))
+        entries = _told(key, lambda: as_list(self._table[key]))
         found: list[_Entry] = []
         for number, entry in enumerate(entries):
             try:
@@ -106,71 +107,71 @@ class _Reader:
         return tuple(found)
 
     def _relation(self, entry: Any) -> tuple[str, Placement]:
-        name, placement = _list(entry, 2)
-        return _text(name), _at(self._placements, placement)
+        name, placement = as_list(entry, 2)
+        return as_text(name), _at(self._placements, placement)
 
     def _output(self, entry: Any) -> tuple[str, Output]:
-        name, placement, unfold = _list(entry, 3)
-        return _text(name), Output(_at(self._placements, placement), _numbers(unfold))
+        name, placement, unfold = as_list(entry, 3)
+        return as_text(name), Output(_at(self._placements, placement), _numbers(unfold))
 
     def _label(self, entry: Any) -> tuple[Kind, int, tuple[Access, ...], tuple[object, ...]]:
-        kind, rank, accesses, data = _list(entry, 4)
+        kind, rank, accesses, data = as_list(entry, 4)
         if kind not in _KINDS:
             raise ValueError(f"there are no terms of kind {kind!r:.40}")
-        found = tuple(_at(self._accesses, access) for access in _list(accesses))
-        return kind, _integer(rank), found, self._data(kind, _list(data))
+        found = tuple(_at(self._accesses, access) for access in as_list(accesses))
+        return kind, as_integer(rank), found, self._data(kind, as_list(data))
 
     def _data(self, kind: str, data: list[Any]) -> tuple[object, ...]:
         if kind in ("index", "guard", "take"):
-            _list(data, 0)
+            as_list(data, 0)
             return ()
         if kind in ("input", "apply"):
-            return (_text(*_list(data, 1)),)
+            return (as_text(*as_list(data, 1)),)
         if kind == "number":
-            (value,) = _list(data, 1)
-            return (1,) if type(value) is int and value == 1 else (_text(value),)
+            (value,) = as_list(data, 1)
+            return (1,) if type(value) is int and value == 1 else (as_text(value),)
         if kind == "size":
-            return (_dim(*_list(data, 1)),)
+            return (_dim(*as_list(data, 1)),)
         if kind == "add":
-            return (tuple(_fraction(coefficient) for coefficient in _list(*_list(data, 1))),)
+            return (tuple(_fraction(coefficient) for coefficient in as_list(*as_list(data, 1))),)
         if kind == "ranged":
-            return (_at(self._regions, *_list(data, 1)),)
+            return (_at(self._regions, *as_list(data, 1)),)
         if kind == "fold":
-            name, axes = _list(data, 2)
-            return _text(name), _numbers(axes)
+            name, axes = as_list(data, 2)
+            return as_text(name), _numbers(axes)
         if kind == "table":
-            shape, values = _list(data, 2)
-            return _numbers(shape), tuple(_scalar(decode(value)) for value in _list(values))
+            shape, values = as_list(data, 2)
+            return _numbers(shape), tuple(_scalar(decode(value)) for value in as_list(values))
         return _opaque(data)
 
     def _term(self, entry: Any) -> Definition:
-        label, *operands = _list(entry)
+        label, *operands = as_list(entry)
         kind, rank, accesses, data = _at(self._labels, label)
         return Definition(kind, data, _numbers(operands), accesses, rank)
 
     def _tensor(self, entry: Any, depth: int = 0) -> Tensor:
-        first, *rest = _list(entry)
+        first, *rest = as_list(entry)
         if first != "pieces":
             return View(_at(self._shapes, first), tuple(self._addend(addend) for addend in rest))
         if depth > _DEEPEST:
             raise ValueError("pieces in pieces, too deep")
-        axis, rows, lengths, parts = _list(rest, 4)
-        found = tuple(self._tensor(part, depth + 1) for part in _list(parts))
-        return Pieces(_integer(axis), _dim(rows), tuple(_dim(n) for n in _list(lengths)), found)
+        axis, rows, lengths, parts = as_list(rest, 4)
+        found = tuple(self._tensor(part, depth + 1) for part in as_list(parts))
+        return Pieces(as_integer(axis), _dim(rows), tuple(_dim(n) for n in as_list(lengths)), found)
 
     def _addend(self, entry: Any) -> Addend:
-        coefficient, term, access, *parts = _list(entry)
+        coefficient, term, access, *parts = as_list(entry)
         if len(parts) % 2:
             raise ValueError("a term without its range")
         pairs = zip(_numbers(parts[::2]), parts[1::2], strict=True)
         ranges = tuple((hole, _at(self._regions, region)) for hole, region in pairs)
-        return Addend(_fraction(coefficient), _integer(term), _at(self._accesses, access), ranges)
+        return Addend(_fraction(coefficient), as_integer(term), _at(self._accesses, access), ranges)
 
     def _fact(self, entry: Any) -> RangeFact:
-        term, allowed, position, window, place = _list(entry, 5)
-        ends = tuple((_dim(start), _dim(length)) for start, length in (_list(pair, 2) for pair in _list(window)))
+        term, allowed, position, window, place = as_list(entry, 5)
+        ends = tuple((_dim(start), _dim(length)) for start, length in (as_list(pair, 2) for pair in as_list(window)))
         return RangeFact(
-            _integer(term), _at(self._regions, allowed), _integer(position), ends, _at(self._accesses, place)
+            as_integer(term), _at(self._regions, allowed), as_integer(position), ends, _at(self._accesses, place)
         )
 
 
@@ -182,131 +183,110 @@ def _told(key: str, read: Callable[[], list[_Entry]]) -> list[_Entry]:
 
 
 def _equation(entry: Any) -> Equation:
-    kind, *rest = _list(entry)
+    kind, *rest = as_list(entry)
     if kind == "step":
         program, position, value, *unfold = rest
-        return Step(_integer(program), _integer(position), _integer(value), _numbers(unfold))
+        return Step(as_integer(program), as_integer(position), as_integer(value), _numbers(unfold))
     if kind == "meeting":
         members, whole, *unfold = rest
-        number = None if whole is None else _integer(whole)
-        return Meeting(tuple(_three(member) for member in _list(members)), _numbers(unfold), number)
+        number = None if whole is None else as_integer(whole)
+        return Meeting(tuple(_three(member) for member in as_list(members)), _numbers(unfold), number)
     if kind != "again":
         raise ValueError(f"there are no equations of kind {kind!r:.40}")
-    first, last, shifts, images = _list(rest, 4)
+    first, last, shifts, images = as_list(rest, 4)
     flat = _numbers(images)
     pairs = tuple(zip(flat[::2], flat[1::2], strict=True))
-    return Repetition(_integer(first), _integer(last), _numbers(shifts), pairs)
+    return Repetition(as_integer(first), as_integer(last), _numbers(shifts), pairs)
 
 
 def _opaque(data: list[Any]) -> tuple[object, ...]:
-    operator, kinds, layout, own, windows = _list(data, 5)
-    name, values = _list(operator, 2)
+    operator, kinds, layout, own, windows = as_list(data, 5)
+    name, values = as_list(operator, 2)
     if not isinstance(values, dict):
         raise ValueError("an operator has its attributes by name")
     given = {key: decode(value) for key, value in cast("dict[str, object]", values).items()}
-    op = build_operator(ops.REGISTRY, _text(name), given)
-    axes = tuple(tuple(_axis_read(axis) for axis in _list(operand)) for operand in _list(layout))
-    places = tuple(None if window is None else _window(window) for window in _list(windows))
-    return op, tuple(_text(kind) for kind in _list(kinds)), axes, _integer(own), places
+    op = build_operator(ops.REGISTRY, as_text(name), given)
+    axes = tuple(tuple(_axis_read(axis) for axis in as_list(operand)) for operand in as_list(layout))
+    places = tuple(None if window is None else _window(window) for window in as_list(windows))
+    return op, tuple(as_text(kind) for kind in as_list(kinds)), axes, as_integer(own), places
 
 
 def _axis_read(value: Any) -> int | tuple[Dim, ...]:
-    return tuple(_dim(n) for n in cast("list[Any]", value)) if isinstance(value, list) else _integer(value)
+    return tuple(_dim(n) for n in cast("list[Any]", value)) if isinstance(value, list) else as_integer(value)
 
 
 def _window(value: Any) -> tuple[int, Dim, Dim]:
-    variable, start, length = _list(value, 3)
-    return _integer(variable), _dim(start), _dim(length)
+    variable, start, length = as_list(value, 3)
+    return as_integer(variable), _dim(start), _dim(length)
 
 
 def _placement(entry: Any) -> Placement:
-    runs, printed, partial, reduction = _list(entry, 4)
-    found = tuple(tuple(tuple(_run(run) for run in _list(axis)) for axis in _list(rank)) for rank in _list(runs))
-    names = tuple(_text(text) for text in _list(printed)), tuple(_text(text) for text in _list(partial))
-    return Placement(found, *names, _text(reduction))
+    runs, printed, partial, reduction = as_list(entry, 4)
+    found = tuple(tuple(tuple(_run(run) for run in as_list(axis)) for axis in as_list(rank)) for rank in as_list(runs))
+    names = tuple(as_text(text) for text in as_list(printed)), tuple(as_text(text) for text in as_list(partial))
+    return Placement(found, *names, as_text(reduction))
 
 
 def _run(value: Any) -> tuple[Dim, Dim]:
-    start, length = _list(value, 2)
+    start, length = as_list(value, 2)
     return _dim(start), _dim(length)
 
 
 def _access(entry: Any) -> Access:
     found: list[tuple[Dim, tuple[tuple[int, Dim], ...]]] = []
-    for index in _list(entry):
-        constant, *strides = _list(index)
-        pairs = tuple((_integer(v), _dim(stride)) for v, stride in (_list(pair, 2) for pair in strides))
+    for index in as_list(entry):
+        constant, *strides = as_list(index)
+        pairs = tuple((as_integer(v), _dim(stride)) for v, stride in (as_list(pair, 2) for pair in strides))
         found.append((_dim(constant), pairs))
     return tuple(found)
 
 
 def _region(entry: Any) -> Region:
-    boxes = [_list(box, 2) for box in _list(entry)]
-    return tuple((tuple(_range(ends) for ends in _list(box)), _fraction(count)) for box, count in boxes)
+    boxes = [as_list(box, 2) for box in as_list(entry)]
+    return tuple((tuple(_range(ends) for ends in as_list(box)), _fraction(count)) for box, count in boxes)
 
 
 def _range(value: Any) -> tuple[Dim | None, Dim | None]:
-    low, high = _list(value, 2)
+    low, high = as_list(value, 2)
     return None if low is None else _dim(low), None if high is None else _dim(high)
 
 
 def _shape(entry: Any) -> tuple[tuple[Dim, ...], ...]:
-    return tuple(tuple(_dim(n) for n in _list(digits)) for digits in _list(entry))
+    return tuple(tuple(_dim(n) for n in as_list(digits)) for digits in as_list(entry))
 
 
 def _axis(entry: Any) -> tuple[str, int]:
-    name, size = _list(entry, 2)
-    return _text(name), _integer(size)
+    name, size = as_list(entry, 2)
+    return as_text(name), as_integer(size)
 
 
 def _given(entry: Any) -> tuple[int, str, int]:
-    program, name, value = _list(entry, 3)
-    return _integer(program), _text(name), _integer(value)
+    program, name, value = as_list(entry, 3)
+    return as_integer(program), as_text(name), as_integer(value)
 
 
 def _three(entry: Any) -> tuple[int, int, int]:
-    rank, position, value = _list(entry, 3)
-    return _integer(rank), _integer(position), _integer(value)
+    rank, position, value = as_list(entry, 3)
+    return as_integer(rank), as_integer(position), as_integer(value)
 
 
 def _at(table: tuple[_Entry, ...], number: Any) -> _Entry:
-    place = _integer(number)
+    place = as_integer(number)
     if not 0 <= place < len(table):
         raise ValueError(f"it names entry {place} of a table of {len(table)}")
     return table[place]
 
 
-def _list(value: Any, length: int | None = None) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{value!r:.40} is no list")
-    found = cast("list[Any]", value)
-    if length is not None and len(found) != length:
-        raise ValueError(f"{value!r:.40} has {len(found)} entries and not {length}")
-    return found
-
-
 def _numbers(value: Any) -> tuple[int, ...]:
-    return tuple(_integer(number) for number in _list(value))
-
-
-def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{value!r:.40} is no integer")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r:.40} is no text")
-    return value
+    return tuple(as_integer(number) for number in as_list(value))
 
 
 def _dim(value: Any) -> Dim:
-    return parse_size(value) if isinstance(value, str) else _integer(value)
+    return parse_size(value) if isinstance(value, str) else as_integer(value)
 
 
 def _fraction(value: Any) -> Fraction:
-    return Fraction(value) if isinstance(value, str) else Fraction(_integer(value))
+    return Fraction(value) if isinstance(value, str) else Fraction(as_integer(value))
 
 
 def _scalar(value: object) -> bool | int | float:
@@ -316,10 +296,10 @@ def _scalar(value: object) -> bool | int | float:
 
 
 def _block(entry: Any) -> Block:
-    name, window, order, rank, held, box = _list(entry, 6)
-    return Block(_text(name), _ranges(window), _numbers(order), _integer(rank), _text(held), _ranges(box))
+    name, window, order, rank, held, box = as_list(entry, 6)
+    return Block(as_text(name), _ranges(window), _numbers(order), as_integer(rank), as_text(held), _ranges(box))
 
 
 def _ranges(entry: Any) -> tuple[tuple[int, int], ...]:
-    pairs = (_list(pair, 2) for pair in _list(entry))
-    return tuple((_integer(start), _integer(length)) for start, length in pairs)
+    pairs = (as_list(pair, 2) for pair in as_list(entry))
+    return tuple((as_integer(start), as_integer(length)) for start, length in pairs)

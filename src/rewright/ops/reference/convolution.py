@@ -173,7 +173,8 @@ MOST_PLACES = 16
 def as_products(b: GraphBuilder, op: ops.Convolution, x: int, kernel: int) -> int | None:
     """A convolution by few elements as the sum of what every one of them adds: products with a shifted input.
 
-    None for larger kernels, for an input whose elements are put apart, and for sizes that are no numbers.
+    None for larger kernels, for an input whose elements are put apart, for a result without elements, and for sizes
+    that are no numbers.
     """
     widths = b.type(kernel).shape[2:]
     pads = [side for both in op.padding for side in both]
@@ -184,6 +185,8 @@ def as_products(b: GraphBuilder, op: ops.Convolution, x: int, kernel: int) -> in
     if not 0 < len(places) <= MOST_PLACES:
         return None
     shape = op.infer([b.type(x), b.type(kernel)]).shape
+    if 0 in shape:
+        return None
     padded = x
     for axis in reversed(range(len(widths))):  # the first is outermost, as it is what a program splits
         low, high = ([0] * (2 + len(widths)) for _ in range(2))

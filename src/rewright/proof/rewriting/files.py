@@ -9,6 +9,7 @@ from typing import Any, cast
 from rewright import ops
 from rewright.ir.json_form import decode, encode, from_json, to_json
 from rewright.ops.facts import Facts
+from rewright.proof.entries import as_integer, as_list, as_text
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.stages import Rewriting, Splice, Stage
 from rewright.proof.rewriting.within import Within
@@ -66,34 +67,36 @@ def rewritings_of(entry: Any) -> tuple[Rewriting, ...]:
     if not isinstance(entry, dict) or set(cast("dict[str, Any]", entry)) != {"lemmas", "programs"}:
         raise ValueError("rewritings are an object with lemmas and programs")
     known = cast("dict[str, Any]", entry)
-    lemmas = [_read_lemma(number, _list(item)) for number, item in enumerate(_list(known["lemmas"]))]
-    return tuple(_rewriting(_list(item), lemmas) for item in _list(known["programs"]))
+    lemmas = [_read_lemma(number, as_list(item)) for number, item in enumerate(as_list(known["lemmas"]))]
+    return tuple(_rewriting(as_list(item), lemmas) for item in as_list(known["programs"]))
 
 
 def _rewriting(item: list[Any], lemmas: Sequence[Lemma]) -> Rewriting:
     first, second, *third = item
-    before, after = (tuple(_stage(_list(stage), lemmas) for stage in _list(part)) for part in (first, second))
+    before, after = (tuple(_stage(as_list(stage), lemmas) for stage in as_list(part)) for part in (first, second))
     if len(third) > 1 or third == [[]]:
         raise ValueError("a program has two kinds of stages, and some that assume something")
-    return Rewriting(before, after, tuple(_narrowing(_list(stage), lemmas) for part in third for stage in _list(part)))
+    return Rewriting(
+        before, after, tuple(_narrowing(as_list(stage), lemmas) for part in third for stage in as_list(part))
+    )
 
 
 def _narrowing(item: list[Any], lemmas: Sequence[Lemma]) -> Stage:
-    inputs, casts, splices = map(_list, item)
-    known = tuple((_text(name), _whole(low), _whole(high)) for name, low, high in map(_list, inputs))
-    return replace(_stage(splices, lemmas), within=Within(known, tuple(_whole(position) for position in casts)))
+    inputs, casts, splices = map(as_list, item)
+    known = tuple((as_text(name), as_integer(low), as_integer(high)) for name, low, high in map(as_list, inputs))
+    return replace(_stage(splices, lemmas), within=Within(known, tuple(as_integer(position) for position in casts)))
 
 
 def _read_lemma(number: int, item: list[Any]) -> Lemma:
     if len(item) != _STATEMENT:
         raise ValueError(f"lemma {number} has {len(item)} parts")
     evidence, given, inner, left, right = item
-    known = tuple(_given(_list(entry)) for entry in _list(given))
+    known = tuple(_given(as_list(entry)) for entry in as_list(given))
     sides = [from_json(side, ops.REGISTRY) for side in (left, right)]
-    inside = tuple((_text(name), _whole(position)) for name, position in map(_list, _list(inner)))
+    inside = tuple((as_text(name), as_integer(position)) for name, position in map(as_list, as_list(inner)))
     if any(not 0 <= position < len(sides[1].nodes) for _, position in inside):
         raise ValueError(f"lemma {number} is about a node that is none")
-    return Lemma(f"lemma {number + 1}", sides[0], sides[1], _text(evidence), (), known, inside)
+    return Lemma(f"lemma {number + 1}", sides[0], sides[1], as_text(evidence), (), known, inside)
 
 
 def _given(item: list[Any]) -> tuple[str, Facts]:
@@ -104,37 +107,22 @@ def _given(item: list[Any]) -> tuple[str, Facts]:
     if len(flags) != len(_FLAGS) or not all(isinstance(flag, bool) for flag in flags):
         raise ValueError("what is given is not said in full")
     bottom, top = cast("list[int | float]", ends)
-    return _text(name), Facts(bottom, top, **dict(zip(_FLAGS, flags, strict=True)))
+    return as_text(name), Facts(bottom, top, **dict(zip(_FLAGS, flags, strict=True)))
 
 
 def _stage(item: list[Any], lemmas: Sequence[Lemma]) -> Stage:
     splices: list[Splice] = []
     used: dict[str, Lemma] = {}
-    for position, number, leaves in map(_list, item):
-        place = _whole(number)
+    for position, number, leaves in map(as_list, item):
+        place = as_integer(number)
         if not 0 <= place < len(lemmas):
             raise ValueError(f"there is no lemma {number}")
         lemma = lemmas[place]
         if used.setdefault(lemma.key, lemma) is not lemma:
             raise ValueError("a stage has one lemma twice")
-        held = tuple((_text(name), tuple(_whole(p) for p in _list(where))) for name, where in map(_list, _list(leaves)))
-        splices.append(Splice(_whole(position), lemma.key, held))
+        held = tuple(
+            (as_text(name), tuple(as_integer(p) for p in as_list(where)))
+            for name, where in map(as_list, as_list(leaves))
+        )
+        splices.append(Splice(as_integer(position), lemma.key, held))
     return Stage(tuple(splices), tuple(used.values()))
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r:.40} is no text")
-    return value
-
-
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{value!r:.40} is no whole number")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{value!r:.40} is no list")
-    return cast("list[Any]", value)

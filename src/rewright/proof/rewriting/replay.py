@@ -15,7 +15,7 @@ from rewright.analysis.values import Assumed
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.ledger import Refused
-from rewright.proof.rewriting.evidence import Checked
+from rewright.proof.rewriting.evidence import NUMBERS, Checked
 from rewright.proof.rewriting.numbers.closed import said
 from rewright.proof.rewriting.stages import Rewriting, Stage, spliced_with_places, why_not
 from rewright.proof.rewriting.within import Within, known, without
@@ -153,7 +153,7 @@ _NO_STAGE = Stage((), ())
 
 def taken(rewritings: Sequence[Rewriting], checked: Checked) -> tuple[str, ...]:
     """What the lemmas of programs take for granted, in words."""
-    lemmas = (lemma for rewriting in rewritings for lemma in rewriting.lemmas)
+    lemmas = (lemma for rewriting in rewritings for lemma in rewriting.lemmas if lemma.evidence == NUMBERS)
     return said(one for lemma in lemmas for one in checked.taken.get(lemma.key, ()))
 
 

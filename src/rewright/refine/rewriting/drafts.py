@@ -15,7 +15,7 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import Maker, kept_places, pruned, with_places
 from rewright.ir.text import print_attributes
 from rewright.ops.facts import Facts
-from rewright.proof.rewriting.laws import LAWS
+from rewright.proof.rewriting.laws import LAWS, as_maker
 from rewright.proof.rewriting.laws import Maker as MakerByLaw
 from rewright.proof.rewriting.parts import copy_nodes
 from rewright.proof.rewriting.stages import Put, with_parts
@@ -64,17 +64,7 @@ class Draft:
         ``law`` is that of this program, if it is known already.
         """
         make = law or LAWS[name](self.graph, self.facts())
-        places: dict[int, int] = {}
-        names = {position: label for label, position in self.graph.inputs.items()}
-
-        def made(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-            place = make(builder, position, places) if positions is None or position in positions else None
-            if place is None and position in names:
-                place = builder.input(names[position], node.op)
-            places[position] = builder.add(node.op, *operands) if place is None else place
-            return places[position]
-
-        return self.rebuilt(made, name)
+        return self.rebuilt(as_maker(self.graph, make, positions), name)
 
     def facts(self) -> Sequence[Facts]:
         """What every node may be wherever the program is defined, as the checker knows it."""

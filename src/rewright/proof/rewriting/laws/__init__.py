@@ -13,6 +13,7 @@ from rewright.analysis.values import Setting, facts_of
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node, validate
+from rewright.ir.rebuilding import Maker as Rebuild
 from rewright.ir.rebuilding import rebuilt
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws.convolutions import Convolutions
@@ -44,19 +45,24 @@ LAWS: Mapping[str, Law] = MappingProxyType(
 """The laws by name."""
 
 
-def applied(graph: Graph, make: Maker, positions: Collection[int] | None = None) -> Graph:
-    """The program with nodes made another way, those at ``positions`` alone where they are given."""
+def as_maker(graph: Graph, law: Maker, positions: Collection[int] | None = None) -> Rebuild:
+    """What rebuilds a program with nodes made as a law says, those at ``positions`` alone where they are given."""
     places: dict[int, int] = {}
     names = {position: name for name, position in graph.inputs.items()}
 
     def made(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
-        place = make(builder, position, places) if positions is None or position in positions else None
+        place = law(builder, position, places) if positions is None or position in positions else None
         if place is None and position in names:
             place = builder.input(names[position], node.op)
         places[position] = builder.add(node.op, *operands) if place is None else place
         return places[position]
 
-    return rebuilt(graph, made)
+    return made
+
+
+def applied(graph: Graph, make: Maker, positions: Collection[int] | None = None) -> Graph:
+    """The program with nodes made another way, those at ``positions`` alone where they are given."""
+    return rebuilt(graph, as_maker(graph, make, positions))
 
 
 def remade(graph: Graph, make: Maker) -> Graph | None:
@@ -88,4 +94,4 @@ def follows(name: str, lemma: Lemma) -> bool:
     return made is not None and digest(made) == digest(left)
 
 
-__all__ = ["LAWS", "Law", "Maker", "applied", "follows", "remade"]
+__all__ = ["LAWS", "Law", "Maker", "applied", "as_maker", "follows", "remade"]

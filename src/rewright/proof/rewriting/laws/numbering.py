@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
-from rewright.ops.facts import Facts, between, fits
+from rewright.ops.facts import Facts, between, fits, whole_limit
 from rewright.proof.rewriting.laws.reading import LONG, asks_for_below
 
 
@@ -69,12 +69,14 @@ def _numbering(graph: Graph, known: Sequence[Facts], position: int) -> _Numberin
 
 
 def _counts(kind: TensorType, axis: int) -> bool:
-    """Whether a type holds all indices along an axis; short ones start anew."""
+    """Whether a type holds all indices along an axis; short integers start anew, and floats round."""
     size = kind.shape[axis]
-    return kind.dtype in LONG or kind.dtype.is_float or (isinstance(size, int) and _holds(kind.dtype, size))
+    return kind.dtype in LONG or (isinstance(size, int) and _holds(kind.dtype, size))
 
 
 def _holds(dtype: DType, size: int) -> bool:
+    if dtype.is_float:
+        return size <= whole_limit(dtype)
     return fits(between(0, max(size - 1, 0), whole=True), dtype)
 
 

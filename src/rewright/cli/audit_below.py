@@ -1,4 +1,4 @@
-"""What was checked of the captures that a certificate is about: now, and when it was written."""
+"""What is printed below what an audit verified: the calls that programs are for, and what was checked of captures."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def captures_of(graphs: Sequence[Graph], record: str) -> list[str]:
     return [now, *written]
 
 
-def print_captures(lines: Sequence[str]) -> None:
-    """Print them below what was verified."""
+def print_below(title: str, lines: Sequence[str]) -> None:
+    """Print lines under a title, which is left out where there are none."""
     console = Console()
     if lines:
-        console.print("  captures", soft_wrap=True, highlight=False)
+        console.print(f"  {title}", soft_wrap=True, highlight=False)
     for line in lines:
         console.print(f"    {line}", soft_wrap=True, highlight=False, markup=False)
