@@ -1,7 +1,27 @@
-"""The operators: StableHLO's vocabulary, one class per operator with all its facets, and the table of them."""
+"""The operators: StableHLO's vocabulary, one class per operator with all its facets, and the table of them.
+
+Families are classes too: ``View`` moves the elements of one operand, ``Layout`` those of several, ``Elementwise``
+computes at each place, ``Monoid`` is what reductions are made of, ``GroupCollective`` joins groups of ranks. Code that
+asks what an operator does names a family or a facet (``moves``, ``indexed``, ``facts``) and keeps no list of its own.
+"""
 
 from rewright.ops.base import TensorOperator
-from rewright.ops.binary import Add, And, Divide, Maximum, Minimum, Multiply, Or, Power, Remainder, Subtract, Xor
+from rewright.ops.binary import (
+    Add,
+    And,
+    Bitwise,
+    Divide,
+    Extremum,
+    Maximum,
+    Minimum,
+    Monoid,
+    Multiply,
+    Or,
+    Power,
+    Remainder,
+    Subtract,
+    Xor,
+)
 from rewright.ops.collectives import (
     AllGather,
     AllReduce,
@@ -9,6 +29,7 @@ from rewright.ops.collectives import (
     Collective,
     CollectiveBroadcast,
     CollectivePermute,
+    GroupCollective,
     Recv,
     ReduceScatter,
     Send,
@@ -18,7 +39,18 @@ from rewright.ops.convolution import Convolution
 from rewright.ops.custom import CustomCall
 from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Select
 from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter
-from rewright.ops.layout import BroadcastInDim, Concatenate, Pad, Reshape, Reverse, Slice, Transpose
+from rewright.ops.layout import (
+    BroadcastInDim,
+    Concatenate,
+    Layout,
+    Pad,
+    Rearrangement,
+    Reshape,
+    Reverse,
+    Slice,
+    Transpose,
+    View,
+)
 from rewright.ops.leaf import Constant, Input, Iota
 from rewright.ops.reduction import Reduce, ReduceWindow
 from rewright.ops.sorting import Sort, TopK
@@ -47,6 +79,7 @@ from rewright.ops.unary import (
     LogPlusOne,
     Negate,
     Not,
+    RoundingToWhole,
     RoundNearestEven,
     Rsqrt,
     Sign,
@@ -144,6 +177,7 @@ __all__ = [
     "Atan2",
     "BesselI0e",
     "BesselI1e",
+    "Bitwise",
     "BroadcastInDim",
     "Ceil",
     "Clamp",
@@ -169,23 +203,28 @@ __all__ = [
     "ErfcScaled",
     "Exponential",
     "ExponentialMinusOne",
+    "Extremum",
     "Floor",
     "Gather",
+    "GroupCollective",
     "Input",
     "Iota",
     "IsFinite",
+    "Layout",
     "Log",
     "LogGamma",
     "LogPlusOne",
     "Logistic",
     "Maximum",
     "Minimum",
+    "Monoid",
     "Multiply",
     "Negate",
     "Not",
     "Or",
     "Pad",
     "Power",
+    "Rearrangement",
     "Recv",
     "Reduce",
     "ReduceScatter",
@@ -194,6 +233,7 @@ __all__ = [
     "Reshape",
     "Reverse",
     "RoundNearestEven",
+    "RoundingToWhole",
     "Rsqrt",
     "Scatter",
     "Select",
@@ -208,6 +248,7 @@ __all__ = [
     "TensorOperator",
     "TopK",
     "Transpose",
+    "View",
     "Xor",
     "Zeta",
 ]

@@ -103,6 +103,10 @@ class TensorOperator(Operator):
         """
         return ()
 
+    def indexed(self, count: int) -> tuple[tuple[int, int], ...]:
+        """Pairs (k, axis): operand k, of ``count``, holds places along an axis of operand 0; none by default."""
+        return ()
+
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         """What the result's elements may be where the operands' elements are what is known of them.
 

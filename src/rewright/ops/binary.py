@@ -34,8 +34,26 @@ class Binary(Elementwise):
     arity: ClassVar[int | None] = 2
 
 
+class Monoid(Binary):
+    """An associative and commutative function with a neutral element: what reductions are made of."""
+
+    __slots__ = ()
+
+
+class Extremum(Monoid):
+    """The larger or the smaller one of two operands."""
+
+    __slots__ = ()
+
+
+class Bitwise(Monoid):
+    """A function of truth values, or of the bits of integers one by one."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Add(Binary):
+class Add(Monoid):
     """``x + y``."""
 
     name: ClassVar[str] = "add"
@@ -61,7 +79,7 @@ class Subtract(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply(Binary):
+class Multiply(Monoid):
     """``x * y``."""
 
     name: ClassVar[str] = "multiply"
@@ -155,7 +173,7 @@ class Power(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class Maximum(Binary):
+class Maximum(Extremum):
     """The larger one; NaN where either is NaN."""
 
     name: ClassVar[str] = "maximum"
@@ -167,7 +185,7 @@ class Maximum(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class Minimum(Binary):
+class Minimum(Extremum):
     """The smaller one; NaN where either is NaN."""
 
     name: ClassVar[str] = "minimum"
@@ -179,7 +197,7 @@ class Minimum(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class And(Binary):
+class And(Bitwise):
     """Conjunction: logical for booleans, bitwise for integers."""
 
     name: ClassVar[str] = "and"
@@ -191,7 +209,7 @@ class And(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Binary):
+class Or(Bitwise):
     """Disjunction: logical for booleans, bitwise for integers."""
 
     name: ClassVar[str] = "or"
@@ -203,7 +221,7 @@ class Or(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class Xor(Binary):
+class Xor(Bitwise):
     """Exclusive or: logical for booleans, bitwise for integers."""
 
     name: ClassVar[str] = "xor"

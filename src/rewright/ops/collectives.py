@@ -60,6 +60,12 @@ class Collective(TensorOperator):
         return Unsupported(f"{self.name} reads the tensors of other ranks")
 
 
+class GroupCollective(Collective):
+    """A collective in which groups of ranks take part, each by itself."""
+
+    __slots__ = ()
+
+
 def check_groups(name: str, groups: Groups) -> int:
     """The common size of the groups; raises TypeMismatch where sizes differ or a rank occurs twice."""
     sizes = {len(group) for group in groups}
@@ -85,7 +91,7 @@ def split(name: str, shape: Shape, axis: int, parts: int) -> Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class AllReduce(Collective):
+class AllReduce(GroupCollective):
     """Every rank of a group gets the combination of all tensors of the group."""
 
     kind: ReductionKind
@@ -105,7 +111,7 @@ class AllReduce(Collective):
 
 
 @dataclass(frozen=True, slots=True)
-class AllGather(Collective):
+class AllGather(GroupCollective):
     """Every rank of a group gets the tensors of the group one after the other along an axis."""
 
     dimension: int
@@ -124,7 +130,7 @@ class AllGather(Collective):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceScatter(Collective):
+class ReduceScatter(GroupCollective):
     """Combine the tensors of the group; the rank at position p gets the p-th of equal parts along an axis."""
 
     kind: ReductionKind
@@ -146,7 +152,7 @@ class ReduceScatter(Collective):
 
 
 @dataclass(frozen=True, slots=True)
-class AllToAll(Collective):
+class AllToAll(GroupCollective):
     """Split along one axis, send part q to the rank at position q, concatenate what comes along another axis.
 
     ``send_splits`` and ``receive_splits`` give uneven parts, one per rank of the group; both axes are then one.
@@ -210,7 +216,7 @@ class CollectivePermute(Collective):
 
 
 @dataclass(frozen=True, slots=True)
-class CollectiveBroadcast(Collective):
+class CollectiveBroadcast(GroupCollective):
     """Every rank of the group that contains ``source`` gets the tensor of that rank."""
 
     source: int

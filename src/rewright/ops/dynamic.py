@@ -53,6 +53,9 @@ class DynamicSlice(TensorOperator):
     def moves(self, count: int) -> tuple[int, ...]:
         return (0,)
 
+    def indexed(self, count: int) -> tuple[tuple[int, int], ...]:
+        return tuple((k, k - 1) for k in range(1, count))
+
 
 @dataclass(frozen=True, slots=True)
 class DynamicUpdateSlice(TensorOperator):
@@ -92,6 +95,9 @@ class DynamicUpdateSlice(TensorOperator):
 
     def moves(self, count: int) -> tuple[int, ...]:
         return (0, 1)
+
+    def indexed(self, count: int) -> tuple[tuple[int, int], ...]:
+        return tuple((k, k - 2) for k in range(2, count))
 
 
 def check_starts(name: str, operands: Sequence[TensorType], tensors: int) -> TensorType:

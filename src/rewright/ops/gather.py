@@ -138,6 +138,9 @@ class Gather(TensorOperator):
     def moves(self, count: int) -> tuple[int, ...]:
         return (0,)
 
+    def indexed(self, count: int) -> tuple[tuple[int, int], ...]:
+        return tuple((1, axis) for axis in self.start_index_map)
+
 
 def without(items: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
     """All entries but one; an axis past the end drops nothing."""

@@ -30,14 +30,35 @@ from rewright.terms.index import Index, quotient, remainder
 from rewright.terms.scalar import Condition, IsZero, Read, Scalar, all_of, at_least, below, choose
 
 
+class Layout(TensorOperator):
+    """Every element of the result is an element of an operand; attributes alone say which. Nothing is computed."""
+
+    __slots__ = ()
+
+    def moves(self, count: int) -> tuple[int, ...]:
+        return tuple(range(count))
+
+
+class View(Layout):
+    """A layout of one operand."""
+
+    __slots__ = ()
+    arity: ClassVar[int | None] = 1
+
+
+class Rearrangement(View):
+    """A view in which every element of the operand occurs once."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class BroadcastInDim(TensorOperator):
+class BroadcastInDim(View):
     """Repeat along new axes: operand axis k becomes result axis ``dimensions[k]``; size 1 stretches."""
 
     shape: Shape
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "broadcast_in_dim"
-    arity: ClassVar[int | None] = 1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -73,17 +94,13 @@ class BroadcastInDim(TensorOperator):
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> BroadcastInDim:
         return BroadcastInDim(replaced(self.shape, axis, size), self.dimensions)
 
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,)
-
 
 @dataclass(frozen=True, slots=True)
-class Reshape(TensorOperator):
+class Reshape(Rearrangement):
     """The same elements in row-major order under another shape."""
 
     shape: Shape
     name: ClassVar[str] = "reshape"
-    arity: ClassVar[int | None] = 1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -106,17 +123,13 @@ class Reshape(TensorOperator):
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Reshape:
         return Reshape(replaced(self.shape, axis, size))
 
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,)
-
 
 @dataclass(frozen=True, slots=True)
-class Transpose(TensorOperator):
+class Transpose(Rearrangement):
     """Result axis d is operand axis ``permutation[d]``."""
 
     permutation: tuple[int, ...]
     name: ClassVar[str] = "transpose"
-    arity: ClassVar[int | None] = 1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -133,19 +146,15 @@ class Transpose(TensorOperator):
     ) -> Scalar | Unsupported:
         return Read(0, tuple(index[self.permutation.index(axis)] for axis in range(result.rank)))
 
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,)
-
 
 @dataclass(frozen=True, slots=True)
-class Slice(TensorOperator):
+class Slice(View):
     """Elements ``start, start + stride, ...`` below ``limit`` along every axis."""
 
     start: tuple[Dim, ...]
     limit: tuple[Dim, ...]
     stride: tuple[int, ...]
     name: ClassVar[str] = "slice"
-    arity: ClassVar[int | None] = 1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -179,9 +188,6 @@ class Slice(TensorOperator):
     def resized(self, operands: Sequence[TensorType], axis: int, size: Dim) -> Slice:
         return Slice(self.start, replaced(self.limit, axis, size), self.stride)
 
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,)
-
 
 def _steps(length: Dim, step: Dim) -> Dim:
     """``ceil(length / step)``; the stride is a size in the patterns of rewrite rules."""
@@ -198,7 +204,7 @@ def _steps(length: Dim, step: Dim) -> Dim:
 
 
 @dataclass(frozen=True, slots=True)
-class Pad(TensorOperator):
+class Pad(Layout):
     """Put ``low`` and ``high`` copies of a scalar around, ``interior`` copies between elements.
 
     Operands (x, scalar). A negative ``low`` or ``high`` removes elements.
@@ -267,9 +273,6 @@ class Pad(TensorOperator):
             places.append(quotient(place, between + 1))
         return choose(all_of(inside), Read(0, tuple(places)), Read(1, ()))
 
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0, 1)
-
 
 def dilated(size: Dim, step: Dim) -> Dim:
     """The size of an axis whose elements are put ``step`` apart."""
@@ -284,7 +287,7 @@ def dilation_demands(size: Dim, step: Dim) -> tuple[Demand, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Concatenate(TensorOperator):
+class Concatenate(Layout):
     """The operands one after the other along an axis."""
 
     dimension: int
@@ -327,17 +330,13 @@ class Concatenate(TensorOperator):
 
         return among(0, len(pieces))
 
-    def moves(self, count: int) -> tuple[int, ...]:
-        return tuple(range(count))
-
 
 @dataclass(frozen=True, slots=True)
-class Reverse(TensorOperator):
+class Reverse(Rearrangement):
     """The elements in opposite order along some axes."""
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "reverse"
-    arity: ClassVar[int | None] = 1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -352,6 +351,3 @@ class Reverse(TensorOperator):
     ) -> Scalar | Unsupported:
         flipped = [Index(size - 1) - i for i, size in zip(index, result.shape, strict=True)]
         return Read(0, tuple(flipped[d] if d in self.dimensions else i for d, i in enumerate(index)))
-
-    def moves(self, count: int) -> tuple[int, ...]:
-        return (0,)

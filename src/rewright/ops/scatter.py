@@ -186,6 +186,9 @@ class Scatter(TensorOperator):
         update = Read(2, tuple(place[axis] for axis in range(updates.rank)))
         return _combined(self.kind, operand, Read(0, index), update, all_of(meets), over)
 
+    def indexed(self, count: int) -> tuple[tuple[int, int], ...]:
+        return tuple((1, axis) for axis in self.scatter_dims_to_operand_dims)
+
     def moves(self, count: int) -> tuple[int, ...]:
         return (0, 2) if self.kind in ("replace", "maximum", "minimum") else ()
 

@@ -35,6 +35,12 @@ class Unary(Elementwise):
     arity: ClassVar[int | None] = 1
 
 
+class RoundingToWhole(Unary):
+    """A whole number next to x."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Negate(Unary):
     """``-x``."""
@@ -202,7 +208,7 @@ class Sign(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Floor(Unary):
+class Floor(RoundingToWhole):
     """The largest integer that is not above x."""
 
     name: ClassVar[str] = "floor"
@@ -214,7 +220,7 @@ class Floor(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Ceil(Unary):
+class Ceil(RoundingToWhole):
     """The smallest integer that is not below x."""
 
     name: ClassVar[str] = "ceil"
@@ -226,7 +232,7 @@ class Ceil(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class RoundNearestEven(Unary):
+class RoundNearestEven(RoundingToWhole):
     """The nearest integer, halves to the even one."""
 
     name: ClassVar[str] = "round_nearest_even"

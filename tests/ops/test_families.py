@@ -1,0 +1,93 @@
+"""What the families of operators promise, on random applications of every operator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewright import ops
+from rewright.ops.base import TensorOperator, array_dtype, identity_value
+from rewright.terms.scalar import Read
+from tests.ops.cases import CASES, NUMBERS
+
+
+def members(family: type[TensorOperator]) -> list[str]:
+    return [name for name, operator in ops.REGISTRY.items() if issubclass(operator, family)]
+
+
+@pytest.mark.parametrize("name", members(ops.Layout))
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_layout_gives_the_places_of_elements(name: str, data: st.DataObject) -> None:
+    """Elements are named by their number: what the layout does to names it does to every content."""
+    drawn = data.draw(CASES[name])
+    sizes = [operand.size for operand in drawn.operands]
+    starts = np.cumsum([0, *sizes])
+    names = [
+        np.arange(first, first + operand.size).reshape(operand.shape)
+        for first, operand in zip(starts, drawn.operands, strict=False)
+    ]
+    places = drawn.op.execute(names).astype(int)
+    content = np.concatenate([operand.reshape(-1) for operand in drawn.operands])
+    assert np.array_equal(drawn.op.execute(drawn.operands), content[places] if content.size else places)
+
+
+@pytest.mark.parametrize("name", members(ops.View))
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_view_reads_one_element_of_one_operand(name: str, data: st.DataObject) -> None:
+    drawn = data.draw(CASES[name])
+    assert isinstance(drawn.op.denote(drawn.types), Read)
+
+
+@pytest.mark.parametrize("name", members(ops.Rearrangement))
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_rearrangement_keeps_every_element_once(name: str, data: st.DataObject) -> None:
+    drawn = data.draw(CASES[name])
+    (operand,) = drawn.operands
+    names = np.arange(operand.size).reshape(operand.shape)
+    assert sorted(drawn.op.execute([names]).reshape(-1)) == list(range(operand.size))
+
+
+REDUCED_BY = {"add": "sum", "multiply": "product"}
+
+
+@pytest.mark.parametrize("name", members(ops.Monoid))
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 16))
+def test_a_monoid_is_associative_commutative_and_has_a_neutral_element(name: str, seed: int) -> None:
+    op = ops.REGISTRY[name]()
+    dtypes = [d for d in NUMBERS if not (issubclass(type(op), ops.Bitwise) and d.is_float)]
+    dtype = dtypes[seed % len(dtypes)]
+    draws = np.random.default_rng(seed)
+    x, y, z = (draws.integers(-8, 9, 5).astype(array_dtype(dtype)) for _ in range(3))
+    assert np.array_equal(op.execute([x, y]), op.execute([y, x]))
+    assert np.array_equal(op.execute([x, op.execute([y, z])]), op.execute([op.execute([x, y]), z]))
+    if name != "xor":
+        neutral = np.full(5, identity_value(REDUCED_BY.get(name, name), dtype), array_dtype(dtype))
+        assert np.array_equal(op.execute([x, neutral]), x)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n in ("gather", "scatter", "dynamic_slice")])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_operands_that_hold_places_are_integers_beside_an_axis(name: str, data: st.DataObject) -> None:
+    drawn = data.draw(CASES[name])
+    for operand, axis in drawn.op.indexed(len(drawn.types)):
+        assert drawn.types[operand].dtype.is_integer
+        assert 0 <= axis < drawn.types[0].rank
+
+
+def test_what_only_moves_elements_by_attributes_is_a_layout() -> None:
+    """A new operator that belongs to the family has to say so."""
+    moving = {
+        name
+        for name, operator in ops.REGISTRY.items()
+        if operator.moves is not TensorOperator.moves
+        and operator.indexed is TensorOperator.indexed
+        and not issubclass(operator, ops.Collective | ops.Elementwise | ops.Sort | ops.TopK)
+    }
+    assert moving == set(members(ops.Layout))
