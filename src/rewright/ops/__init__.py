@@ -5,10 +5,11 @@ computes at each place, ``Monoid`` is what reductions are made of, ``GroupCollec
 asks what an operator does names a family or a facet (``moves``, ``indexed``, ``facts``) and keeps no list of its own.
 """
 
-from rewright.ops.base import TensorOperator
+from rewright.ops.base import Combining, TensorOperator
 from rewright.ops.binary import (
     Add,
     And,
+    Binary,
     Bitwise,
     Divide,
     Extremum,
@@ -37,12 +38,13 @@ from rewright.ops.collectives import (
 from rewright.ops.contraction import DotGeneral
 from rewright.ops.convolution import Convolution
 from rewright.ops.custom import CustomCall
-from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Select
+from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Homogeneous, Linear, Select
 from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter
 from rewright.ops.layout import (
     BroadcastInDim,
     Concatenate,
     Layout,
+    Lossless,
     Pad,
     Rearrangement,
     Reshape,
@@ -51,7 +53,7 @@ from rewright.ops.layout import (
     Transpose,
     View,
 )
-from rewright.ops.leaf import Constant, Input, Iota
+from rewright.ops.leaf import Constant, Input, Iota, Leaf
 from rewright.ops.reduction import Reduce, ReduceWindow
 from rewright.ops.sorting import Sort, TopK
 from rewright.ops.transcendental import (
@@ -177,6 +179,7 @@ __all__ = [
     "Atan2",
     "BesselI0e",
     "BesselI1e",
+    "Binary",
     "Bitwise",
     "BroadcastInDim",
     "Ceil",
@@ -184,6 +187,7 @@ __all__ = [
     "Collective",
     "CollectiveBroadcast",
     "CollectivePermute",
+    "Combining",
     "Compare",
     "Concatenate",
     "Constant",
@@ -207,14 +211,18 @@ __all__ = [
     "Floor",
     "Gather",
     "GroupCollective",
+    "Homogeneous",
     "Input",
     "Iota",
     "IsFinite",
     "Layout",
+    "Leaf",
+    "Linear",
     "Log",
     "LogGamma",
     "LogPlusOne",
     "Logistic",
+    "Lossless",
     "Maximum",
     "Minimum",
     "Monoid",

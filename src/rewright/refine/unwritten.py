@@ -6,22 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from rewright import ops
+from rewright.analysis.moving import moved
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
 from rewright.proof.unwritten import unwritten
 from rewright.refine.repairs import Repair
-
-_MOVES = (
-    ops.BroadcastInDim,
-    ops.Concatenate,
-    ops.DynamicUpdateSlice,
-    ops.Pad,
-    ops.Reshape,
-    ops.Slice,
-    ops.Transpose,
-)
-"""What only moves elements."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +110,7 @@ def _needed(graph: Graph, outputs: Collection[str]) -> set[int]:
 
 
 def _reader(graph: Graph, memory: int, needed: Collection[int]) -> SourceSpan | None:
-    """The first line with an operator that computes something of what is in the memory.
+    """The first line with an operator that computes or sends something of what is in the memory.
 
     Writing to another part of it moves what is there as well.
     """
@@ -128,10 +118,15 @@ def _reader(graph: Graph, memory: int, needed: Collection[int]) -> SourceSpan | 
     for position in range(memory + 1, len(graph.nodes)):
         node = graph.nodes[position]
         if position in needed and not inside.isdisjoint(node.operands):
-            if not isinstance(node.op, _MOVES):
+            if _computes(node) or not inside.intersection(node.operands).issubset(moved(node)):
                 return node.span
             inside.add(position)
     return None
+
+
+def _computes(node: Node) -> bool:
+    """Whether it reads numbers: to put them in order, or for other ranks."""
+    return isinstance(node.op, ops.Sort | ops.TopK | ops.Collective)
 
 
 def _collective(graph: Graph, memory: Node) -> Node:
