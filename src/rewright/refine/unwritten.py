@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from rewright import ops
-from rewright.analysis.moving import moved
 from rewright.ir.graph import Graph, Node
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
@@ -110,23 +109,18 @@ def _needed(graph: Graph, outputs: Collection[str]) -> set[int]:
 
 
 def _reader(graph: Graph, memory: int, needed: Collection[int]) -> SourceSpan | None:
-    """The first line with an operator that computes or sends something of what is in the memory.
+    """The first line with an operator that computes something of what is in the memory, or copies it.
 
-    Writing to another part of it moves what is there as well.
+    Views do not, nor does writing to another part of it; what is reversed is a copy.
     """
     inside = {memory}
     for position in range(memory + 1, len(graph.nodes)):
         node = graph.nodes[position]
         if position in needed and not inside.isdisjoint(node.operands):
-            if _computes(node) or not inside.intersection(node.operands).issubset(moved(node)):
+            if not isinstance(node.op, ops.Layout | ops.DynamicUpdateSlice) or isinstance(node.op, ops.Reverse):
                 return node.span
             inside.add(position)
     return None
-
-
-def _computes(node: Node) -> bool:
-    """Whether it reads numbers: to put them in order, or for other ranks."""
-    return isinstance(node.op, ops.Sort | ops.TopK | ops.Collective)
 
 
 def _collective(graph: Graph, memory: Node) -> Node:
