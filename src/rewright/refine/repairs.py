@@ -233,7 +233,7 @@ def _at_collective(program: RankProgram, rank: int, node: Node) -> Iterator[_Edi
         for kind in ("sum", "maximum"):
             if kind != op.kind:
                 yield f"make the {name} a {kind} instead of a {op.kind}", _with(kind=kind)
-    if isinstance(op, ops.GroupCollective):
+    if isinstance(op, ops.GroupCollective) and not isinstance(op, ops.CollectiveBroadcast):  # it has one source
         for axis, groups in groups_over(program.mesh):
             if groups != op.groups:
                 yield f"call the {name} over {axis}", _over(groups)
