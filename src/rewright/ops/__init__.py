@@ -1,8 +1,9 @@
 """The operators: StableHLO's vocabulary, one class per operator with all its facets, and the table of them.
 
 Families are classes too: ``View`` moves the elements of one operand, ``Layout`` those of several, ``Elementwise``
-computes at each place, ``Monoid`` is what reductions are made of, ``GroupCollective`` joins groups of ranks. Code that
-asks what an operator does names a family or a facet (``moves``, ``indexed``, ``facts``) and keeps no list of its own.
+computes at each place (``Linear`` and ``Homogeneous`` say how), ``Monoid`` is what reductions are made of, which are
+``Combining``, ``GroupCollective`` joins groups of ranks, a ``Leaf`` is made of nothing. Code that asks what an operator
+does names a family or a facet (``moves``, ``indexed``, ``facts``) and keeps no list of its own.
 """
 
 from rewright.ops.base import Combining, TensorOperator
