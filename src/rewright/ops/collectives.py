@@ -20,6 +20,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import (
     Array,
+    Combining,
     Real,
     ReductionKind,
     TensorOperator,
@@ -30,6 +31,7 @@ from rewright.ops.base import (
 )
 from rewright.ops.facts import Facts, join, of_values
 from rewright.ops.facts_functions import reduced
+from rewright.ops.leaf import Leaf
 from rewright.terms.index import Index
 from rewright.terms.scalar import Scalar
 
@@ -64,6 +66,7 @@ class GroupCollective(Collective):
     """A collective in which groups of ranks take part, each by itself."""
 
     __slots__ = ()
+    groups: Groups
 
 
 def check_groups(name: str, groups: Groups) -> int:
@@ -91,7 +94,7 @@ def split(name: str, shape: Shape, axis: int, parts: int) -> Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class AllReduce(GroupCollective):
+class AllReduce(GroupCollective, Combining):
     """Every rank of a group gets the combination of all tensors of the group."""
 
     kind: ReductionKind
@@ -130,7 +133,7 @@ class AllGather(GroupCollective):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceScatter(GroupCollective):
+class ReduceScatter(GroupCollective, Combining):
     """Combine the tensors of the group; the rank at position p gets the p-th of equal parts along an axis."""
 
     kind: ReductionKind
@@ -248,7 +251,7 @@ class Send(Collective):
 
 
 @dataclass(frozen=True, slots=True)
-class Recv(Collective):
+class Recv(Collective, Leaf):
     """The tensor that a rank sent under a tag."""
 
     source: int
