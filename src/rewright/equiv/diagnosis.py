@@ -154,7 +154,7 @@ class _Part:
 
     def _source(self, node: Node) -> Node:
         """What is cast, or laid out, to be a node."""
-        while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+        while isinstance(node.op, ops.View | ops.Convert):
             node = self.graph.nodes[node.operands[0]]
         return node
 
@@ -211,7 +211,7 @@ class _Part:
 
     def work(self) -> list[str]:
         """The operators that compute something."""
-        return sorted(node.op.name for node in self.nodes if not isinstance(node.op, _MOVED))
+        return sorted(node.op.name for node in self.nodes if not isinstance(node.op, (*_LAID_OUT, ops.Constant)))
 
     def has_root(self) -> bool:
         """Whether it takes a root, as norms do."""
@@ -229,11 +229,12 @@ class _Part:
 
     def moves(self) -> list[object]:
         """How it slices, reverses and joins."""
-        return [n.op for n in self.nodes if isinstance(n.op, ops.Slice | ops.Concatenate | ops.Transpose | ops.Reshape)]
+        moved = [n.op for n in self.nodes if isinstance(n.op, ops.Layout)]
+        return [op for op in moved if not isinstance(op, ops.BroadcastInDim)]
 
 
-_MOVING = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate, ops.Multiply)
-_MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Constant)
+_LAID_OUT = (ops.Layout, ops.Convert)
+_MOVING = (*_LAID_OUT, ops.Multiply)
 
 
 def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
@@ -402,7 +403,7 @@ def _scale(mine: _Part, theirs: _Part) -> Diagnosis | None:
 
 
 _READ: tuple[tuple[tuple[type[Operator], ...], str, str], ...] = (
-    ((ops.Minimum, ops.Maximum, ops.Clamp), "bound", "the {0} program bounds values by {1}, and the {2} one does not"),
+    ((ops.Extremum, ops.Clamp), "bound", "the {0} program bounds values by {1}, and the {2} one does not"),
     ((ops.Multiply, ops.Divide), "scale", "the {0} program scales by {1}, and the {2} one does not"),
     ((ops.Add, ops.Subtract), "number", "the {0} program adds {1}, and the {2} one does not"),
 )

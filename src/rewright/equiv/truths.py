@@ -15,7 +15,6 @@ from rewright.proof.rewriting.numbers.taken import HIGHEST
 from rewright.proof.rewriting.parts import splat
 from rewright.refine.rewriting.drafts import Draft
 
-_LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice)
 _EXACT: Mapping[type[Operator], Callable[[float, float], float]] = {
     ops.Add: operator.add,
     ops.Subtract: operator.sub,
@@ -52,7 +51,7 @@ def with_masks_chosen(draft: Draft) -> Draft:
         if choice is None:
             return _subtracted(builder, node, operands, choices)
         choices[position] = choice
-        if not choice.is_mask or isinstance(node.op, (*_LAID_OUT, ops.Select, ops.Convert)):
+        if not choice.is_mask or isinstance(node.op, ops.View | ops.Select | ops.Convert):
             return None
         return choice.built(builder, node.type)
 
@@ -86,7 +85,7 @@ def _choice(
     first = choices[0] if choices else None
     if isinstance(op, ops.Convert):
         return first
-    if isinstance(op, _LAID_OUT):
+    if isinstance(op, ops.View):
         return first and _Choice(_laid_out(builder, op, first.condition, node), first.holds, first.fails)
     if isinstance(op, ops.Negate):
         return first and _Choice(first.condition, -first.holds, -first.fails)

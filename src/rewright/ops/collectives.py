@@ -66,6 +66,12 @@ class GroupCollective(Collective):
     __slots__ = ()
 
 
+class Message(Collective):
+    """One end of a message between two ranks; the one that sends does not wait."""
+
+    __slots__ = ()
+
+
 def check_groups(name: str, groups: Groups) -> int:
     """The common size of the groups; raises TypeMismatch where sizes differ or a rank occurs twice."""
     sizes = {len(group) for group in groups}
@@ -236,7 +242,7 @@ class CollectiveBroadcast(GroupCollective):
 
 
 @dataclass(frozen=True, slots=True)
-class Send(Collective):
+class Send(Message):
     """Send the tensor to a rank; the result is the operand, so that the node stays in the graph."""
 
     destination: int
@@ -248,7 +254,7 @@ class Send(Collective):
 
 
 @dataclass(frozen=True, slots=True)
-class Recv(Collective):
+class Recv(Message):
     """The tensor that a rank sent under a tag."""
 
     source: int
