@@ -147,7 +147,7 @@ def _table(
         else:
             return None
     values = computed(graph, op, node, [values for values, _ in parts]) if len(leaves) <= 1 else None
-    if values is None:
+    if values is None or not np.isfinite(values).all():
         return None
     function = _Applied(node.op, tuple(part for _, part in parts))
     return _Table(leaves.pop() if leaves else -1, values, function, node.type.dtype)
