@@ -211,10 +211,9 @@ class _Part:
         """The operands, and their axes, that an axis of a node goes along."""
         assert isinstance(node.op, ops.TensorOperator)
         known = axis_roles(node.op, [self.graph.nodes[p].type for p in node.operands])
-        for operand, roles in zip(
-            node.operands, () if isinstance(known, Unsupported) else known.operands, strict=False
-        ):
-            yield from ((operand, own) for own, role in enumerate(roles) if role == Follows(axis))
+        if not isinstance(known, Unsupported):
+            for operand, roles in zip(node.operands, known.operands, strict=True):
+                yield from ((operand, own) for own, role in enumerate(roles) if role == Follows(axis))
 
     def compares(self) -> bool:
         """Whether it makes or applies a mask."""

@@ -89,6 +89,7 @@ from rewright.ops.unary import (
     Sine,
     Sqrt,
     Tanh,
+    Unary,
 )
 
 _CLASSES: tuple[type[TensorOperator], ...] = (
@@ -254,6 +255,7 @@ __all__ = [
     "TensorOperator",
     "TopK",
     "Transpose",
+    "Unary",
     "View",
     "Xor",
     "Zeta",
