@@ -15,6 +15,7 @@ from rewright.equiv.codes import codes_alike
 from rewright.equiv.engine import equiv
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
+from rewright.refine.rewriting.drafts import Draft
 from tests.equiv.rewrites import rewritten
 
 Code = Callable[[torch.Tensor], torch.Tensor]
@@ -51,7 +52,7 @@ def signed(w: torch.Tensor) -> torch.Tensor:
         (first, lambda w: (w & 240) >> 4, "proved"),
         (first, lambda w: (w & 240).float() / 16, "proved"),
         (first, lambda w: ((w & 240).float() / 16 + 0.25).round(), "proved"),
-        (first, lambda w: (w & 240).float().square().sqrt() / 16, "proved"),
+        (first, lambda w: ((w & 240).float() / 16).square().sqrt(), "proved"),
         (first, lambda w: ((w & 240).float() / 16 + 0.75).round(), "refuted"),
         (lambda w: w % 16, lambda w: w // 16, "proved"),
         (lambda w: w - (w // 16) * 16, second, "proved"),
