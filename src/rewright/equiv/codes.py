@@ -113,7 +113,7 @@ def _tables(graph: Graph) -> dict[int, _Table]:
     for position, node in enumerate(graph.nodes):
         if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
             numbers[position] = _Number(node.op.values[0], node.type.dtype)
-        elif isinstance(node.op, ops.BroadcastInDim | ops.Reshape) and node.operands[0] in numbers:
+        elif isinstance(node.op, ops.View) and node.operands[0] in numbers:
             numbers[position] = numbers[node.operands[0]]
         elif isinstance(node.op, ops.Gather):
             looked = _looked(graph, node, found)

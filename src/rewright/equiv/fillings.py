@@ -24,8 +24,6 @@ from rewright.proof.rewriting.parts import splat
 _FARTHER = 100
 """A filling is so many times as far from nought as every number that goes into the scores that it is added to."""
 _ENDLESS = (-math.inf, -math.inf)
-MOVED = (ops.Layout, ops.Convert)
-"""What leaves a filling a filling, whichever of its operands that is."""
 
 
 def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[int, float], ...]:
@@ -140,9 +138,11 @@ def _is_only_subtracted(graph: Graph, users: Sequence[Sequence[int]], position: 
     for user in users[position]:
         node = graph.nodes[user]
         if isinstance(node.op, ops.Subtract):
-            if node.operands[1] != position or not is_by_own_row(graph, node, "maximum"):
-                return False
-        elif not isinstance(node.op, (*MOVED, ops.Maximum)) or not _is_only_subtracted(graph, users, user):
+            is_fine = node.operands[1] == position and is_by_own_row(graph, node, "maximum")
+        else:
+            is_kept = isinstance(node.op, ops.Maximum) or passes_on(node, position)
+            is_fine = is_kept and _is_only_subtracted(graph, users, user)
+        if not is_fine:
             return False
     return True
 
@@ -236,14 +236,14 @@ _UPWARDS = 2
 
 def _sign_of(node: Node, operand: int, sign: int) -> int:
     """The sign with which an operand counts: as it is, turned, 0 for either, or ``_UPWARDS``."""
-    op, count = node.op, len(node.operands)
+    op = node.op
     if sign == _UPWARDS or isinstance(op, ops.Exponential):
         return _UPWARDS
     if isinstance(op, ops.Negate) or (isinstance(op, ops.Subtract) and operand == 1):
         return -sign
-    grows = isinstance(op, ops.Extremum | ops.Clamp)
-    grows = grows or (isinstance(op, ops.Elementwise) and operand in op.grows_with([REAL] * count))
-    return sign if grows or passes_on(node, node.operands[operand]) else 0
+    grows = isinstance(op, ops.Elementwise) and operand in op.grows_with([REAL] * len(node.operands))
+    is_kept = grows or isinstance(op, ops.Extremum | ops.Clamp) or passes_on(node, node.operands[operand])
+    return sign if is_kept else 0
 
 
 def truth_values(graph: Graph) -> dict[int, tuple[int, bool]]:

@@ -135,7 +135,7 @@ def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
     """A choice by a condition; by what a negation in front of it denies, with the sides exchanged."""
     layouts: list[Node] = []
     node = builder.node(condition)
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+    while isinstance(node.op, ops.View):
         layouts.append(node)
         node = builder.node(node.operands[0])
     if not isinstance(node.op, ops.Not):
@@ -331,7 +331,7 @@ def _is_divisor(op: ops.Constant) -> bool:
 def _inverses(builder: GraphBuilder, position: int) -> int | None:
     """The inverses of a table of constants in the table's layout; None where it is no table, or has none."""
     layouts, node = list[Node](), builder.node(position)
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+    while isinstance(node.op, ops.View):
         layouts.append(node)
         position = node.operands[0]
         node = builder.node(position)

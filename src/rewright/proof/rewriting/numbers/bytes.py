@@ -76,7 +76,7 @@ def _values(graph: Graph, node: Node, kind: TensorType, tables: dict[int, Array]
     numbers = [tables[p] for p in node.operands]
     if not all(p in read or len(tables[p]) == 1 for p in node.operands):
         return None  # a table of several numbers, which are at places
-    if isinstance(op, ops.BroadcastInDim | ops.Reshape):
+    if isinstance(op, ops.View):
         is_kept = isinstance(op, ops.Reshape) and graph.nodes[node.operands[0]].type == node.type
         return numbers[0] if is_kept or node.operands[0] not in read else None
     return computed(graph, op, node, numbers) if isinstance(op, ops.Elementwise) else None
