@@ -15,6 +15,7 @@ from rewright.equiv.codes import codes_alike
 from rewright.equiv.engine import equiv
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
+from rewright.refine.rewriting.drafts import Draft
 from tests.equiv.rewrites import rewritten
 
 Code = Callable[[torch.Tensor], torch.Tensor]
@@ -50,6 +51,9 @@ def signed(w: torch.Tensor) -> torch.Tensor:
     [
         (first, lambda w: (w & 240) >> 4, "proved"),
         (first, lambda w: (w & 240).float() / 16, "proved"),
+        (first, lambda w: ((w & 240).float() / 16 + 0.25).round(), "proved"),
+        (first, lambda w: ((w & 240).float() / 16).square().sqrt(), "proved"),
+        (first, lambda w: ((w & 240).float() / 16 + 0.75).round(), "refuted"),
         (lambda w: w % 16, lambda w: w // 16, "proved"),
         (lambda w: w - (w // 16) * 16, second, "proved"),
         (first, lambda w: (w & 224) >> 4, "refuted"),
@@ -129,6 +133,16 @@ def test_the_highest_digit_is_one_of_the_number() -> None:
     for places, expected in ((7, "proved"), (6, "refuted")):
         highest = (lambda w: w > 127), second
         assert status(highest, ((lambda w, places=places: w >> places), second), torch.uint8) == expected
+
+
+def test_what_only_rounding_makes_a_whole_number_is_no_table() -> None:
+    """In double precision the one is ``w > 0`` as a float, over the reals it is not."""
+
+    def saturated(w: torch.Tensor) -> torch.Tensor:
+        return (w.float() * 100).tanh()
+
+    graph = program(saturated, lambda w: torch.where(w > 3, w.float(), -torch.inf).exp(), torch.uint8)
+    assert any(node.op.name == "tanh" for node in codes_alike([Draft(graph)])[0].graph.nodes)
 
 
 def test_functions_compute_what_they_computed() -> None:

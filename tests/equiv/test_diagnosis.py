@@ -40,6 +40,16 @@ def turned(base: float, start: int = 0) -> Layer:
     return lambda x, up, gate, b: rotated(x @ up.T, 0) @ rotated(x @ gate.T, start).T + b[:6]
 
 
+def windowed(size: int) -> Layer:
+    """Attention to the last keys alone, which are cut off."""
+
+    def attended(x: torch.Tensor, up: torch.Tensor, gate: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        keys, values = (x @ gate.T)[-size:], x[-size:]
+        return (x @ up.T @ keys.T).softmax(-1) @ values + b
+
+    return attended
+
+
 @pytest.mark.parametrize(
     ("left", "right", "kind", "text"),
     [
@@ -85,6 +95,8 @@ def turned(base: float, start: int = 0) -> Layer:
             "norm",
             "the left program subtracts a mean here, and the right one does not",
         ),
+        (windowed(4), windowed(5), "window_off_by_one", "reduced over 5 and 5 where the left reduces over 4 and 4"),
+        (windowed(4), windowed(6), "window", "reduced over 6 and 6 where the left reduces over 4 and 4"),
         (turned(1e4), turned(1e4, 1), "rotary_positions", "positions are counted otherwise"),
         (turned(1e4), turned(10001.0), "rotary_frequencies", "the angles are made with other numbers"),
     ],

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewright import ops
+from rewright.ir.attributes import field_names
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import TensorOperator, array_dtype, identity_value
 from rewright.ops.elementwise import COMPARISONS
+from rewright.ops.facts import REAL, between
 from rewright.terms.scalar import Read
 from tests.ops.cases import CASES, NUMBERS
 
@@ -106,6 +108,46 @@ def test_every_reduction_combines() -> None:
     """Where an attribute says how elements become one, the family says that they do."""
     kinds = {name for name, operator in ops.REGISTRY.items() if "kind" in operator.__dataclass_fields__}
     assert kinds == set(members(ops.Combining))
+
+
+ENDS = -np.inf, *(n / 4 for n in range(-12, 13)), np.inf
+
+
+@pytest.mark.parametrize("name", members(ops.Elementwise))
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), positive=st.booleans())
+def test_an_operator_grows_with_the_operands_that_it_names(name: str, data: st.DataObject, *, positive: bool) -> None:
+    """On numbers in order, beside one number that is as what is known of the other operands."""
+    op = data.draw(CASES[name]).op
+    assert isinstance(op, ops.Elementwise)
+    count = op.arity or 0
+    others = [data.draw(st.sampled_from(ENDS[14 if positive else 1 : -1])) for _ in range(count)]
+    growing = np.array(sorted(data.draw(st.sets(st.sampled_from(ENDS), min_size=2))))
+    for own in op.grows_with([between(0.25, 3) if positive else REAL] * count):
+        found = op.execute([growing if k == own else np.full_like(growing, other) for k, other in enumerate(others)])
+        assert (found[1:] > found[:-1]).all()
+
+
+def test_what_grows_with_all_operands() -> None:
+    """Where the others are positive numbers; an operator that is defined at some numbers alone is none of them."""
+    applied = {name: ops.REGISTRY[name]() for name in members(ops.Unary) + members(ops.Binary)}
+    grown = {name for name, op in applied.items() if len(op.grows_with([between(0.25, 3)] * op.arity)) == op.arity}
+    assert grown == {*members(ops.Increasing), "add", "multiply"}
+
+
+@pytest.mark.parametrize("name", members(ops.RoundingToWhole))
+@given(numbers=st.lists(st.sampled_from(ENDS)))
+def test_rounding_keeps_the_order_and_whole_numbers(name: str, numbers: list[float]) -> None:
+    rounded = ops.REGISTRY[name]().execute([np.array(sorted(numbers))])
+    assert np.array_equal(rounded, np.sort(rounded))
+    assert np.array_equal(rounded, np.round(rounded))
+    assert np.array_equal(rounded, ops.REGISTRY[name]().execute([rounded]))
+
+
+def test_collectives_are_met_by_groups_unless_they_are_messages() -> None:
+    assert set(members(ops.Collective)) == {*members(ops.GroupCollective), *members(ops.Message), "collective_permute"}
+    for name in members(ops.GroupCollective):
+        assert {"groups", "communicator", "posted"} <= set(field_names(ops.REGISTRY[name]))
 
 
 REDUCED_BY = {"add": "sum", "multiply": "product"}

@@ -23,18 +23,9 @@ from rewright.ops.agreement import (
     describe,
     groups_of,
     is_posted,
+    meets,
     members,
 )
-
-COLLECTIVES: tuple[type, ...] = (
-    ops.AllReduce,
-    ops.AllGather,
-    ops.ReduceScatter,
-    ops.AllToAll,
-    ops.CollectivePermute,
-    ops.CollectiveBroadcast,
-)
-"""Operators in which all members of a group wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +97,15 @@ class _Matcher:
             node = nodes[position]
             if pending and any(operand in pending for operand in node.operands):
                 return
-            kind = type(node.op)
-            if kind in COLLECTIVES:
+            if meets(node.op):
                 self._arrive(rank, position)
                 return
             self.next[rank] = position + 1
-            if kind is ops.Recv and isinstance(node.op, ops.Recv):
+            if isinstance(node.op, ops.Recv):
                 self._post((node.op.source, rank, node.op.tag), rank, position)
                 continue
             self.schedule.append(Step(rank, position))
-            if kind is ops.Send and isinstance(node.op, ops.Send):
+            if isinstance(node.op, ops.Send):
                 self._send((rank, node.op.destination, node.op.tag), position)
 
     def _arrive(self, rank: int, position: int) -> None:
@@ -227,7 +217,7 @@ class _Matcher:
         elif self.pending[rank]:
             position = min(self.pending[rank])
             node = self.graphs[rank].nodes[position]
-            if type(node.op) not in COLLECTIVES:
+            if not meets(node.op):
                 return None
             communicator = frozenset(members(node, rank, len(self.graphs))), communicator_of(node.op)
         else:

@@ -21,36 +21,13 @@ from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, TensorOperator, array_dtype
+from rewright.ops.base import Array, array_dtype
 from rewright.ops.facts import integer_range
+from rewright.proof.rewriting.numbers.bytes import computed
 from rewright.refine.rewriting.drafts import Draft
 
-_FUNCTIONS = (
-    ops.Abs,
-    ops.Add,
-    ops.And,
-    ops.Ceil,
-    ops.Clamp,
-    ops.Compare,
-    ops.Convert,
-    ops.Divide,
-    ops.Floor,
-    ops.Maximum,
-    ops.Minimum,
-    ops.Multiply,
-    ops.Negate,
-    ops.Not,
-    ops.Or,
-    ops.Remainder,
-    ops.Select,
-    ops.Sign,
-    ops.Subtract,
-    ops.Xor,
-)
 _CODES = frozenset({DType.I8, DType.U8})
 _WHOLE = 1 << 40
-_FINEST, _LARGEST = 1 << 8, 1 << 12
-"""Floats that are multiples of the inverse of the one and no larger than the other are computed with exactly."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +113,13 @@ def _tables(graph: Graph) -> dict[int, _Table]:
     for position, node in enumerate(graph.nodes):
         if isinstance(node.op, ops.Constant) and len(node.op.values) == 1:
             numbers[position] = _Number(node.op.values[0], node.type.dtype)
-        elif isinstance(node.op, ops.BroadcastInDim | ops.Reshape) and node.operands[0] in numbers:
+        elif isinstance(node.op, ops.View) and node.operands[0] in numbers:
             numbers[position] = numbers[node.operands[0]]
         elif isinstance(node.op, ops.Gather):
             looked = _looked(graph, node, found)
             found |= {} if looked is None else {position: looked}
-        elif isinstance(node.op, _FUNCTIONS):
-            table = _table(graph, node, found, numbers)
+        elif isinstance(node.op, ops.Elementwise):
+            table = _table(graph, node.op, node, found, numbers)
             if table is not None and table.leaf >= 0:
                 found[position] = table
             elif table is not None:
@@ -150,7 +127,9 @@ def _tables(graph: Graph) -> dict[int, _Table]:
     return found
 
 
-def _table(graph: Graph, node: Node, known: Mapping[int, _Table], numbers: Mapping[int, _Number]) -> _Table | None:
+def _table(
+    graph: Graph, op: ops.Elementwise, node: Node, known: Mapping[int, _Table], numbers: Mapping[int, _Number]
+) -> _Table | None:
     """A node as a function, of the leaf -1 where it is a number; None where it is one of several tensors or inexact."""
     leaves: set[int] = set()
     parts: list[tuple[Array, _Function]] = []
@@ -167,8 +146,8 @@ def _table(graph: Graph, node: Node, known: Mapping[int, _Table], numbers: Mappi
             parts.append((np.arange(low, high + 1).astype(array_dtype(kind.dtype)), _Code()))
         else:
             return None
-    values = _applied(node, [values for values, _ in parts]) if len(leaves) <= 1 else None
-    if values is None:
+    values = computed(graph, op, node, [values for values, _ in parts]) if len(leaves) <= 1 else None
+    if values is None or not np.isfinite(values).all():
         return None
     function = _Applied(node.op, tuple(part for _, part in parts))
     return _Table(leaves.pop() if leaves else -1, values, function, node.type.dtype)
@@ -186,29 +165,6 @@ def _looked(graph: Graph, node: Node, known: Mapping[int, _Table]) -> _Table | N
     if count != table.type.shape[0] or not is_plain or not in_range or not np.isfinite(values).all():
         return None
     return _Table(place.leaf, values[place.values], _Looked(table.op, place.function), node.type.dtype)
-
-
-def _applied(node: Node, operands: Sequence[Array]) -> Array | None:
-    """What an operator gives for every number of a type; None where rounding or a machine may decide that."""
-    op, dtype = node.op, node.type.dtype
-    if not isinstance(op, TensorOperator) or not all(map(_is_exact, operands)):
-        return None
-    if isinstance(op, ops.Divide | ops.Remainder) and not operands[1].all():
-        return None
-    if isinstance(op, ops.Convert) and dtype.is_integer and operands[0].dtype.kind == "f":
-        low, high = integer_range(dtype)
-        if operands[0].min() < low or operands[0].max() > high:
-            return None
-    count = max(value.size for value in operands)
-    values = op.execute([np.broadcast_to(value, (count,)) for value in operands])
-    return values if _is_exact(values) else None
-
-
-def _is_exact(values: Array) -> bool:
-    if values.dtype.kind != "f":
-        return True
-    with np.errstate(all="ignore"):
-        return bool((np.abs(values) <= _LARGEST).all() and (values * _FINEST == np.round(values * _FINEST)).all())
 
 
 def _last(graph: Graph, tables: dict[int, _Table]) -> dict[int, _Table]:

@@ -29,19 +29,6 @@ _MOST_ELEMENTS = 1 << 22
 _RUNS = 8
 _TIMES = 8.0
 """By so many steps of rounding every operation of a run may be off, since functions are rounded by more than one."""
-_MOVING = (
-    ops.BroadcastInDim,
-    ops.Concatenate,
-    ops.Gather,
-    ops.Negate,
-    ops.Pad,
-    ops.Reshape,
-    ops.Reverse,
-    ops.Select,
-    ops.Slice,
-    ops.Transpose,
-)
-"""Operators whose elements are elements of their operands, or these negated: nothing is rounded."""
 LOOSE = math.inf
 """For ``most``: whatever rounding every step to its declared type explains is one table, which proves nothing."""
 
@@ -80,7 +67,8 @@ class _Rounded:
         """The result of an operator, moved by what rounding may do to it."""
         found = op.execute(operands, np.float64)
         digits = DIGITS.get(op.infer(types).dtype)
-        if digits is None or found.dtype.kind != "f" or isinstance(op, _MOVING):
+        is_moved = isinstance(op, ops.Negate) or op.moves(len(operands))
+        if digits is None or found.dtype.kind != "f" or is_moved:
             return found
         computed = digits if self.loose else max(digits, DIGITS[DType.F32])
         moved = found * (1.0 + self.draws.uniform(-1.0, 1.0, found.shape) * self.times * 2.0**-computed)

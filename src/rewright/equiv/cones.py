@@ -7,34 +7,11 @@ from dataclasses import dataclass
 
 from rewright import ops
 from rewright.equiv.building import cut, depends_on_inputs
+from rewright.interp.arithmetic import is_exact
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 
 LARGEST = 256
-_SIMPLE = (
-    ops.Constant,
-    ops.Iota,
-    ops.Compare,
-    ops.Select,
-    ops.And,
-    ops.Or,
-    ops.Not,
-    ops.BroadcastInDim,
-    ops.Reshape,
-    ops.Transpose,
-    ops.Pad,
-    ops.Reverse,
-    ops.Slice,
-    ops.Concatenate,
-    ops.Convert,
-    ops.Add,
-    ops.Subtract,
-    ops.Multiply,
-    ops.Negate,
-    ops.Abs,
-    ops.Maximum,
-    ops.Minimum,
-)
 
 
 @dataclass(frozen=True)
@@ -58,7 +35,7 @@ class Cutter:
         depends = depends_on_inputs(graph)
         self._simple: list[bool] = []
         for position, node in enumerate(graph.nodes):
-            plain = isinstance(node.op, _SIMPLE) and not depends[position]
+            plain = not depends[position] and _is_exact(graph, node)
             self._simple.append(plain and all(self._simple[p] for p in node.operands))
 
     def is_exact(self, position: int) -> bool:
@@ -91,6 +68,13 @@ class Cutter:
                 return None
             stack.extend(node.operands)
         return Cone(self.graph, tuple(sorted(found)), leaves)
+
+
+def _is_exact(graph: Graph, node: Node) -> bool:
+    """Whether an operator holds or moves numbers, or makes numbers that every evaluator has of those that it reads."""
+    if isinstance(node.op, ops.Elementwise):
+        return is_exact(node.op.function(graph.nodes[node.operands[0]].type.dtype))
+    return isinstance(node.op, ops.Layout) or not (node.operands or node.op.is_met)
 
 
 def _is_held_mask(node: Node) -> bool:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
 from rewright.equiv.cones import Cone
 from rewright.equiv.divergence import Exchange
+from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
-from rewright.ir.operator import Operator
+from rewright.ir.operator import Operator, Unsupported
+from rewright.ops.splitting import axis_roles
+from rewright.terms.roles import Follows
 
 _ACTIVATIONS = {"tanh": "tanh", "erf": "erf", "logistic": "the logistic function", "maximum": "a maximum with zero"}
 _ROOTS = {"rsqrt", "sqrt", "power"}
+_FARTHEST = 48
+"""So many operators back axes are followed."""
 _LITTLE = 1e-2
 """What is added below a root is less."""
 
@@ -154,7 +159,7 @@ class _Part:
 
     def _source(self, node: Node) -> Node:
         """What is cast, or laid out, to be a node."""
-        while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+        while isinstance(node.op, ops.View | ops.Convert):
             node = self.graph.nodes[node.operands[0]]
         return node
 
@@ -185,6 +190,31 @@ class _Part:
             found += [name for name, rank in ranks if rank < node.type.rank]
         return found
 
+    def rows(self) -> list[int]:
+        """The sizes of what it reduces, before slices left out elements of the axes."""
+        found: dict[tuple[int, int], int] = {}
+        nodes = [(n.operands[0], n.op.dimensions) for n in self.nodes if isinstance(n.op, ops.Reduce)]
+        return sorted(math.prod(self._whole(p, axis, found) for axis in axes) for p, axes in nodes)
+
+    def _whole(self, position: int, axis: int, found: dict[tuple[int, int], int], steps: int = 0) -> int:
+        """The size of an axis before slices left out elements, as far back as it is one axis."""
+        node, key = self.graph.nodes[position], (position, axis)
+        if key not in found and steps < _FARTHEST:
+            is_joined = isinstance(node.op, ops.Concatenate) and node.op.dimension == axis
+            is_cut = is_joined or isinstance(node.op, ops.Slice)
+            before = [(p, axis) for p in node.operands] if is_cut else list(self._along(node, axis))
+            wholes = [self._whole(p, own, found, steps + 1) for p, own in before]
+            found[key] = sum(wholes) if is_joined else max(wholes, default=_number(node.type.shape[axis]))
+        return found.get(key, _number(node.type.shape[axis]))
+
+    def _along(self, node: Node, axis: int) -> Iterator[tuple[int, int]]:
+        """The operands, and their axes, that an axis of a node goes along."""
+        assert isinstance(node.op, ops.TensorOperator)
+        known = axis_roles(node.op, [self.graph.nodes[p].type for p in node.operands])
+        if not isinstance(known, Unsupported):
+            for operand, roles in zip(node.operands, known.operands, strict=True):
+                yield from ((operand, own) for own, role in enumerate(roles) if role == Follows(axis))
+
     def compares(self) -> bool:
         """Whether it makes or applies a mask."""
         return "compare" in self.names
@@ -211,7 +241,7 @@ class _Part:
 
     def work(self) -> list[str]:
         """The operators that compute something."""
-        return sorted(node.op.name for node in self.nodes if not isinstance(node.op, _MOVED))
+        return sorted(node.op.name for node in self.nodes if not isinstance(node.op, (*_LAID_OUT, ops.Constant)))
 
     def has_root(self) -> bool:
         """Whether it takes a root, as norms do."""
@@ -229,11 +259,12 @@ class _Part:
 
     def moves(self) -> list[object]:
         """How it slices, reverses and joins."""
-        return [n.op for n in self.nodes if isinstance(n.op, ops.Slice | ops.Concatenate | ops.Transpose | ops.Reshape)]
+        moved = [n.op for n in self.nodes if isinstance(n.op, ops.Layout)]
+        return [op for op in moved if not isinstance(op, ops.BroadcastInDim)]
 
 
-_MOVING = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate, ops.Multiply)
-_MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Constant)
+_LAID_OUT = (ops.Layout, ops.Convert)
+_MOVING = (*_LAID_OUT, ops.Multiply)
 
 
 def _window(mine: _Part, theirs: _Part) -> Diagnosis | None:
@@ -342,15 +373,26 @@ def _axes(mine: _Part, theirs: _Part) -> Diagnosis | None:
                 "norm", f"the {more} program takes one more mean: it is subtracted in one of the norms alone"
             )
         if "exponential" in mine.names | theirs.names:
+            if mine.rows() == theirs.rows():
+                kind = "window_off_by_one" if _are_next(sizes[0][0], sizes[1][0]) else "window"
+                return Diagnosis(kind, f"{text}: more of equal rows is left out, as by windows of two lengths")
             return Diagnosis("softmax_axes", f"{text}: a softmax over other elements, as before a choice or after it")
         return Diagnosis("norm_axes", f"{text}: a norm over other axes, across heads or per head")
     return None
 
 
-def _reduced(part: _Part, node: Node) -> object:
+def _reduced(part: _Part, node: Node) -> int:
     assert isinstance(node.op, ops.Reduce)
     operand = part.graph.nodes[node.operands[0]].type.shape
-    return math.prod(int(str(operand[a])) if isinstance(operand[a], int) else 1 for a in node.op.dimensions)
+    return math.prod(_number(operand[a]) for a in node.op.dimensions)
+
+
+def _number(size: Dim) -> int:
+    return size if isinstance(size, int) else 1
+
+
+def _are_next(one: int, other: int) -> bool:
+    return abs(one - other) == 1
 
 
 def _routing(mine: _Part, theirs: _Part) -> Diagnosis | None:
@@ -402,7 +444,7 @@ def _scale(mine: _Part, theirs: _Part) -> Diagnosis | None:
 
 
 _READ: tuple[tuple[tuple[type[Operator], ...], str, str], ...] = (
-    ((ops.Minimum, ops.Maximum, ops.Clamp), "bound", "the {0} program bounds values by {1}, and the {2} one does not"),
+    ((ops.Extremum, ops.Clamp), "bound", "the {0} program bounds values by {1}, and the {2} one does not"),
     ((ops.Multiply, ops.Divide), "scale", "the {0} program scales by {1}, and the {2} one does not"),
     ((ops.Add, ops.Subtract), "number", "the {0} program adds {1}, and the {2} one does not"),
 )

@@ -35,9 +35,7 @@ _MOST_PERMUTED = 4
 _MOST_SLICES = 8
 """One side may loop over an axis of no more elements: of experts, say."""
 _PLAIN = (ops.Constant, ops.Iota)
-
-
-_LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert, ops.Concatenate)
+_LAYOUT = (ops.Layout, ops.Convert)
 _READ = 5
 """How much later than operators that are wrong those are tried that they read."""
 _AHEAD = 32

@@ -17,11 +17,11 @@ from rewright import ops
 from rewright.analysis.ends import Bound, ends
 from rewright.analysis.meetings import match_collectives
 from rewright.equiv.alignment import agree
-from rewright.equiv.fillings import MOVED
+from rewright.equiv.fillings import passes_on
 from rewright.equiv.ideal import is_lowest, with_endless
 from rewright.interp.ranks import run, run_ranks
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ops.base import Array
 from rewright.refine.twin.twin import Trial, Twin
@@ -29,7 +29,6 @@ from rewright.refine.twin.twin import Trial, Twin
 _DRAWS = 3
 _FARTHER = 100
 """The most negative number is so many times as far from nought as every number that may be added to it."""
-_FOLLOWED = (ops.Select, ops.Maximum, ops.Minimum, ops.Add, ops.Subtract, ops.Multiply, ops.Divide)
 SHOWN = (
     "a number that masks are filled with does not do what -infinity does: with it the output {0!r} of the {1} program "
     "is another one on random inputs"
@@ -102,8 +101,7 @@ def _meeting(known: _Known, lowest: int) -> int | None:
         position = stack.pop()
         for user in known.users[position]:
             node = graph.nodes[user]
-            is_ordered = isinstance(node.op, ops.Subtract | ops.Divide)
-            if not isinstance(node.op, (*MOVED, *_FOLLOWED)) or (is_ordered and node.operands[0] != position):
+            if not _goes_on(node, position):
                 continue
             others = [p for p in node.operands if p != position]
             if any(_meets(node.op, found[p], size) for p in others for found in (known.bounds, known.at_nought)):
@@ -112,6 +110,13 @@ def _meeting(known: _Known, lowest: int) -> int | None:
                 seen.add(user)
                 stack.append(user)
     return None
+
+
+def _goes_on(node: Node, position: int) -> bool:
+    """Whether a low number is still one behind an operator, but for what else the operator reads."""
+    if isinstance(node.op, ops.Binary):
+        return isinstance(node.op, ops.Monoid) or node.operands[0] == position
+    return isinstance(node.op, ops.Clamp) or passes_on(node, position)
 
 
 def _meets(op: Operator, other: Bound | None, size: float) -> bool:

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from rewright import ops
 from rewright.analysis.ends import Bound, ends
 from rewright.analysis.rows import is_by_own_row
-from rewright.ir.graph import Graph
-from rewright.ir.operator import Operator
+from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
+from rewright.ops.facts import REAL
 from rewright.proof.rewriting.numbers.taken import HIGHEST
 from rewright.proof.rewriting.parts import splat
 
 _FARTHER = 100
 """A filling is so many times as far from nought as every number that goes into the scores that it is added to."""
 _ENDLESS = (-math.inf, -math.inf)
-MOVED = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Concatenate, ops.Convert)
 
 
 def fillings(graphs: Sequence[Graph], lowest: Collection[float]) -> tuple[dict[int, float], ...]:
@@ -49,14 +48,24 @@ def _is_added(graph: Graph, constant: int) -> bool:
     """Whether a filling is added to scores, and not chosen instead of them."""
     users, seen, stack = graph.users(), {constant}, [constant]
     while stack:
-        for user in users[stack.pop()]:
-            op = graph.nodes[user].op
-            if isinstance(op, ops.Add):
+        position = stack.pop()
+        for user in users[position]:
+            node = graph.nodes[user]
+            if isinstance(node.op, ops.Add):
                 return True
-            if user not in seen and isinstance(op, (*MOVED, ops.Select, ops.Multiply, ops.Minimum, ops.Maximum)):
+            is_kept = isinstance(node.op, ops.Multiply | ops.Extremum) or passes_on(node, position)
+            if user not in seen and is_kept:
                 seen.add(user)
                 stack.append(user)
     return False
+
+
+def passes_on(node: Node, position: int) -> bool:
+    """Whether the elements of an operand may be elements of the result, as they are or in another type."""
+    if isinstance(node.op, ops.Convert):
+        return True
+    moved = node.op.moves(len(node.operands)) if isinstance(node.op, ops.TensorOperator) else ()
+    return any(node.operands[k] == position for k in moved)
 
 
 @dataclass(frozen=True)
@@ -129,9 +138,11 @@ def _is_only_subtracted(graph: Graph, users: Sequence[Sequence[int]], position: 
     for user in users[position]:
         node = graph.nodes[user]
         if isinstance(node.op, ops.Subtract):
-            if node.operands[1] != position or not is_by_own_row(graph, node, "maximum"):
-                return False
-        elif not isinstance(node.op, (*MOVED, ops.Maximum)) or not _is_only_subtracted(graph, users, user):
+            is_fine = node.operands[1] == position and is_by_own_row(graph, node, "maximum")
+        else:
+            is_kept = isinstance(node.op, ops.Maximum) or passes_on(node, position)
+            is_fine = is_kept and _is_only_subtracted(graph, users, user)
+        if not is_fine:
             return False
     return True
 
@@ -140,8 +151,6 @@ def _keeps(facts: _Facts, user: int, position: int, low: float) -> bool:
     """Whether a filling is still one behind an operator."""
     graph = facts.graph
     node = graph.nodes[user]
-    if isinstance(node.op, ops.Select):
-        return node.operands[0] != position
     if isinstance(node.op, ops.Multiply):
         return any(operand in facts.truths for operand in node.operands)
     if isinstance(node.op, ops.Add):
@@ -149,20 +158,29 @@ def _keeps(facts: _Facts, user: int, position: int, low: float) -> bool:
     if isinstance(node.op, ops.Subtract):  # what remains is still to go into an exponential, as it is
         is_own = is_by_own_row(graph, node, "maximum") or _is_sum_of_exponentials(graph, *node.operands)
         return node.operands[0] == position and is_own
-    return isinstance(node.op, (*MOVED, ops.Minimum)) and node.type.dtype.is_float
+    return (passes_on(node, position) or isinstance(node.op, ops.Minimum)) and node.type.dtype.is_float
 
 
 def _is_sum_of_exponentials(graph: Graph, position: int, other: int) -> bool:
     """Whether a tensor is the logarithm of a sum of another one's exponentials."""
-    for kind in (ops.Log, ops.Reduce, ops.Exponential):
-        while isinstance(graph.nodes[other].op, MOVED):
-            other = graph.nodes[other].operands[0]
-        op = graph.nodes[other].op
-        if not isinstance(op, kind) or (isinstance(op, ops.Reduce) and op.kind != "sum"):
-            return False
-        other = graph.nodes[other].operands[0]
-    one, two = graph.nodes[other], graph.nodes[position]
-    return other == position or (one.op, one.operands) == (two.op, two.operands)
+    logarithm = graph.nodes[_unmoved(graph, other)]
+    if not isinstance(logarithm.op, ops.Log):
+        return False
+    total = graph.nodes[_unmoved(graph, logarithm.operands[0])]
+    if not isinstance(total.op, ops.Reduce) or total.op.kind != "sum":
+        return False
+    power = graph.nodes[_unmoved(graph, total.operands[0])]
+    if not isinstance(power.op, ops.Exponential):
+        return False
+    one, two = graph.nodes[power.operands[0]], graph.nodes[position]
+    return power.operands[0] == position or (one.op, one.operands) == (two.op, two.operands)
+
+
+def _unmoved(graph: Graph, position: int) -> int:
+    """What is laid out, or cast, to be a node."""
+    while isinstance(graph.nodes[position].op, ops.View | ops.Convert):
+        position = graph.nodes[position].operands[0]
+    return position
 
 
 def _may_cancel(facts: _Facts, position: int, low: float) -> bool:
@@ -187,11 +205,11 @@ def _may_cancel(facts: _Facts, position: int, low: float) -> bool:
             continue
         if facts.closed[at] or (isinstance(node.op, ops.Log) and sign != _UPWARDS):
             return True  # the logarithm of an exponential may be anything
-        reads = node.operands[:1] if isinstance(node.op, ops.Gather) else node.operands
+        places = {k for k, _ in node.op.indexed(len(node.operands))} if isinstance(node.op, ops.TensorOperator) else ()
         fresh = [
-            (p, _sign_of(node.op, number, sign))
-            for number, p in enumerate(reads)
-            if graph.nodes[p].type.dtype is not DType.BOOL
+            (p, _sign_of(node, number, sign))
+            for number, p in enumerate(node.operands)
+            if number not in places and graph.nodes[p].type.dtype is not DType.BOOL
         ]
         fresh = [one for one in dict.fromkeys(fresh) if one not in seen]
         seen.update(fresh)
@@ -216,14 +234,16 @@ _UPWARDS = 2
 """The sign for what an exponential was taken of on the way: only its large numbers count."""
 
 
-def _sign_of(op: Operator, operand: int, sign: int) -> int:
+def _sign_of(node: Node, operand: int, sign: int) -> int:
     """The sign with which an operand counts: as it is, turned, 0 for either, or ``_UPWARDS``."""
+    op = node.op
     if sign == _UPWARDS or isinstance(op, ops.Exponential):
         return _UPWARDS
     if isinstance(op, ops.Negate) or (isinstance(op, ops.Subtract) and operand == 1):
         return -sign
-    kept = isinstance(op, (*MOVED, ops.Add, ops.Subtract, ops.Select, ops.Maximum, ops.Minimum, ops.Gather))
-    return sign if kept else 0
+    grows = isinstance(op, ops.Elementwise) and operand in op.grows_with([REAL] * len(node.operands))
+    is_kept = grows or isinstance(op, ops.Extremum | ops.Clamp) or passes_on(node, node.operands[operand])
+    return sign if is_kept else 0
 
 
 def truth_values(graph: Graph) -> dict[int, tuple[int, bool]]:

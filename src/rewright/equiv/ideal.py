@@ -135,7 +135,7 @@ def _with_condition(builder: GraphBuilder, condition: int, *sides: int) -> int:
     """A choice by a condition; by what a negation in front of it denies, with the sides exchanged."""
     layouts: list[Node] = []
     node = builder.node(condition)
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+    while isinstance(node.op, ops.View):
         layouts.append(node)
         node = builder.node(node.operands[0])
     if not isinstance(node.op, ops.Not):
@@ -154,7 +154,7 @@ def _where_masked(builder: GraphBuilder, position: int) -> tuple[int, bool] | No
     """The condition of a mask in the mask's own layout, and whether it holds where the mask is nought."""
     layouts: list[Node] = []
     node = builder.node(position)
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Transpose | ops.Slice | ops.Convert):
+    while isinstance(node.op, ops.View | ops.Convert):
         layouts.append(node)
         node = builder.node(node.operands[0])
     if not isinstance(node.op, ops.Select):
@@ -172,7 +172,7 @@ def _where_masked(builder: GraphBuilder, position: int) -> tuple[int, bool] | No
 def _number(builder: GraphBuilder, position: int) -> float | None:
     """The number that all elements of a node are; None where they are not one."""
     node = builder.node(position)
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
+    while isinstance(node.op, ops.View | ops.Convert):
         node = builder.node(node.operands[0])
     return float(node.op.values[0]) if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None
 
@@ -186,7 +186,7 @@ def _folded(draft: Draft) -> Draft:
     depends = depends_on_inputs(graph)
     computed = [False] * len(graph.nodes)
     for position, node in enumerate(graph.nodes):
-        moving = isinstance(node.op, ops.Constant | ops.Iota | ops.BroadcastInDim | ops.Reshape | ops.Convert)
+        moving = not node.operands or isinstance(node.op, ops.Rearrangement | ops.BroadcastInDim | ops.Convert)
         if not depends[position]:
             computed[position] = not moving or any(computed[p] for p in node.operands)
     wanted = [
@@ -331,7 +331,7 @@ def _is_divisor(op: ops.Constant) -> bool:
 def _inverses(builder: GraphBuilder, position: int) -> int | None:
     """The inverses of a table of constants in the table's layout; None where it is no table, or has none."""
     layouts, node = list[Node](), builder.node(position)
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape):
+    while isinstance(node.op, ops.View):
         layouts.append(node)
         position = node.operands[0]
         node = builder.node(position)

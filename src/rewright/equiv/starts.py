@@ -16,7 +16,6 @@ from rewright.proof.rewriting.parts import splat
 from rewright.refine.rewriting.drafts import Draft
 
 _MOST_ROUNDS = 8
-_LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Convert)
 
 
 def without_starts(draft: Draft) -> Draft:

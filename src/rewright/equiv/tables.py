@@ -23,8 +23,6 @@ MOST_BOUND = 1 << 22
 """Tables with more elements, as far as they are read, stay free inputs; nothing is refuted by these."""
 _MOST_UNKNOWN = 1 << 16
 """Tensors of more elements that no capture calls a buffer are weights, which the map has to relate."""
-_SELECTING = (ops.Slice, ops.DynamicSlice, ops.Gather)
-_MOVING = (*_SELECTING, ops.Reshape, ops.Transpose)
 
 
 def bound(graph: Graph, values: Mapping[str, Array], others: Collection[str]) -> Graph:
@@ -60,11 +58,11 @@ def _selected(graph: Graph, tables: Mapping[int, Array]) -> dict[int, Array]:
     loose: list[bool] = []
     moved: set[int] = set(tables)
     for position, node in enumerate(graph.nodes):
-        own = isinstance(node.op, ops.Input) and position not in tables
+        own = isinstance(node.op, ops.Input | ops.Collective) and position not in tables
         loose.append(own or any(loose[p] for p in node.operands))
-        if isinstance(node.op, _MOVING) and node.operands[0] in moved and not loose[position]:
+        if _moves_one(node) and node.operands[0] in moved and not loose[position]:
             moved.add(position)
-    wanted = [p for p in moved if isinstance(graph.nodes[p].op, _SELECTING)]
+    wanted = [p for p in moved if _selects(graph.nodes[p])]
     if not wanted:
         return {}
     part = pruned(Graph(graph.nodes, {}, {str(p): p for p in wanted}))
@@ -72,6 +70,16 @@ def _selected(graph: Graph, tables: Mapping[int, Array]) -> dict[int, Array]:
     inputs = {name: np.asarray(tables[p]).astype(kinds[name]) for name, p in graph.inputs.items() if p in tables}
     values = run_part(part, inputs) if all(node.type.is_static() for node in part.nodes) else None
     return {} if values is None else {int(name): values[position] for name, position in part.outputs.items()}
+
+
+def _moves_one(node: Node) -> bool:
+    """Whether the elements of a node are elements of its first operand, and of no other one."""
+    return isinstance(node.op, ops.TensorOperator) and node.op.moves(len(node.operands)) == (0,)
+
+
+def _selects(node: Node) -> bool:
+    """Whether a node may leave out elements of its only source."""
+    return _moves_one(node) and not isinstance(node.op, ops.Rearrangement | ops.BroadcastInDim)
 
 
 def _unread(graph: Graph) -> set[str]:

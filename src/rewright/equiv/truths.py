@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from rewright import ops
+from rewright.interp.arithmetic import is_exact
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.rewriting.numbers.taken import HIGHEST
 from rewright.proof.rewriting.parts import splat
 from rewright.refine.rewriting.drafts import Draft
-
-_LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice)
-_EXACT: Mapping[type[Operator], Callable[[float, float], float]] = {
-    ops.Add: operator.add,
-    ops.Subtract: operator.sub,
-    ops.Multiply: operator.mul,
-}
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,7 @@ def with_masks_chosen(draft: Draft) -> Draft:
         if choice is None:
             return _subtracted(builder, node, operands, choices)
         choices[position] = choice
-        if not choice.is_mask or isinstance(node.op, (*_LAID_OUT, ops.Select, ops.Convert)):
+        if not choice.is_mask or isinstance(node.op, ops.View | ops.Select | ops.Convert):
             return None
         return choice.built(builder, node.type)
 
@@ -86,7 +81,7 @@ def _choice(
     first = choices[0] if choices else None
     if isinstance(op, ops.Convert):
         return first
-    if isinstance(op, _LAID_OUT):
+    if isinstance(op, ops.View):
         return first and _Choice(_laid_out(builder, op, first.condition, node), first.holds, first.fails)
     if isinstance(op, ops.Negate):
         return first and _Choice(first.condition, -first.holds, -first.fails)
@@ -101,14 +96,15 @@ def _laid_out(builder: GraphBuilder, op: Operator, condition: int, node: Node) -
 
 def _combined(graph: Graph, node: Node, choices: list[_Choice | None]) -> _Choice | None:
     """A choice and a number as a choice between two numbers, both without rounding."""
-    combine = _EXACT.get(type(node.op))
-    if combine is None:
+    op = node.op
+    if not isinstance(op, ops.Binary) or not is_exact(op.function(node.type.dtype)):
         return None
     for k in (0, 1):
         choice, number = choices[k], splat(graph, node.operands[1 - k])
         if choice is None or number is None or not math.isfinite(number):
             continue
-        holds, fails = (combine(*((v, number) if k == 0 else (number, v))) for v in (choice.holds, choice.fails))
+        pairs = ((v, number) if k == 0 else (number, v) for v in (choice.holds, choice.fails))
+        holds, fails = (float(op.execute([np.array(v) for v in pair])) for pair in pairs)
         if all(map(math.isfinite, (holds, fails))):
             return _Choice(choice.condition, holds, fails)
     return None

@@ -376,9 +376,6 @@ def _shape(graph: Graph, name: str) -> tuple[int, ...]:
 
 def _only_moving(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
     """Arithmetic with a number as no operator at all."""
-    if isinstance(node.op, ops.Negate | ops.Convert):
-        return operands[0]
-    if isinstance(node.op, ops.Add | ops.Subtract | ops.Multiply):
-        moving = [p for p in operands if not isinstance(builder.node(p).op, ops.Constant)]
-        return moving[0]
-    return None
+    if not isinstance(node.op, ops.Elementwise):
+        return None
+    return next(p for p in operands if not isinstance(builder.node(p).op, ops.Constant))

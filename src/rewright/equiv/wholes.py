@@ -29,7 +29,6 @@ _EXACT_SINGLE = 2.0**-25
 """What is as near to a whole number is that number in single precision; what is farther away is another one."""
 _FILLERS = 12345.0, -12345.0
 """What an infinite number is cut off to: nothing is known of it, and it may be chosen nowhere."""
-_CUTTING = (ops.Floor, ops.Ceil, ops.RoundNearestEven)
 
 
 def with_wholes(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
@@ -151,7 +150,7 @@ def _cuts(graph: Graph, node: Node) -> bool:
     """Whether a node cuts off what is behind the point."""
     is_cast = isinstance(node.op, ops.Convert) and node.type.dtype.is_integer
     is_float = bool(node.operands) and graph.nodes[node.operands[0]].type.dtype.is_float
-    return is_float and (is_cast or isinstance(node.op, _CUTTING))
+    return is_float and (is_cast or isinstance(node.op, ops.RoundingToWhole))
 
 
 def _are_close(operands: Sequence[Array]) -> bool:

@@ -153,6 +153,11 @@ ORDERED: dict[str, Function] = {
 """Functions that need an order as well."""
 
 
+def is_exact(function: str) -> bool:
+    """Whether fractions have fractions as values of a function in every number system: no division, root or limit."""
+    return function in EXACT or function in ORDERED or function.startswith("convert_")
+
+
 def divide(left: float, right: float) -> float:
     """The IEEE quotient."""
     if right:

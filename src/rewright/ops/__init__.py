@@ -32,6 +32,7 @@ from rewright.ops.collectives import (
     CollectiveBroadcast,
     CollectivePermute,
     GroupCollective,
+    Message,
     Recv,
     ReduceScatter,
     Send,
@@ -76,6 +77,7 @@ from rewright.ops.unary import (
     Exponential,
     ExponentialMinusOne,
     Floor,
+    Increasing,
     IsFinite,
     Log,
     Logistic,
@@ -89,6 +91,7 @@ from rewright.ops.unary import (
     Sine,
     Sqrt,
     Tanh,
+    Unary,
 )
 
 _CLASSES: tuple[type[TensorOperator], ...] = (
@@ -213,6 +216,7 @@ __all__ = [
     "Gather",
     "GroupCollective",
     "Homogeneous",
+    "Increasing",
     "Input",
     "Iota",
     "IsFinite",
@@ -225,6 +229,7 @@ __all__ = [
     "Logistic",
     "Lossless",
     "Maximum",
+    "Message",
     "Minimum",
     "Monoid",
     "Multiply",
@@ -257,6 +262,7 @@ __all__ = [
     "TensorOperator",
     "TopK",
     "Transpose",
+    "Unary",
     "View",
     "Xor",
     "Zeta",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.attributes import attributes
@@ -51,6 +52,11 @@ def members(node: Node, rank: int, world: int) -> tuple[int, ...]:
             node.span,
         )
     return found[0]
+
+
+def meets(op: Operator) -> bool:
+    """Whether all members of a group wait for each other in an operator: in every collective that is no message."""
+    return isinstance(op, ops.Collective) and not isinstance(op, ops.Message)
 
 
 def groups_of(op: Operator) -> tuple[tuple[int, ...], ...]:
@@ -110,9 +116,7 @@ def _shared_part(node: Node, rank: int) -> Operator:
     op = node.op
     if isinstance(op, ops.AllToAll):
         return replace(op, groups=(), posted=False, send_splits=None, receive_splits=None)
-    if isinstance(op, ops.CollectiveBroadcast | ops.AllReduce | ops.AllGather | ops.ReduceScatter):
-        return replace(op, groups=(), posted=False)
-    return op
+    return replace(cast(Any, op), groups=(), posted=False) if isinstance(op, ops.GroupCollective) else op
 
 
 def _difference(left: Operator, right: Operator) -> str:

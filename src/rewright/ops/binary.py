@@ -64,6 +64,9 @@ class Add(Monoid, Linear):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return add(operands[0], operands[1])
 
+    def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
+        return tuple(k for k in (0, 1) if operands[1 - k].is_finite)
+
 
 @dataclass(frozen=True, slots=True)
 class Subtract(Binary, Linear):
@@ -77,6 +80,9 @@ class Subtract(Binary, Linear):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return subtract(operands[0], operands[1])
 
+    def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
+        return (0,) if operands[1].is_finite else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Multiply(Monoid):
@@ -89,6 +95,9 @@ class Multiply(Monoid):
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         return multiply(operands[0], operands[1])
+
+    def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
+        return tuple(k for k in (0, 1) if operands[1 - k].is_finite and operands[1 - k].is_positive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +125,9 @@ class Divide(Binary):
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         first, second = operands
         return divide(first, second) if result.dtype.is_float else quotient(first, second, result.dtype)
+
+    def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
+        return (0,) if operands[1].is_finite and operands[1].is_positive else ()
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         is_zero = operands[1].zero and not result.dtype.is_float

@@ -69,6 +69,12 @@ class GroupCollective(Collective):
     groups: Groups
 
 
+class Message(Collective):
+    """One end of a message between two ranks; the one that sends does not wait."""
+
+    __slots__ = ()
+
+
 def check_groups(name: str, groups: Groups) -> int:
     """The common size of the groups; raises TypeMismatch where sizes differ or a rank occurs twice."""
     sizes = {len(group) for group in groups}
@@ -239,7 +245,7 @@ class CollectiveBroadcast(GroupCollective):
 
 
 @dataclass(frozen=True, slots=True)
-class Send(Collective):
+class Send(Message):
     """Send the tensor to a rank; the result is the operand, so that the node stays in the graph."""
 
     destination: int
@@ -251,7 +257,7 @@ class Send(Collective):
 
 
 @dataclass(frozen=True, slots=True)
-class Recv(Collective, Leaf):
+class Recv(Message, Leaf):
     """The tensor that a rank sent under a tag."""
 
     source: int

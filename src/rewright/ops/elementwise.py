@@ -65,6 +65,13 @@ class Elementwise(TensorOperator):
         """The name of the scalar function on operands of a dtype."""
         return self.name
 
+    def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
+        """The operands in which it is strictly increasing where the others are what is known of them; none by default.
+
+        For floats, over the reals and both infinities: larger elements give larger ones, equal ones equal ones.
+        """
+        return ()
+
 
 class Homogeneous(Elementwise):
     """All operands, and a result that is a number, count one thing: so many times as many give so many times as many.

@@ -36,9 +36,18 @@ class Unary(Elementwise):
 
 
 class RoundingToWhole(Unary):
-    """A whole number next to x."""
+    """A whole number next to x, or x where it is whole; of a larger x it is no smaller."""
 
     __slots__ = ()
+
+
+class Increasing(Unary):
+    """A strictly increasing function of all real numbers, with limits at both infinities."""
+
+    __slots__ = ()
+
+    def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
+        return (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class Negate(Unary, Linear):
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential(Unary):
+class Exponential(Increasing):
     """e to the power x."""
 
     name: ClassVar[str] = "exponential"
@@ -66,7 +75,7 @@ class Exponential(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class ExponentialMinusOne(Unary):
+class ExponentialMinusOne(Increasing):
     """``exp(x) - 1``."""
 
     name: ClassVar[str] = "exponential_minus_one"
@@ -132,7 +141,7 @@ class Rsqrt(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Tanh(Unary):
+class Tanh(Increasing):
     """The hyperbolic tangent."""
 
     name: ClassVar[str] = "tanh"
@@ -144,7 +153,7 @@ class Tanh(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Logistic(Unary):
+class Logistic(Increasing):
     """``1 / (1 + exp(-x))``."""
 
     name: ClassVar[str] = "logistic"
@@ -244,7 +253,7 @@ class RoundNearestEven(RoundingToWhole):
 
 
 @dataclass(frozen=True, slots=True)
-class Erf(Unary):
+class Erf(Increasing):
     """The error function."""
 
     name: ClassVar[str] = "erf"

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 from rewright import ops
 from rewright.ir.digest import digest
@@ -21,7 +22,7 @@ from rewright.ir.memory import uncollected
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
-from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, members
+from rewright.ops.agreement import check_agreement, communicator_of, in_equal_parts, is_posted, meets, members
 from rewright.proof.calls import check_calls
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
 from rewright.proof.compared import compared
@@ -31,13 +32,11 @@ from rewright.proof.forms import Malformed, check_parts
 from rewright.proof.ledger import Audit, Damaged, Ledger, OtherPrograms, Refused, Store, Used, name_of
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, Subject
 from rewright.proof.relations import Relations
-from rewright.proof.repetition import MESSAGES, Repeated, Stretch
+from rewright.proof.repetition import Repeated, Stretch
 from rewright.proof.rewriting.evidence import Checked
 
-_COLLECTIVES = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll)
 SECONDS = 30.0
 """For one lemma: few take more than one, and a machine that has much else to do is several times as slow."""
-_MEET = frozenset({*_COLLECTIVES, ops.CollectivePermute, ops.CollectiveBroadcast})
 
 
 def audit(
@@ -165,9 +164,9 @@ class _Checker:
         ledger.value(step.value, where)
         self._in_order(step.program, step.position, node, where)
         operands = [ledger.claim(step.program, p, where) for p in node.operands]
-        if type(node.op) in _MEET:
+        if meets(node.op):
             raise Refused(f"{where} is a collective, which no rank computes alone")
-        if type(node.op) in MESSAGES:
+        if isinstance(node.op, ops.Message):
             sent = operands[0] if isinstance(node.op, ops.Send) else self._received(step, where)
             used = self._copied(sent, step.value, where)
         else:
@@ -314,7 +313,9 @@ class _Checker:
 
 def _without_groups(node: Node) -> Operator:
     op = node.op
-    return replace(op, groups=(), communicator=0, posted=False) if isinstance(op, _COLLECTIVES) else op
+    if not isinstance(op, ops.GroupCollective):
+        return op
+    return replace(cast(Any, op), groups=(), communicator=0, posted=False)
 
 
 def _calls(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[frozenset[int], int, int]]:
@@ -323,7 +324,7 @@ def _calls(graphs: Sequence[Graph]) -> dict[tuple[int, int], tuple[frozenset[int
     for rank, graph in enumerate(graphs):
         counts: defaultdict[tuple[frozenset[int], int], int] = defaultdict(int)
         for position, node in enumerate(graph.nodes):
-            if type(node.op) not in _MEET:
+            if not meets(node.op):
                 continue
             try:
                 channel = frozenset(members(node, rank, len(graphs))), communicator_of(node.op)

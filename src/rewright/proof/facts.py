@@ -7,7 +7,7 @@ from typing import cast
 
 from rewright import ops
 from rewright.ir.dims import Dim, SizeExpr
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, Node
 from rewright.proof.certificate import RangeFact
 from rewright.proof.conditions import REALS, Claims, Open, conditions, known_inputs, open_obligations
 from rewright.proof.forms import at_least
@@ -23,7 +23,6 @@ from rewright.terms.normal.guards import Choice, Guard, Value, at_least_zero, be
 from rewright.terms.normal.needs import Need
 
 RANKS_IN_RANGE = "look-ups of the ranks stay in range"
-_LOOK_UPS = frozenset({ops.Gather, ops.DynamicSlice, ops.DynamicUpdateSlice, ops.Scatter})
 
 
 def assumptions(
@@ -43,11 +42,16 @@ def assumptions(
     if asked is None or not asked.is_about(graphs, known, summed):
         asked = open_obligations(graphs, known, summed)
     wanted = [REALS, *(assumption(fact, terms) for fact in facts), *conditions(asked, claims)]
-    if any(type(node.op) in _LOOK_UPS for graph in graphs[1:] for node in graph.nodes):
+    if any(_looks(node) for graph in graphs[1:] for node in graph.nodes):
         wanted.append(RANKS_IN_RANGE)
     for graph in graphs:
         wanted += [text for text in graph.metadata.get("assumptions", "").split("; ") if text]
     return tuple(dict.fromkeys(wanted))
+
+
+def _looks(node: Node) -> bool:
+    """Whether a node reads, or writes, at places that operands hold."""
+    return isinstance(node.op, ops.TensorOperator) and bool(node.op.indexed(len(node.operands)))
 
 
 def assumption(fact: RangeFact, terms: Sequence[Definition]) -> str:

@@ -9,8 +9,6 @@ from rewright.proof.certificate import Equation, Meeting, Repetition, Step
 from rewright.proof.language import Definition
 from rewright.proof.ledger import Images, Ledger, Refused, Used
 
-MESSAGES = frozenset({ops.Send, ops.Recv})
-
 
 class Stretch:
     """Equations that were verified, by program: nodes, their values, and whether they read what is not repeated."""
@@ -25,7 +23,7 @@ class Stretch:
             self.inside.setdefault(program, set()).add(position)
         for program, position, value in said:
             node = ledger.graphs[program + 1].nodes[position]
-            alone = type(node.op) not in MESSAGES and self.inside[program].issuperset(node.operands)
+            alone = not isinstance(node.op, ops.Message) and self.inside[program].issuperset(node.operands)
             self.nodes.setdefault(program, []).append((position, value, not alone))
 
 
@@ -90,7 +88,7 @@ class Repeated:
         graph, ledger = self._ledger.graphs[program + 1], self._ledger
         mine, other, kinds = graph.nodes[position], graph.nodes[later], ledger.kinds[program + 1]
         same = kinds[position] == kinds[later] and len(mine.operands) == len(other.operands)
-        if not same or type(mine.op) in MESSAGES:
+        if not same or isinstance(mine.op, ops.Message):
             raise Refused(f"{self._where}: {other.op.name} at %{later} does not repeat {mine.op.name} at %{position}")
         shift = self._shifts[program + 1]
         for a, b in zip(mine.operands, other.operands, strict=True):

@@ -44,6 +44,10 @@ def among_equal(b: Part) -> int:
     return b.chosen(b.of(ops.Exponential(), b.of(ops.Add(), x, x)))
 
 
+def of_error_functions(b: Part) -> int:
+    return b.values(b.of(ops.Erf(), b.of(ops.ExponentialMinusOne(), b.read("x"))))
+
+
 def decreasing(b: Part) -> int:
     return b.chosen(b.of(ops.Negate(), b.read("x")))
 

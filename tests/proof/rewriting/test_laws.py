@@ -18,13 +18,28 @@ from rewright.ops.facts import REAL, between
 from rewright.proof.rewriting.laws import LAWS, follows
 from rewright.proof.rewriting.lemma import Lemma
 from tests.proof.rewriting import choice_parts as choices
+from tests.proof.rewriting import order_parts as orders
 from tests.proof.rewriting import place_parts as places
 from tests.proof.rewriting.law_parts import I64, ROWS, SIZE, F, Part, Small, Write, small
 
 ROW = (ROWS, SIZE)
 
 HOLD: dict[str, tuple[Write, ...]] = {
-    "growing": (choices.softmax, choices.shifted, choices.scaled, choices.of_other_digits, choices.among_equal),
+    "growing": (
+        choices.softmax,
+        choices.shifted,
+        choices.scaled,
+        choices.of_other_digits,
+        choices.among_equal,
+        choices.of_error_functions,
+    ),
+    "orders": (
+        orders.clamped,
+        orders.clamped_from_below,
+        orders.bounded_twice,
+        orders.largest_size,
+        orders.largest_size_turned,
+    ),
     "fillings": (choices.filled_with_nought, choices.filled_below, choices.all_kept, choices.groups),
     "places": (
         places.weights,
@@ -56,6 +71,7 @@ FAIL: dict[str, tuple[Write, ...]] = {
         choices.no_function,
         choices.of_integers,
     ),
+    "orders": (orders.between_broken_numbers, orders.of_two, orders.in_two_orders),
     "fillings": (
         choices.filled_above,
         choices.filled_with_nan,

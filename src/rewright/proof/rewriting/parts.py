@@ -32,7 +32,7 @@ def converted(builder: GraphBuilder, position: int, kind: TensorType) -> int:
 def number_of(graph: Graph, position: int) -> int | None:
     """The constant of one number that all elements of a node are; None where they are none."""
     node = graph.nodes[position]
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape) or _keeps_numbers(graph, node):
+    while isinstance(node.op, ops.View) or _keeps_numbers(graph, node):
         position = node.operands[0]
         node = graph.nodes[position]
     return position if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 else None

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rewright import ops
-from rewright.analysis.meetings import COLLECTIVES
 from rewright.ir.graph import Graph
+from rewright.ops.agreement import meets
 from rewright.ops.base import Array, TensorOperator, integer_limits
 
 _USUAL = 30.0
@@ -56,7 +56,7 @@ def _floats(graph: Graph, values: Mapping[int, Array]) -> Iterator[tuple[int, Ar
     """The nodes that compute floats, with what they compute of what."""
     for position, node in enumerate(graph.nodes):
         value = values[position]
-        if value.dtype.kind == "f" and node.operands and not isinstance(node.op, COLLECTIVES):
+        if value.dtype.kind == "f" and node.operands and not meets(node.op):
             yield position, value, [values[p] for p in node.operands]
 
 

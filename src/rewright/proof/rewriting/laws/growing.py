@@ -16,7 +16,6 @@ from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.laws.reading import evenness
 
-_GROWING = (ops.Exponential, ops.Logistic, ops.Tanh)
 _DEEPEST = 32
 
 
@@ -61,17 +60,10 @@ class Growing:
         node = self._graph.nodes[position]
         if isinstance(node.op, ops.Convert):
             return node.operands[0] if self._graph.nodes[node.operands[0]].type.dtype.is_float else None
-        if isinstance(node.op, _GROWING):
-            return node.operands[0]
-        if not isinstance(node.op, ops.Add | ops.Subtract | ops.Multiply | ops.Divide):
+        if not isinstance(node.op, ops.Elementwise):
             return None
-        swaps = isinstance(node.op, ops.Add | ops.Multiply)
-        for own, other in ((0, 1), (1, 0)) if swaps else ((0, 1),):
-            factor = node.operands[other]
-            keeps = self._known[factor].is_finite
-            if isinstance(node.op, ops.Multiply | ops.Divide):
-                keeps = keeps and self._known[factor].is_positive
-            if keeps and self._even[factor]:
+        for own in node.op.grows_with([self._known[p] for p in node.operands]):
+            if all(self._even[p] for k, p in enumerate(node.operands) if k != own):
                 return node.operands[own]
         return None
 

@@ -16,9 +16,6 @@ from rewright.ir.operator import Operator
 from rewright.ops.facts import Facts
 from rewright.proof.rewriting.parts import splat
 
-_ROUNDING = (ops.RoundNearestEven, ops.Floor, ops.Ceil)
-_LAYOUT = (ops.BroadcastInDim, ops.Reshape)
-
 
 @dataclass(frozen=True)
 class _Extreme:
@@ -43,16 +40,16 @@ class Orders:
         node = self._graph.nodes[position]
         if isinstance(node.op, ops.Maximum) and node.type.dtype.is_float:
             return self._absolute(builder, node.operands, places)
-        return self._behind(builder, node.op, node.operands[0], places) if isinstance(node.op, _ROUNDING) else None
+        rounds = isinstance(node.op, ops.RoundingToWhole)
+        return self._behind(builder, node.op, node.operands[0], places) if rounds else None
 
     def _behind(self, builder: GraphBuilder, op: Operator, position: int, places: Mapping[int, int]) -> int | None:
         """What rounds in front of clamps, maxima and minima with whole numbers; None where there are none."""
         node = self._graph.nodes[position]
-        if not isinstance(node.op, ops.Clamp | ops.Maximum | ops.Minimum):
+        if not isinstance(node.op, ops.Clamp | ops.Extremum):
             return None
         ends = [splat(self._graph, p) for p in node.operands]
-        free = [1] if isinstance(node.op, ops.Clamp) else [0, 1]
-        for k in free:
+        for k in range(len(ends)):
             if all(_is_whole(end) for n, end in enumerate(ends) if n != k):
                 inner = self._behind(builder, op, node.operands[k], places)
                 rounded = builder.add(op, places[node.operands[k]]) if inner is None else inner
@@ -76,7 +73,7 @@ class Orders:
         layout: list[Operator] = []
         negated = absolute = False
         node = self._graph.nodes[position]
-        while isinstance(node.op, (*_LAYOUT, ops.Negate, ops.Abs)):
+        while isinstance(node.op, ops.View | ops.Negate | ops.Abs):
             if isinstance(node.op, ops.Abs):
                 if negated:
                     return None

@@ -76,10 +76,10 @@ def _values(graph: Graph, node: Node, kind: TensorType, tables: dict[int, Array]
     numbers = [tables[p] for p in node.operands]
     if not all(p in read or len(tables[p]) == 1 for p in node.operands):
         return None  # a table of several numbers, which are at places
-    if isinstance(op, ops.BroadcastInDim | ops.Reshape):
+    if isinstance(op, ops.View):
         is_kept = isinstance(op, ops.Reshape) and graph.nodes[node.operands[0]].type == node.type
         return numbers[0] if is_kept or node.operands[0] not in read else None
-    return _computed(graph, op, node, numbers) if isinstance(op, ops.Elementwise) else None
+    return computed(graph, op, node, numbers) if isinstance(op, ops.Elementwise) else None
 
 
 def _looked_up(graph: Graph, op: ops.Gather, node: Node, tables: dict[int, Array], read: set[int]) -> Array | None:
@@ -95,7 +95,7 @@ def _looked_up(graph: Graph, op: ops.Gather, node: Node, tables: dict[int, Array
     return values[indices]
 
 
-def _computed(graph: Graph, op: ops.Elementwise, node: Node, numbers: list[Array]) -> Array | None:
+def computed(graph: Graph, op: ops.Elementwise, node: Node, numbers: list[Array]) -> Array | None:
     """What an operator gives for every number; None where rounding or a machine may decide that."""
     count = max(len(one) for one in numbers)
     operands = [exact(np.broadcast_to(one, (count,))) for one in numbers]

@@ -36,7 +36,6 @@ from rewright.proof.rewriting.numbers.taken import (
 )
 from rewright.proof.rewriting.parts import splat
 
-_LAID_OUT = (ops.BroadcastInDim, ops.Reshape)
 _SMALLEST_INVERSE = 1e-6
 _MOST_FILLINGS = 64
 
@@ -71,7 +70,7 @@ class _Side:
     def behind_layout(self) -> Node:
         """The last operator that does more than lay out numbers."""
         node = self.graph.nodes[self.root]
-        while isinstance(node.op, _LAID_OUT) or _is_float_cast(self.graph, node):
+        while isinstance(node.op, ops.View) or _is_float_cast(self.graph, node):
             node = self.graph.nodes[node.operands[0]]
         return node
 
