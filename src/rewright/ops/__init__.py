@@ -38,7 +38,7 @@ from rewright.ops.contraction import DotGeneral
 from rewright.ops.convolution import Convolution
 from rewright.ops.custom import CustomCall
 from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Select
-from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter
+from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter, Update
 from rewright.ops.layout import (
     BroadcastInDim,
     Concatenate,
@@ -53,7 +53,7 @@ from rewright.ops.layout import (
 )
 from rewright.ops.leaf import Constant, Input, Iota
 from rewright.ops.reduction import Reduce, ReduceWindow
-from rewright.ops.sorting import Sort, TopK
+from rewright.ops.sorting import Ordering, Sort, TopK
 from rewright.ops.transcendental import (
     Atan2,
     BesselI0e,
@@ -63,6 +63,7 @@ from rewright.ops.transcendental import (
     ErfcScaled,
     ErfInverse,
     LogGamma,
+    Special,
     Zeta,
 )
 from rewright.ops.unary import (
@@ -222,6 +223,7 @@ __all__ = [
     "Negate",
     "Not",
     "Or",
+    "Ordering",
     "Pad",
     "Power",
     "Rearrangement",
@@ -242,12 +244,14 @@ __all__ = [
     "Sine",
     "Slice",
     "Sort",
+    "Special",
     "Sqrt",
     "Subtract",
     "Tanh",
     "TensorOperator",
     "TopK",
     "Transpose",
+    "Update",
     "View",
     "Xor",
     "Zeta",

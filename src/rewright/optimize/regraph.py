@@ -19,7 +19,6 @@ from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.folding import digit_of
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LibraryStep, Plan, writes
-from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.ranges import span
 from rewright.optimize.regraph_loads import Axes, Loads, NoGraph, Value
 from rewright.optimize.simplify import as_index
@@ -138,7 +137,7 @@ class _Writer(Loads):
         """A stored tensor, or a view of one."""
         if position not in self.memory:
             node = self.source.nodes[position]
-            assert isinstance(node.op, LAYOUT), node.op
+            assert isinstance(node.op, ops.View), node.op
             self.memory[position] = self.builder.add(node.op, *(self.copied(p) for p in node.operands), span=node.span)
         return self.memory[position]
 
