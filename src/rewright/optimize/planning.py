@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from rewright import ops
-from rewright.analysis.values import facts_of
+from rewright.analysis.values import facts_of, facts_where_defined
 from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -22,6 +23,7 @@ from rewright.ops.facts import Facts, integer_range
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.facts import facts_of_tensors
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.merging import loaded, merged
 from rewright.optimize.reading import DEEP, NotScalar, Places, Reader, TooDeep
@@ -60,6 +62,16 @@ class Plan:
     memory: frozenset[int]
     steps: tuple[Step, ...]
     decisions: list[str] = field(default_factory=list[str])
+
+    @cached_property
+    def tensors(self) -> list[Facts]:
+        """What its tensors may be."""
+        return facts_of_tensors(self.graph)
+
+    @cached_property
+    def defined(self) -> list[Facts]:
+        """What its tensors may be wherever the program is defined for inputs that are real numbers."""
+        return facts_where_defined([self.graph])[0]
 
     @property
     def kernels(self) -> list[Kernel]:
