@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import get_args
 
 from rewright import ops
-from rewright.analysis.values import Values
+from rewright.analysis.values import Setting, Values
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
 from rewright.ops.elementwise import Direction
@@ -102,9 +102,12 @@ class Known:
         return reduced(e.bound.kind, self.facts(e.arguments[0]), e.bound.size, e.dtype)
 
 
-def facts_of_tensors(graph: Graph) -> list[Facts]:
-    """What the tensors of a graph may be where inputs are real numbers, and those that are added may be masks."""
-    values = Values(graph)
+def facts_of_tensors(graph: Graph, *, defined: bool = False) -> list[Facts]:
+    """What the tensors of a graph may be where inputs are real numbers, and those that are added may be masks.
+
+    ``defined``: what they may be where the program is defined.
+    """
+    values = Values(graph, Setting(assumes=defined))
     for position, node in enumerate(graph.nodes):
         known = values.step(position)
         if isinstance(node.op, (ops.Add, ops.Subtract)) and node.type.dtype.is_float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rewright import ops
-from rewright.analysis.values import facts_of, facts_where_defined
+from rewright.analysis.values import facts_of
 from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -65,13 +65,13 @@ class Plan:
 
     @cached_property
     def tensors(self) -> list[Facts]:
-        """What its tensors may be."""
+        """What its tensors may be, of inputs that are real numbers or masks."""
         return facts_of_tensors(self.graph)
 
     @cached_property
     def defined(self) -> list[Facts]:
-        """What its tensors may be wherever the program is defined for inputs that are real numbers."""
-        return facts_where_defined([self.graph])[0]
+        """What its tensors may be wherever the program is defined."""
+        return facts_of_tensors(self.graph, defined=True)
 
     @property
     def kernels(self) -> list[Kernel]:
