@@ -37,11 +37,15 @@ FARTHEST = 8
 """So many stored tensors, each computed from the next one, are looked through."""
 
 
-def needs(graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Iterable[Expression]) -> list[Expression]:
+def needs(
+    graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Iterable[Expression]
+) -> list[Expression] | None:
     """What has to be finite so that all of ``taken`` is, of what is computed from inputs, which are taken to be.
 
     These are values of a row, and of an element of the lane: the largest such parts. What has both loops is one only
     where it is read, as products of tiles are made of what is finite. States of the pass itself are known at its end.
+    None where a function of an element of the tile may be undefined though its arguments are real: to look at it would
+    take the tile itself.
     """
     row = kernel.rows.name if kernel.rows is not None else ""
     own = {r.value.number for r in sweep.running}
@@ -67,10 +71,9 @@ def needs(graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Itera
             found[value.number] = value
         elif e.op not in ("reduce", "load"):
             poles = _poles(e, [reals.facts(a) for a in e.arguments])
-            if poles is None and not any(x.number in own for x in inside):
-                found[e.number] = e
-            else:
-                stack += [(a, pole or poles is None or n in poles) for n, a in enumerate(e.arguments)]
+            if poles is None:
+                return None
+            stack += [(a, pole or n in poles) for n, a in enumerate(e.arguments)]
     return [found[number] for number in sorted(found)]
 
 
