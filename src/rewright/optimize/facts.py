@@ -53,10 +53,14 @@ def applied(e: Expression, operands: Sequence[Facts]) -> Facts:
     return in_dtype(op.facts(operands, kinds, TensorType((), e.dtype)), e.dtype)
 
 
+def reals(known: Facts) -> Facts:
+    """The real numbers of what a value may be."""
+    return replace(known, nan=False, plus_infinity=False, minus_infinity=False)
+
+
 def where_defined(found: Facts, operands: Sequence[Facts]) -> Facts:
-    """The facts of a function of real numbers without the places where it is undefined."""
-    is_real = all(known.is_finite for known in operands)
-    return replace(found, nan=False, plus_infinity=False, minus_infinity=False) if is_real else found
+    """The facts of a function without the places where it is undefined on real numbers."""
+    return reals(found) if all(known.is_finite for known in operands) else found
 
 
 class Known:
@@ -109,13 +113,13 @@ def facts_of_tensors(graph: Graph, *, defined: bool = False) -> list[Facts]:
     """
     values = Values(graph, Setting(assumes=defined))
     for position, node in enumerate(graph.nodes):
-        known = values.step(position)
+        values.step(position)
         if isinstance(node.op, (ops.Add, ops.Subtract)) and node.type.dtype.is_float:
             masks = [_is_input(graph, p) for p in node.operands]
             if any(masks):
                 operands = [MASK if mask else values.facts[p] for mask, p in zip(masks, node.operands, strict=True)]
-                known = node.op.facts(operands, [node.type, node.type], node.type)
-        values.assume(position, known)
+                found = node.op.facts(operands, [node.type, node.type], node.type)
+                values.assume(position, replace(found, nan=found.nan and not defined))
     return [values.facts[position] for position in range(len(graph.nodes))]
 
 
@@ -126,4 +130,4 @@ def _is_input(graph: Graph, position: int) -> bool:
     return isinstance(graph.nodes[position].op, ops.Input) and graph.nodes[position].type.rank > 0
 
 
-__all__ = ["MASK", "Known", "applied", "facts_of_tensors", "operator_of", "where_defined"]
+__all__ = ["MASK", "Known", "applied", "facts_of_tensors", "operator_of", "reals", "where_defined"]

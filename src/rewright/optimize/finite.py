@@ -21,7 +21,7 @@ from rewright.ir.graph import Graph
 from rewright.ops.facts import UNKNOWN, Facts, join, meet, of_dtype, of_values
 from rewright.ops.facts_functions import reduced
 from rewright.optimize.expressions import Expression, Table
-from rewright.optimize.facts import MASK, Known, applied, where_defined
+from rewright.optimize.facts import MASK, Known, applied, reals
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.planning import Plan
 from rewright.optimize.roles import outside
@@ -53,7 +53,7 @@ def needs(
     inputs = set(graph.inputs.values())
     found: dict[int, Expression] = {}
     seen: set[tuple[int, bool]] = set()
-    reals = Known(defined=True)
+    defined = Known(defined=True)
     stack = [(e, False) for e in taken]
     while stack:
         e, pole = stack.pop()
@@ -70,7 +70,7 @@ def needs(
             value = table.plain("divide", (table.constant(1.0, e.dtype), e)) if pole else e
             found[value.number] = value
         elif e.op not in ("reduce", "load"):
-            poles = _poles(e, [reals.facts(a) for a in e.arguments])
+            poles = _poles(e, [defined.facts(a) for a in e.arguments])
             if poles is None:
                 return None
             stack += [(a, pole or n in poles) for n, a in enumerate(e.arguments)]
@@ -79,7 +79,7 @@ def needs(
 
 def _poles(e: Expression, operands: Sequence[Facts]) -> Collection[int] | None:
     """The arguments that must not be zero for a function of real numbers to be one; None where that is not enough."""
-    operands = [where_defined(known, ()) for known in operands]
+    operands = [reals(known) for known in operands]
     for poles in ((), *((n,) for n in range(len(operands)))):
         given = [replace(known, zero=known.zero and n not in poles) for n, known in enumerate(operands)]
         if applied(e, given).is_finite:
