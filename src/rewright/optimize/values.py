@@ -131,7 +131,7 @@ def _number(e: Expression) -> Facts:
     """What an argument may be: itself where it is a constant, and a number of a known sign where it has no variable."""
     if e.op == "constant":
         return facts.of_values([e.value])
-    value = closed_value(e) or 0.0
-    if not e.dtype.is_float or not math.isfinite(value) or value == 0:
-        return facts.of_dtype(e.dtype) if not e.dtype.is_float else facts.REAL
+    value = closed_value(e) if e.dtype.is_float else 0.0
+    if not value or not math.isfinite(value):
+        return facts.REAL if e.dtype.is_float else facts.of_dtype(e.dtype)
     return facts.between(0, math.inf, zero=False) if value > 0 else facts.between(-math.inf, 0, zero=False)
