@@ -127,3 +127,17 @@ def test_the_bounds_of_a_logistic_keep_the_digits_of_small_numbers() -> None:
     found = ops.Logistic().facts([of_values([-30.0])], [kind], kind)
     assert found.low == pytest.approx(math.exp(-30), rel=1e-12, abs=0)
     assert found.high == pytest.approx(math.exp(-30), rel=1e-12, abs=0)
+
+
+def test_the_larger_one_of_a_number_and_infinity_is_infinity() -> None:
+    kind = TensorType((), DType.F32)
+    infinite = ops.Maximum().facts([REAL, of_values([math.inf])], [kind, kind], kind)
+    assert (infinite.bottom, infinite.top, infinite.nan) == (math.inf, math.inf, False)
+    infinite = ops.Minimum().facts([of_values([-math.inf]), REAL], [kind, kind], kind)
+    assert (infinite.bottom, infinite.top, infinite.nan) == (-math.inf, -math.inf, False)
+
+
+def test_the_logarithm_of_what_is_at_least_one_is_not_negative() -> None:
+    kind = TensorType((), DType.F32)
+    assert ops.Log().facts([between(1.0, 97.0)], [kind], kind).is_nonnegative
+    assert ops.Log().facts([between(0.5, 1.0)], [kind], kind).high == 0

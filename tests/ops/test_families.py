@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -179,6 +181,35 @@ def test_operands_that_hold_places_are_integers_beside_an_axis(name: str, data: 
         assert 0 <= axis < drawn.types[0].rank
 
 
+@pytest.mark.parametrize("name", members(ops.Ordering))
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_an_ordering_gives_elements_of_its_operand_or_their_places(name: str, data: st.DataObject) -> None:
+    drawn = data.draw(CASES[name])
+    assert isinstance(drawn.op, ops.Sort | ops.TopK)
+    axis = drawn.op.dimension if isinstance(drawn.op, ops.Sort) else drawn.operands[0].ndim - 1
+    values = replace(drawn.op, result="values").execute(drawn.operands)
+    places = replace(drawn.op, result="indices").execute(drawn.operands)
+    assert np.array_equal(np.take_along_axis(drawn.operands[0], places, axis), values, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", members(ops.Update))
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_an_update_changes_no_more_elements_than_it_has(name: str, data: st.DataObject) -> None:
+    drawn = data.draw(CASES[name])
+    before, after = drawn.operands[0], drawn.op.execute(drawn.operands)
+    updates = drawn.operands[1 if name == "dynamic_update_slice" else 2]
+    assert np.count_nonzero(~((before == after) | ((before != before) & (after != after)))) <= updates.size
+
+
+@pytest.mark.parametrize("name", members(ops.Special))
+def test_a_special_function_is_elementwise_and_keeps_its_name(name: str) -> None:
+    """Proofs know it by name alone."""
+    op = ops.REGISTRY[name]()
+    assert isinstance(op, ops.Elementwise) and op.function(DType.F32) == name
+
+
 def test_what_only_moves_elements_by_attributes_is_a_layout() -> None:
     """A new operator that belongs to the family has to say so."""
     moving = {
@@ -186,6 +217,6 @@ def test_what_only_moves_elements_by_attributes_is_a_layout() -> None:
         for name, operator in ops.REGISTRY.items()
         if operator.moves is not TensorOperator.moves
         and operator.indexed is TensorOperator.indexed
-        and not issubclass(operator, ops.Collective | ops.Elementwise | ops.Sort | ops.TopK)
+        and not issubclass(operator, ops.Collective | ops.Elementwise | ops.Ordering)
     }
     assert moving == set(members(ops.Layout))

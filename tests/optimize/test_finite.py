@@ -149,7 +149,7 @@ def asked(plan: Plan) -> list[bool]:
         for sweep in kernel.sweeps:
             for taken in variants(plan.table, sweep).taken.values():
                 values = needs(plan.graph, plan.table, kernel, sweep, taken)
-                found += [Certain(plan).finite(kernel, e) for e in values]
+                found += [False] if values is None else [Certain(plan).finite(kernel, e) for e in values]
     return found
 
 
@@ -183,3 +183,37 @@ def test_a_causal_mask_takes_no_look_in_triton_and_what_is_read_and_added_does()
 
     assert not any("sound" in Printer(causal, kernel).text() for kernel in causal.kernels)
     assert any("sound" in Printer(padded, kernel).text() for kernel in padded.kernels)
+
+
+@pytest.mark.parametrize("target", ["torch", "cpu"])
+def test_a_root_that_may_be_of_a_negative_number_is_computed_under_a_mask_too(target: Target) -> None:
+    """A row is no number where one of its roots is none, though a mask takes that one away."""
+
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        i, j = places(q.shape[-2], k.shape[-2])
+        s = torch.sqrt(q @ k.transpose(-1, -2) + 100) + torch.where(j <= i, 0.0, -INF)
+        p = torch.softmax(s, -1)
+        return p @ v, p.sum(-2)
+
+    q, k, v = arguments(300)
+    k[..., 290, :] = -1000 * q[..., 3, :]
+
+    found = rw.optimize(run, (q, k, v), target=target, verify=False)
+
+    assert found.status == "proved", found.reason
+    assert found(q, k, v)[0][..., 3, :].isnan().all()
+    agrees(found(q, k, v), run(q, k, v))
+
+
+def test_functions_of_squares_are_numbers_for_certain() -> None:
+    """Their roots and quotients by them have no pole where something positive is added."""
+
+    def run(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        i, j = places(q.shape[-2], k.shape[-2])
+        s = 1 / (1 + (q @ k.transpose(-1, -2)) ** 2) * (j <= i)
+        return (s / s.sum(-1, keepdim=True)).sum(-2)
+
+    plan = plan_of(run, arguments()[:2])
+
+    assert all(asked(plan))
+    assert not any("sound" in Printer(plan, kernel).text() for kernel in plan.kernels)

@@ -52,3 +52,23 @@ def test_what_has_no_elements_is_left_out_or_said() -> None:
     torch.testing.assert_close(joined(x, x[:, :0]), torch.softmax(x, -1))
     assert "no elements" in nothing.reason
     assert nothing(x[:0]).shape == (0, 8)
+
+
+def test_what_is_reversed_or_masked_by_its_place_is_no_tensor_of_its_own() -> None:
+    """A reversal is a view, also of what a library reads, and a triangle that is added up is one loop."""
+
+    def reversed_products(q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (q.flip(-1) * k).sum((-1, -2)), torch.sort(k.flip(0), -1)[0] + 1
+
+    def triangle(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        i, j = torch.arange(7)[:, None], torch.arange(9)[None]
+        return (torch.where(j <= i, q, 0.0) * k).sum((-1, -2))
+
+    generator = torch.Generator().manual_seed(0)
+    args = torch.randn(7, 9, generator=generator), torch.randn(7, 9, generator=generator)
+    for program, kernels in ((reversed_products, 2), (triangle, 1)):
+        found = optimize(program, args, target="torch")
+
+        assert found.status == "proved", found.reason
+        assert found.plan is not None and len(found.plan.kernels) == kernels
+        torch.testing.assert_close(found(*args), program(*args))

@@ -28,16 +28,16 @@ def test_a_softmax_has_two_reduce_dependencies_and_broadcasts_them() -> None:
     spread = [found[p] for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.BroadcastInDim)]
     assert [[axis.broadcast for axis in p.axes] for p in spread] == [[False, True]] * 2
     exponentials = [found[p] for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Exponential)]
-    assert exponentials[0].bounds.low == 0
+    assert exponentials[0].facts.low == 0
 
 
 def test_a_soft_cap_bounds_what_it_caps() -> None:
     graph = rw.capture(lambda x: torch.tanh(x / 50) * 50, (normal(3),))
 
     (output,) = graph.outputs.values()
-    bounds = properties(graph)[output].bounds
+    facts = properties(graph)[output].facts
 
-    assert (bounds.low, bounds.high, bounds.infinite) == (-50, 50, False)
+    assert (facts.low, facts.high, facts.is_finite) == (-50, 50, True)
 
 
 def test_a_mask_may_be_infinite() -> None:
@@ -45,6 +45,6 @@ def test_a_mask_may_be_infinite() -> None:
     graph = rw.capture(program, args)
 
     masks = [p for p, node in enumerate(graph.nodes) if isinstance(node.op, ops.Select)]
-    bounds = properties(graph)[masks[0]].bounds
+    facts = properties(graph)[masks[0]].facts
 
-    assert bounds.infinite and bounds.high == 0
+    assert facts.minus_infinity and not facts.plus_infinity and facts.high == 0

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
+from rewright.analysis.moving import laid_out
 from rewright.equiv.cones import Cone
 from rewright.equiv.divergence import Exchange
 from rewright.ir.dims import Dim
@@ -130,7 +131,7 @@ class _Part:
 
     def inputs(self) -> set[str]:
         """The inputs of the program that the part reads."""
-        leaves = [self._source(self.graph.nodes[p]).op for p in self._leaves]
+        leaves = [self._source(p).op for p in self._leaves]
         return {op.label for op in leaves if isinstance(op, ops.Input)}
 
     def floats(self, *, plain: bool = False) -> list[float]:
@@ -155,13 +156,11 @@ class _Part:
 
     def _spread(self, position: int) -> float | None:
         """The number that a tensor is filled with."""
-        return self._number(self._source(self.graph.nodes[position]))
+        return self._number(self._source(position))
 
-    def _source(self, node: Node) -> Node:
+    def _source(self, position: int) -> Node:
         """What is cast, or laid out, to be a node."""
-        while isinstance(node.op, ops.View | ops.Convert):
-            node = self.graph.nodes[node.operands[0]]
-        return node
+        return self.graph.nodes[laid_out(self.graph, position)]
 
     def integers(self) -> list[int]:
         """Its whole numbers."""
@@ -185,7 +184,7 @@ class _Part:
         """The inputs of the program that it adds to what has more axes, as biases are."""
         found: list[str] = []
         for node in self.nodes:
-            sources = [self._source(self.graph.nodes[p]) for p in node.operands if isinstance(node.op, ops.Add)]
+            sources = [self._source(p) for p in node.operands if isinstance(node.op, ops.Add)]
             ranks = [(s.op.label, s.type.rank) for s in sources if isinstance(s.op, ops.Input)]
             found += [name for name, rank in ranks if rank < node.type.rank]
         return found

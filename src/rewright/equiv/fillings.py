@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from rewright import ops
 from rewright.analysis.ends import Bound, ends
+from rewright.analysis.moving import laid_out, moved
 from rewright.analysis.rows import is_by_own_row
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
@@ -62,10 +63,7 @@ def _is_added(graph: Graph, constant: int) -> bool:
 
 def passes_on(node: Node, position: int) -> bool:
     """Whether the elements of an operand may be elements of the result, as they are or in another type."""
-    if isinstance(node.op, ops.Convert):
-        return True
-    moved = node.op.moves(len(node.operands)) if isinstance(node.op, ops.TensorOperator) else ()
-    return any(node.operands[k] == position for k in moved)
+    return isinstance(node.op, ops.Convert) or position in moved(node)
 
 
 @dataclass(frozen=True)
@@ -163,24 +161,17 @@ def _keeps(facts: _Facts, user: int, position: int, low: float) -> bool:
 
 def _is_sum_of_exponentials(graph: Graph, position: int, other: int) -> bool:
     """Whether a tensor is the logarithm of a sum of another one's exponentials."""
-    logarithm = graph.nodes[_unmoved(graph, other)]
+    logarithm = graph.nodes[laid_out(graph, other)]
     if not isinstance(logarithm.op, ops.Log):
         return False
-    total = graph.nodes[_unmoved(graph, logarithm.operands[0])]
+    total = graph.nodes[laid_out(graph, logarithm.operands[0])]
     if not isinstance(total.op, ops.Reduce) or total.op.kind != "sum":
         return False
-    power = graph.nodes[_unmoved(graph, total.operands[0])]
+    power = graph.nodes[laid_out(graph, total.operands[0])]
     if not isinstance(power.op, ops.Exponential):
         return False
     one, two = graph.nodes[power.operands[0]], graph.nodes[position]
     return power.operands[0] == position or (one.op, one.operands) == (two.op, two.operands)
-
-
-def _unmoved(graph: Graph, position: int) -> int:
-    """What is laid out, or cast, to be a node."""
-    while isinstance(graph.nodes[position].op, ops.View | ops.Convert):
-        position = graph.nodes[position].operands[0]
-    return position
 
 
 def _may_cancel(facts: _Facts, position: int, low: float) -> bool:

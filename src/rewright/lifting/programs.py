@@ -29,7 +29,6 @@ from rewright.lifting.trace import Instance, Trace, alike, terms_of
 from rewright.lifting.transfer import as_view, transfer
 from rewright.lifting.value import Addend, NotAView, Pieces, Value, View
 
-_LAYOUT = (ops.Reshape, ops.Transpose, ops.Slice, ops.BroadcastInDim, ops.Convert, ops.Concatenate)
 _ADDITIVE = (ops.Add, ops.Subtract)
 _CONTRACTING = (ops.DotGeneral, ops.Reduce)
 
@@ -489,8 +488,8 @@ def _anchored(graph: Graph) -> set[int]:
     plain: set[int] = set()
     for position in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[position]
-        # Exact types: operators are abstract classes, for which isinstance is slow.
-        if type(node.op) not in _ADDITIVE and (type(node.op) not in _LAYOUT or position in plain):
+        is_passed_on = position not in plain and isinstance(node.op, (ops.Layout, ops.Convert))
+        if type(node.op) not in _ADDITIVE and not is_passed_on:
             plain.update(node.operands)
     return {p for p in plain if type(graph.nodes[p].op) in _ADDITIVE}
 

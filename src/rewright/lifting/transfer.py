@@ -38,9 +38,6 @@ from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coales
 from rewright.lifting.winners import first_of_all
 from rewright.ops.reference.convolution import as_products
 
-_LAYOUT = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Slice, ops.Pad, ops.Concatenate, ops.Reverse)
-_LAWFUL = (ops.Elementwise, ops.DotGeneral, ops.Reduce, ops.Gather)
-"""What tries the readings of every piece by itself."""
 Rule = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]
 
 
@@ -54,11 +51,11 @@ def transfer(
     found = _transferred(algebra, op, values, types, result)
     if algebra.sequential and isinstance(op, ops.Reshape) and not reads_ones(values[0]):
         return plain(found)
-    if algebra.sequential or isinstance(op, _LAYOUT) or _is_familiar(algebra, found):
+    if algebra.sequential or isinstance(op, ops.Layout) or _is_familiar(algebra, found):
         return found
     if algebra.is_strange(*(value for value in values if isinstance(value, View))):
         return found
-    for others in [[plain(v) for v in values]] if isinstance(op, _LAWFUL) else plainer(values):
+    for others in plainer(values):
         other = _transferred(algebra, op, others, types, result)
         if _is_familiar(algebra, other):
             algebra.used("(another reading of one of many)")

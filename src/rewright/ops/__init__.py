@@ -41,7 +41,7 @@ from rewright.ops.contraction import DotGeneral
 from rewright.ops.convolution import Convolution
 from rewright.ops.custom import CustomCall
 from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Homogeneous, Linear, Select
-from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter
+from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter, Update
 from rewright.ops.layout import (
     BroadcastInDim,
     Concatenate,
@@ -57,7 +57,7 @@ from rewright.ops.layout import (
 )
 from rewright.ops.leaf import Constant, Input, Iota, Leaf
 from rewright.ops.reduction import Reduce, ReduceWindow
-from rewright.ops.sorting import Sort, TopK
+from rewright.ops.sorting import Ordering, Sort, TopK
 from rewright.ops.transcendental import (
     Atan2,
     BesselI0e,
@@ -67,6 +67,7 @@ from rewright.ops.transcendental import (
     ErfcScaled,
     ErfInverse,
     LogGamma,
+    Special,
     Zeta,
 )
 from rewright.ops.unary import (
@@ -236,6 +237,7 @@ __all__ = [
     "Negate",
     "Not",
     "Or",
+    "Ordering",
     "Pad",
     "Power",
     "Rearrangement",
@@ -256,6 +258,7 @@ __all__ = [
     "Sine",
     "Slice",
     "Sort",
+    "Special",
     "Sqrt",
     "Subtract",
     "Tanh",
@@ -263,6 +266,7 @@ __all__ = [
     "TopK",
     "Transpose",
     "Unary",
+    "Update",
     "View",
     "Xor",
     "Zeta",

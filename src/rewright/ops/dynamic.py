@@ -15,6 +15,12 @@ from rewright.terms.index import Index, element
 from rewright.terms.scalar import Apply, Condition, Fixed, Number, Read, Scalar, all_of, at_least, below, choose
 
 
+class Update(TensorOperator):
+    """Operand 0 with other elements at some places that are computed, no more than there are updates."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class DynamicSlice(TensorOperator):
     """A block of the given sizes; operands (x, one scalar start per axis).
@@ -58,7 +64,7 @@ class DynamicSlice(TensorOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class DynamicUpdateSlice(TensorOperator):
+class DynamicUpdateSlice(Update):
     """x with a block replaced; operands (x, update, one scalar start per axis), starts moved as in dynamic_slice."""
 
     name: ClassVar[str] = "dynamic_update_slice"

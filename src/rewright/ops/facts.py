@@ -398,6 +398,8 @@ def maximum(x: Facts, y: Facts) -> Facts:
     if is_no_number(x) or is_no_number(y):
         known = join(x, y)
         low = max(x.bottom, y.bottom)
+        if low == INF:  # one is plus infinity, or no element
+            return replace(NOTHING, nan=known.nan, plus_infinity=known.plus_infinity, exact=False)
         low = max(known.low, low) if has_end(low) else known.low
         return replace(known, low=low, minus_infinity=x.minus_infinity and y.minus_infinity)
     lows = [one.low for one, other in ((x, y), (y, x)) if other.minus_infinity]

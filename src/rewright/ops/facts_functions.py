@@ -21,6 +21,7 @@ def logarithm(x: Facts, shift: int) -> Facts:
         return replace(NOTHING, nan=nan, plus_infinity=x.plus_infinity, minus_infinity=own.zero, exact=False)
     low = math.nextafter(math.log(own.low), -INF) if own.low > 0 else -INF
     high = math.nextafter(math.log(own.high), INF) if domain.has_end(own.high) else INF
+    low, high = (max(low, 0) if own.low >= 1 else low), (min(high, 0) if own.high <= 1 else high)
     if shift == 1:
         low, high = (0 if x.low >= 0 else low), (0 if x.high <= 0 else high)
     zero = x.zero if shift == 1 else own.low <= 1 <= own.high

@@ -26,6 +26,7 @@ from rewright.ops.base import (
     check_kind,
     identity_value,
 )
+from rewright.ops.dynamic import Update
 from rewright.ops.facts import Facts, add, join, multiply, of_values, repeated_product, repeated_sum
 from rewright.ops.gather import (
     batching_positions,
@@ -59,7 +60,7 @@ SCATTER_KINDS: tuple[str, ...] = ("sum", "replace", "maximum", "minimum", "produ
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter(Combining):
+class Scatter(Update, Combining):
     """The input with updates combined into it; operands (input, indices, updates).
 
     Fields as in the StableHLO specification; elements of updates whose index is out of range are skipped. Updates

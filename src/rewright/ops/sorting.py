@@ -43,15 +43,21 @@ from rewright.terms.scalar import (
 SortResult = Literal["values", "indices"]
 
 
+class Ordering(TensorOperator):
+    """The elements of rows of one operand in the order of their values, or the places that they had."""
+
+    __slots__ = ()
+    arity: ClassVar[int | None] = 1
+
+
 @dataclass(frozen=True, slots=True)
-class Sort(TensorOperator):
+class Sort(Ordering):
     """A stable sort along an axis: the values, or the 64-bit indices that they had."""
 
     dimension: int
     descending: bool
     result: SortResult
     name: ClassVar[str] = "sort"
-    arity: ClassVar[int | None] = 1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)
@@ -83,13 +89,12 @@ class Sort(TensorOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class TopK(TensorOperator):
+class TopK(Ordering):
     """The k largest elements along the last axis, largest first; of equal ones the first comes first."""
 
     k: Dim
     result: SortResult
     name: ClassVar[str] = "top_k"
-    arity: ClassVar[int | None] = 1
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 1)

@@ -13,14 +13,18 @@ from rewright.ir.types import TensorType
 from rewright.ops import special
 from rewright.ops.base import Array, Real
 from rewright.ops.binary import Binary
-from rewright.ops.elementwise import Domain
+from rewright.ops.elementwise import Domain, Elementwise
 from rewright.ops.facts import INF, REAL, UNKNOWN, Facts, between, bounded
 from rewright.ops.unary import Unary
 
 
-class Special(Unary):
-    """A special function of one operand."""
+class Special(Elementwise):
+    """A function that is a name to proofs, and that not every language has."""
 
+    __slots__ = ()
+
+
+class _OfOne(Special, Unary):
     __slots__ = ()
     domain: ClassVar[Domain] = "float"
     values: ClassVar[Callable[[Array], Array]]
@@ -31,7 +35,7 @@ class Special(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Erfc(Special):
+class Erfc(_OfOne):
     """One less the error function."""
 
     name: ClassVar[str] = "erfc"
@@ -44,7 +48,7 @@ class Erfc(Special):
 
 
 @dataclass(frozen=True, slots=True)
-class ErfcScaled(Special):
+class ErfcScaled(_OfOne):
     """``exp(x^2) erfc(x)``."""
 
     name: ClassVar[str] = "erfc_scaled"
@@ -57,7 +61,7 @@ class ErfcScaled(Special):
 
 
 @dataclass(frozen=True, slots=True)
-class ErfInverse(Special):
+class ErfInverse(_OfOne):
     """The number that x is the error function of; infinite at -1 and 1."""
 
     name: ClassVar[str] = "erf_inverse"
@@ -72,7 +76,7 @@ class ErfInverse(Special):
 
 
 @dataclass(frozen=True, slots=True)
-class LogGamma(Special):
+class LogGamma(_OfOne):
     """The logarithm of the size of the gamma function."""
 
     name: ClassVar[str] = "log_gamma"
@@ -85,7 +89,7 @@ class LogGamma(Special):
 
 
 @dataclass(frozen=True, slots=True)
-class Digamma(Special):
+class Digamma(_OfOne):
     """The derivative of the logarithm of the gamma function."""
 
     name: ClassVar[str] = "digamma"
@@ -98,7 +102,7 @@ class Digamma(Special):
 
 
 @dataclass(frozen=True, slots=True)
-class BesselI0e(Special):
+class BesselI0e(_OfOne):
     """``exp(-|x|)`` times the modified Bessel function of order 0."""
 
     name: ClassVar[str] = "bessel_i0e"
@@ -111,7 +115,7 @@ class BesselI0e(Special):
 
 
 @dataclass(frozen=True, slots=True)
-class BesselI1e(Special):
+class BesselI1e(_OfOne):
     """``exp(-|x|)`` times the modified Bessel function of order 1."""
 
     name: ClassVar[str] = "bessel_i1e"
@@ -122,7 +126,7 @@ class BesselI1e(Special):
 
 
 @dataclass(frozen=True, slots=True)
-class Atan2(Binary):
+class Atan2(Special, Binary):
     """The angle of the point (y, x); operands (x, y), the first one opposite of the angle."""
 
     name: ClassVar[str] = "atan2"
@@ -135,7 +139,7 @@ class Atan2(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class Zeta(Binary):
+class Zeta(Special, Binary):
     """Hurwitz's zeta function: the sum of ``(y + k)^-x`` over k from 0 on."""
 
     name: ClassVar[str] = "zeta"

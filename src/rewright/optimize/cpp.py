@@ -175,15 +175,16 @@ class _Printer(Rows):
             if found.skip or found.special or found.plain:
                 tile.line(f"const int known{number} = {tile_condition(condition, bounds)};")
         if found.skip:
-            tests = " || ".join(self.simpler(tile, sweep, (one,), found.taken[one,]) for one in found.skip)
-            tile.line(f"if ({tests}) continue;  // the mask absorbs the whole tile")
+            tests = [self.simpler(tile, sweep, (one,), found.taken[one,]) for one in found.skip]
+            if any(tests):
+                tile.line(f"if ({' || '.join(filter(None, tests))}) continue;  // the mask absorbs the whole tile")
         cases: list[tuple[str, Work]] = []
         for (n, v), special in found.special:
             cases.append((self.simpler(tile, sweep, ((n, v),), found.taken[(n, v),]), special))
         if found.plain:
             cases.append((self.simpler(tile, sweep, found.plain[0], found.taken[found.plain[0]]), found.plain[1]))
         opened = False
-        for test, case in cases:
+        for test, case in (one for one in cases if one[0]):
             tile.line(f"{'} else ' if opened else ''}if ({test}) {{")
             self.tile(sweep, case, lanes, left)
             opened = True

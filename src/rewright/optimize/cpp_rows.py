@@ -28,11 +28,14 @@ class Rows(States):
         """The reductions of the sweeps before."""
 
     def simpler(self, tile: Scope, sweep: Sweep, test: Test, taken: Iterable[Expression]) -> str:
-        """Whether conditions have these values in the whole tile, and what is taken to be finite then is so."""
+        """Whether conditions have these values in the whole tile, and what is taken to be finite then is so.
+
+        Nothing where that is not known before the tile is computed.
+        """
         known = " && ".join(f"known{n} == {int(v)}" for n, v in test)
         values = needs(self.graph, self.table, self.kernel, sweep, taken)
         if not values:
-            return known
+            return known if values is not None else ""
         name = self.scopes.fresh("simpler")
         tile.line(f"int {name} = {known};  // a row without elements is no number, masked or not")
         tile.line(f"if ({name}) {{")

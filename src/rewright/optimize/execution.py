@@ -112,6 +112,8 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
         return operands[0].reshape(_sizes(op.shape))
     if isinstance(op, ops.BroadcastInDim):
         return _broadcast(op, operands[0])
+    if isinstance(op, ops.Reverse):
+        return operands[0].flip(op.dimensions)
     if isinstance(op, ops.Slice):
         low, high = _sizes(op.start), _sizes(op.limit)
         return operands[0][tuple(slice(a, b, s) for a, b, s in zip(low, high, op.stride, strict=True))]

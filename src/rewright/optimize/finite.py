@@ -9,39 +9,43 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from rewright import ops
 from rewright.ir.graph import Graph
-from rewright.optimize.constants import closed_value
+from rewright.ops.facts import UNKNOWN, Facts, join, meet, of_dtype, of_values
+from rewright.ops.facts_functions import reduced
 from rewright.optimize.expressions import Expression, Table
+from rewright.optimize.facts import MASK, Known, applied, reals
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.planning import Plan
 from rewright.optimize.roles import outside
-from rewright.optimize.values import identity, index_conditions, under
+from rewright.optimize.values import Chosen, index_conditions
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
-POLES = ("log", "log_plus_one", "rsqrt", "power")
-"""Functions that are infinite at a finite place; a quotient is where its divisor is nought."""
-TOTAL = (
-    *("add", "subtract", "multiply", "negate", "maximum", "minimum", "exponential", "exponential_minus_one"),
-    *("tanh", "logistic", "sine", "cosine", "abs", "sign", "floor", "ceil", "round_nearest_even", "erf", "clamp"),
-)
-"""Functions that are numbers for all numbers."""
 MOST = 1 << 22
 """Pairs of a row and an element of it that a mask is tried on."""
+MOST_CONDITIONS = 3
+"""Of so many conditions all values are tried."""
+NONE: Chosen = MappingProxyType({})
 FARTHEST = 8
 """So many stored tensors, each computed from the next one, are looked through."""
 
 
-def needs(graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Iterable[Expression]) -> list[Expression]:
+def needs(
+    graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Iterable[Expression]
+) -> list[Expression] | None:
     """What has to be finite so that all of ``taken`` is, of what is computed from inputs, which are taken to be.
 
     These are values of a row, and of an element of the lane: the largest such parts. What has both loops is one only
     where it is read, as products of tiles are made of what is finite. States of the pass itself are known at its end.
+    None where a function of an element of the tile may be undefined though its arguments are real: to look at it would
+    take the tile itself.
     """
     row = kernel.rows.name if kernel.rows is not None else ""
     own = {r.value.number for r in sweep.running}
@@ -49,6 +53,7 @@ def needs(graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Itera
     inputs = set(graph.inputs.values())
     found: dict[int, Expression] = {}
     seen: set[tuple[int, bool]] = set()
+    defined = Known(defined=True)
     stack = [(e, False) for e in taken]
     while stack:
         e, pole = stack.pop()
@@ -64,124 +69,114 @@ def needs(graph: Graph, table: Table, kernel: Kernel, sweep: Sweep, taken: Itera
         if whole or (read and not isinstance(graph.nodes[e.tensor].op, ops.DotGeneral)):
             value = table.plain("divide", (table.constant(1.0, e.dtype), e)) if pole else e
             found[value.number] = value
-        elif e.op != "reduce":
-            divides = e.op == "divide" and e.dtype.is_float
-            stack += [(a, pole or e.op in POLES or (divides and n == 1)) for n, a in enumerate(e.arguments)]
+        elif e.op not in ("reduce", "load"):
+            poles = _poles(e, [defined.facts(a) for a in e.arguments])
+            if poles is None:
+                return None
+            stack += [(a, pole or n in poles) for n, a in enumerate(e.arguments)]
     return [found[number] for number in sorted(found)]
+
+
+def _poles(e: Expression, operands: Sequence[Facts]) -> Collection[int] | None:
+    """The arguments that must not be zero for a function of real numbers to be one; None where that is not enough."""
+    operands = [reals(known) for known in operands]
+    for poles in ((), *((n,) for n in range(len(operands)))):
+        given = [replace(known, zero=known.zero and n not in poles) for n, known in enumerate(operands)]
+        if applied(e, given).is_finite:
+            return poles
+    return None
 
 
 class Certain:
     """Which values of a plan are numbers for all finite inputs, over the reals."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.table = plan, plan.table
+        self.plan = plan
         self.made = {s.tensor: (kernel, s.value) for kernel in plan.kernels for s in kernel.stores}
         self.inputs = set(plan.graph.inputs.values())
 
     def finite(self, kernel: Kernel, value: Expression) -> bool:
         """Whether a value in a kernel is a number for certain."""
-        return _Signs(self, kernel, 0).sign(value) is not None
+        return _Masked(self, kernel, 0).facts(value).is_finite
 
-    def stored(self, tensor: int, depth: int) -> str | None:
-        """The sign of a stored tensor; None where it may be no number."""
-        if depth > FARTHEST:
-            return None
-        if tensor in self.made:
+    def stored(self, tensor: int, depth: int) -> Facts:
+        """What a tensor in memory may be: by the program, and by the kernel or the operator that computes it."""
+        node, is_made = self.plan.graph.nodes[tensor], tensor in self.made
+        known = UNKNOWN if is_made and isinstance(node.op, ops.Input) else self.plan.tensors[tensor]
+        if (known.is_finite and not known.zero) or depth > FARTHEST:
+            return known
+        if is_made:
             kernel, value = self.made[tensor]
-            return _Signs(self, kernel, depth).sign(value)
-        if tensor in self.inputs:
-            return "any"
-        node = self.plan.graph.nodes[tensor]
-        plain = isinstance(node.op, (ops.DotGeneral, ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Slice))
-        known = plain and all(self.stored(p, depth + 1) is not None for p in node.operands)
-        return "any" if known else None
+            return meet(known, _Masked(self, kernel, depth).facts(value))
+        assert isinstance(node.op, ops.TensorOperator)
+        types = [self.plan.graph.nodes[p].type for p in node.operands]
+        own = node.op.facts([self.stored(p, depth + 1) for p in node.operands], types, node.type)
+        return meet(known, own) if node.operands else known
 
 
-class _Signs:
-    """Signs of the values of one kernel: ``positive``, ``no less`` than nought, ``any``; None for perhaps no number."""
+class _Masked(Known):
+    """What the values of one kernel may be, with what masks make of them; ``chosen`` are conditions that are known."""
 
-    def __init__(self, certain: Certain, kernel: Kernel, depth: int) -> None:
-        self.certain, self.table, self.depth = certain, certain.table, depth
+    def __init__(
+        self, certain: Certain, kernel: Kernel, depth: int, chosen: Chosen = NONE, whole: _Masked | None = None
+    ) -> None:
+        super().__init__()
+        self.certain, self.kernel, self.depth = certain, kernel, depth
+        self.chosen = chosen
+        self.whole = self if whole is None else whole
+        """Where no condition is known."""
         loops = (*kernel.grid, *(x for x in (kernel.rows, kernel.features) if x is not None))
         self.sizes = {loop.name: loop.size for loop in (*loops, *(sweep.lane for sweep in kernel.sweeps))}
-        self.known: dict[int, str | None] = {}
 
-    def sign(self, e: Expression) -> str | None:
-        """The sign of a value."""
-        if e.number not in self.known:
-            self.known[e.number] = self._sign(e)
-        return self.known[e.number]
+    def computed(self, e: Expression) -> Facts:
+        return of_values([self.chosen[e]]) if e in self.chosen else super().computed(e)
 
-    def _sign(self, e: Expression) -> str | None:
-        if not e.dtype.is_float:
-            return "any"
-        number = float(e.value) if e.op == "constant" else closed_value(e)
-        if number is not None:
-            return _of(number) if math.isfinite(number) else None
-        if e.op == "load":
-            return self.certain.stored(e.tensor, self.depth + 1)
-        if e.op == "reduce":
-            return self._reduced(e)
-        if e.op == "select":
-            return _weakest([self.sign(a) for a in e.arguments[1:]])
-        signs = [self.sign(a) for a in e.arguments]
-        if None in signs or (e.op in ("add", "subtract") and any(map(self._may_be_a_mask, e.arguments))):
-            return None
-        if e.op.startswith("convert_"):
-            return signs[0] if e.arguments[0].dtype.is_float else "any"
-        if e.op in ("divide", *POLES):
-            if signs[-1 if e.op == "divide" else 0] != "positive":
-                return None
-            return "any" if e.op in ("log", "log_plus_one") else "positive" if e.op != "divide" else signs[0]
-        if e.op == "sqrt":
-            return signs[0] if signs[0] != "any" else None
-        if e.op not in TOTAL:
-            return None
-        if e.op in ("exponential", "logistic"):
-            return "positive"
-        if e.op in ("add", "multiply", "minimum", "maximum"):
-            positive = e.op == "add" and "positive" in signs and "any" not in signs
-            return "positive" if positive else _weakest(signs)
-        return "no less" if e.op == "abs" or (e.op == "multiply" and e.arguments[0] is e.arguments[1]) else "any"
+    def applied(self, e: Expression, operands: Sequence[Facts]) -> Facts:
+        if e.op in ("add", "subtract"):
+            pairs = zip(e.arguments, operands, strict=True)
+            operands = [MASK if self._may_be_a_mask(a) else known for a, known in pairs]
+        return applied(e, operands)
+
+    def read(self, e: Expression) -> Facts:
+        return self.certain.stored(e.tensor, self.depth + 1) if e.tensor >= 0 else of_dtype(e.dtype)
 
     def _may_be_a_mask(self, e: Expression) -> bool:
         """Whether a value is read from an input and added as it is, as masks with infinities in them are."""
         while e.op.startswith("convert_"):
             e = e.arguments[0]
-        return e.op == "load" and e.tensor in self.certain.inputs and bool(e.free)
+        is_input = e.op == "load" and e.tensor in self.certain.inputs
+        return is_input and bool(e.free)
 
-    def _reduced(self, e: Expression) -> str | None:
-        """The sign of a reduction, by what masks make of its body: a maximum needs one element that is kept."""
+    def reduced(self, e: Expression) -> Facts:
+        """What a reduction may be, by what masks make of its body: a maximum needs one element that is kept."""
+        if self is not self.whole:
+            return self.whole.facts(e)
         bound, (body,) = e.bound, e.arguments
         assert bound is not None
-        if bound.kind not in ("sum", "maximum", "minimum"):
-            return None
         self.sizes[bound.index] = bound.size
         conditions = index_conditions([body])
-        if len(conditions) > 3:
-            return None
-        signs: dict[tuple[bool, ...], str | None] = {}
+        if len(conditions) > MOST_CONDITIONS:
+            return super().reduced(e)
+        ways: dict[tuple[bool, ...], Facts] = {}
         for values in itertools.product((False, True), repeat=len(conditions)):
-            taken: list[Expression] = []
-            found = under(self.table, body, dict(zip(conditions, values, strict=True)), taken)
-            if any(self.sign(t if t.op != "divide" else t.arguments[1]) is None for t in taken):
-                return None
-            if any(t.op == "divide" and self.sign(t.arguments[1]) != "positive" for t in taken):
-                return None
-            neutral = found.op == "constant" and found.value == identity(bound.kind)
-            signs[values] = "no less" if neutral else self.sign(found)
-            if signs[values] is None:
-                return None
-            if neutral and bound.kind != "sum":
-                signs[values] = "nothing"
-        kept = {v for v, sign in signs.items() if sign == "positive" or (bound.kind != "sum" and sign != "nothing")}
-        everywhere = len(kept) == len(signs) or (bool(kept) and self._somewhere(bound.index, conditions, kept))
-        if bound.kind != "sum":
-            return "any" if everywhere else None
-        return "positive" if everywhere and "any" not in signs.values() else _weakest(list(signs.values()))
+            chosen = dict(zip(conditions, values, strict=True))
+            ways[values] = _Masked(self.certain, self.kernel, self.depth, chosen, self).facts(body)
+        found = reduced(bound.kind, join(*ways.values()), bound.size, e.dtype)
+        adds = bound.kind == "sum" and found.is_nonnegative
+        kept = {v for v, known in ways.items() if (known.is_positive if adds else known.is_finite)}
+        is_limited = adds or bound.kind in ("maximum", "minimum")
+        if found.nan or not is_limited or not kept or not self._somewhere(bound.index, conditions, kept):
+            return found
+        if adds:
+            return replace(found, zero=False)
+        least, most = found.minus_infinity, found.plus_infinity
+        is_least = bound.kind == "minimum"
+        return replace(found, minus_infinity=least and is_least, plus_infinity=most and not is_least)
 
     def _somewhere(self, lane: str, conditions: list[Expression], kept: set[tuple[bool, ...]]) -> bool:
         """Whether every row has an element at which the conditions have one of these lists of values."""
+        if len(kept) == 1 << len(conditions):
+            return True
         rows = sorted(frozenset[str]().union(*(c.free for c in conditions)) - {lane})
         if any(name not in self.sizes for name in rows):
             return False
@@ -207,16 +202,6 @@ class _Signs:
             if found.all():
                 return True
         return False
-
-
-def _of(value: float) -> str:
-    return "positive" if value > 0 else "no less" if value == 0 else "any"
-
-
-def _weakest(signs: list[str | None]) -> str | None:
-    if None in signs:
-        return None
-    return next((s for s in ("any", "no less") if s in signs), "positive")
 
 
 def _truth(e: Expression, places: Mapping[str, Any]) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from rewright import ops
 from rewright.optimize.planning import LibraryStep, Plan
-from rewright.optimize.preparing import LAYOUT
 
 
 def look_ups(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
@@ -19,10 +18,12 @@ def look_ups(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
         if position in seen:
             continue
         seen.add(position)
-        if isinstance(plan.graph.nodes[position].op, (ops.Gather, ops.DynamicSlice, ops.TopK)):
+        node = plan.graph.nodes[position]
+        assert isinstance(node.op, ops.TensorOperator)
+        if isinstance(node.op, ops.TopK) or node.op.indexed(len(node.operands)):
             found.add(position)
         if position not in plan.memory:
-            stack.extend(plan.graph.nodes[position].operands)
+            stack.extend(node.operands)
     found -= {step.position for step in plan.steps if isinstance(step, LibraryStep)}
     return frozenset({p for p in found if isinstance(plan.graph.nodes[p].op, ops.TopK)} or found)
 
@@ -36,7 +37,7 @@ def computed_for(plan: Plan, tensors: Collection[int]) -> frozenset[int]:
         node = plan.graph.nodes[position]
         if position in found or not node.operands:
             continue
-        if not isinstance(node.op, LAYOUT):
+        if not isinstance(node.op, ops.View):
             found.add(position)
         stack.extend(p for p in node.operands if p not in plan.memory)
     return frozenset(found - {step.position for step in plan.steps if isinstance(step, LibraryStep)})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
-from rewright.optimize.values import Known, absorbed, index_conditions, under
+from rewright.optimize.values import Chosen, absorbed, index_conditions, under
 
 Test = tuple[tuple[int, bool], ...]
 """Conditions, by number, and the values that they have everywhere in a tile."""
@@ -106,14 +106,14 @@ def _kind(running: Running) -> str:
     return running.value.bound.kind
 
 
-def _under(table: Table, whole: Work, known: Known, taken: list[Expression]) -> Work:
+def _under(table: Table, whole: Work, known: Chosen, taken: list[Expression]) -> Work:
     return Work(
         tuple((_factors_under(table, r, known, taken), under(table, e, known, taken)) for r, e in whole.bodies),
         tuple((s, under(table, e, known, taken)) for s, e in whole.stores),
     )
 
 
-def _factors_under(table: Table, running: Running, known: Known, taken: list[Expression]) -> Running:
+def _factors_under(table: Table, running: Running, known: Chosen, taken: list[Expression]) -> Running:
     """The reduction with the operands that its product of tiles has where conditions are known."""
     if running.factors is None:
         return running

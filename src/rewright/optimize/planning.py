@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from rewright import ops
 from rewright.analysis.values import facts_of
 from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.ir.operator import Unsupported
+from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts, integer_range
 from rewright.ops.sorting import is_ranked
 from rewright.optimize.distributing import distributed
 from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.facts import facts_of_tensors
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.merging import loaded, merged
 from rewright.optimize.reading import DEEP, NotScalar, Places, Reader, TooDeep
@@ -47,11 +49,6 @@ class KernelStep:
 
 Step = LibraryStep | KernelStep
 
-SPECIAL = (
-    *(ops.Atan2, ops.BesselI0e, ops.BesselI1e, ops.Digamma, ops.Erfc),
-    *(ops.ErfcScaled, ops.ErfInverse, ops.LogGamma, ops.Zeta),
-)
-"""Functions that not all languages of kernels have."""
 THIN = 8
 """A tensor is thin where it has so many times fewer elements than what it is computed from."""
 
@@ -65,6 +62,16 @@ class Plan:
     memory: frozenset[int]
     steps: tuple[Step, ...]
     decisions: list[str] = field(default_factory=list[str])
+
+    @cached_property
+    def tensors(self) -> list[Facts]:
+        """What its tensors may be, of inputs that are real numbers or masks."""
+        return facts_of_tensors(self.graph)
+
+    @cached_property
+    def defined(self) -> list[Facts]:
+        """What its tensors may be wherever the program is defined."""
+        return facts_of_tensors(self.graph, defined=True)
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -132,18 +139,18 @@ class Planner(Storing):
                 continue
             if isinstance(node.op, ops.TopK) and not is_ranked(node.op, self.graph.nodes[node.operands[0]].type):
                 continue
-            if isinstance(node.op, (ops.Sort, ops.TopK, ops.Scatter, ops.Convolution, ops.DynamicUpdateSlice)):
+            if isinstance(node.op, (ops.Ordering, ops.Update)):
                 self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
             elif isinstance(node.op, ops.CustomCall):
                 what = ", ".join(names(node.op)) if node.op.target == TARGET else node.op.target
                 self._leave(position, f"{what} has no kernel")
             elif position in self.fixed and node.type.dtype.is_integer and self._wraps(position):
                 self.library[position] = f"{node.op.name} at {node.span} may not fit its integers"
-            elif isinstance(node.op, SPECIAL):
+            elif isinstance(node.op, ops.Special):
                 self.library[position] = f"{node.op.name} at {node.span} is a special function"
             elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
                 self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
-            elif isinstance(node.op, ops.DotGeneral) and len(node.op.lhs_contracting) != 1:
+            elif _contracts_several(node.op):
                 self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
 
     def _wraps(self, position: int) -> bool:
@@ -370,6 +377,11 @@ class Planner(Storing):
                 ready |= set(writes(step))
                 steps.remove(step)
         return tuple(done)
+
+
+def _contracts_several(op: Operator) -> bool:
+    several = isinstance(op, ops.DotGeneral) and len(op.lhs_contracting) != 1
+    return several or isinstance(op, ops.Convolution)
 
 
 def _arranged(table: Table, store: Store, sizes: Mapping[str, int]) -> Job:

@@ -9,8 +9,6 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder, Node
 
-LAYOUT = (ops.Transpose, ops.Reshape, ops.BroadcastInDim, ops.Slice)
-
 
 def prepared(graph: Graph) -> Graph:
     """As :func:`prepared_with_places`, the program alone."""
@@ -78,7 +76,8 @@ def _one_loop(graph: Graph, node: Node) -> bool:
         other = graph.nodes[position]
         if isinstance(other.op, ops.Reduce) and _count(graph, other) != _count(graph, node):
             return False
-        if not isinstance(other.op, (ops.Reduce, ops.Elementwise, ops.Input, ops.Constant, *LAYOUT)):
+        is_plain = not other.operands or isinstance(other.op, (ops.Elementwise, ops.View))
+        if not is_plain and not isinstance(other.op, ops.Reduce):
             return False
         stack.extend(other.operands)
     return True

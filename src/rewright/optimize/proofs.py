@@ -28,7 +28,7 @@ from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.masks import with_mask_inputs
 from rewright.optimize.planning import Plan, writes
 from rewright.optimize.preparing import prepared_with_places
-from rewright.optimize.regraph import NoGraph, operator_of, regraph, store_graphs
+from rewright.optimize.regraph import NoGraph, function_of, regraph, store_graphs
 from rewright.refine.engine import answer
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
@@ -419,7 +419,7 @@ class _Scalars:
         if e.op.startswith("convert_") and e.dtype.is_float:
             inner = self.value(e.arguments[0], moved)
             return inner if e.arguments[0].dtype.is_float else self.builder.add(ops.Convert(_plain(e.dtype)), inner)
-        return self.builder.add(operator_of(e), *(self.value(a, moved) for a in e.arguments))
+        return self.builder.add(function_of(e), *(self.value(a, moved) for a in e.arguments))
 
 
 def _plain(dtype: DType) -> DType:

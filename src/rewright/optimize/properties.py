@@ -3,11 +3,9 @@
 - *reduce dependency*: how readers combine elements along the axis: each at its own place, or by a sum, a maximum, ...
 - *broadcast*: whether the value depends on its index along the axis at all.
 - *size*: how many elements there are.
-- *value*: bounds of the value, which tell whether it can be infinite, zero or negative.
+- *value*: what the value may be (:mod:`rewright.analysis.values`): whether it can be infinite, zero or negative.
 
 Operators are not known here by name: what matters is what a denotation reads, at which index, and under which fold.
-Only bounds
-know what functions do (``bounds``).
 """
 
 from __future__ import annotations
@@ -15,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from rewright.analysis.values import facts_of
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Unsupported
+from rewright.ir.types import DType
 from rewright.ops.base import TensorOperator
-from rewright.optimize.bounds import UNKNOWN, Bounds, bounds_of
+from rewright.ops.facts import Facts, of_dtype
 from rewright.terms.index import Index, Variable
 from rewright.terms.scalar import Apply, Choose, Fold, Number, Read, Scalar, Table
 from rewright.terms.walk import condition_indices, elements, index_variables
@@ -40,17 +40,17 @@ class Properties:
     """What is known of one tensor."""
 
     axes: list[Axis]
-    bounds: Bounds
+    facts: Facts
 
 
 def properties(graph: Graph) -> list[Properties]:
     """The properties of every node, in order."""
     found: list[Properties] = []
-    for node in graph.nodes:
+    for node, known in zip(graph.nodes, facts_of(graph), strict=True):
         scalar = denotation(graph, node)
         depends = _depends(scalar, node, [found[p] for p in node.operands])
         axes = [Axis(size, axis not in depends) for axis, size in enumerate(node.type.shape)]
-        found.append(Properties(axes, bounds_of(scalar, node, [found[p].bounds for p in node.operands])))
+        found.append(Properties(axes, known))
         if scalar is None:
             for p in node.operands:
                 for axis in found[p].axes:
@@ -134,9 +134,16 @@ def property_lines(graph: Graph) -> list[str]:
     lines: list[str] = []
     for position, (node, found) in enumerate(zip(graph.nodes, properties(graph), strict=True)):
         axes = "; ".join(_axis_text(axis) for axis in found.axes)
-        bounds = "" if found.bounds == UNKNOWN else f"  in {found.bounds}"
-        lines.append(f"  %{position} {node.op.name} [{axes}]{bounds}")
+        lines.append(f"  %{position} {node.op.name} [{axes}]{_values_text(found.facts, node.type.dtype)}")
     return lines
+
+
+def _values_text(facts: Facts, dtype: DType) -> str:
+    """An interval, with ends in it or not; nothing where a value may be any number of its type."""
+    low, high, least, most = facts.bottom, facts.top, of_dtype(dtype).low, of_dtype(dtype).high
+    if facts.is_finite and low <= least and most <= high:
+        return ""
+    return f"  in {'[' if facts.contains(low) else '('}{low:g}, {high:g}{']' if facts.contains(high) else ')'}"
 
 
 def _axis_text(axis: Axis) -> str:

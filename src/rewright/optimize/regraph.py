@@ -16,10 +16,10 @@ from rewright.ir.types import DType, TensorType
 from rewright.optimize.cutting import between, is_moved
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.facts import operator_of
 from rewright.optimize.folding import digit_of
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LibraryStep, Plan, writes
-from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.ranges import span
 from rewright.optimize.regraph_loads import Axes, Loads, NoGraph, Value
 from rewright.optimize.simplify import as_index
@@ -138,7 +138,7 @@ class _Writer(Loads):
         """A stored tensor, or a view of one."""
         if position not in self.memory:
             node = self.source.nodes[position]
-            assert isinstance(node.op, LAYOUT), node.op
+            assert isinstance(node.op, ops.View), node.op
             self.memory[position] = self.builder.add(node.op, *(self.copied(p) for p in node.operands), span=node.span)
         return self.memory[position]
 
@@ -188,7 +188,7 @@ class _Writer(Loads):
             return self.joined(e, *parts)
         values = self.alike([self.value(a) for a in e.arguments])
         axes = self.joint(values)
-        return self.builder.add(operator_of(e), *(self.spread(v, axes)[0] for v in values)), axes
+        return self.builder.add(function_of(e), *(self.spread(v, axes)[0] for v in values)), axes
 
     def parts_of(self, e: Expression) -> tuple[str, int, bool] | None:
         """The loop along which a choice is one value first and the other one after, where, and which comes first.
@@ -375,13 +375,9 @@ class _Writer(Loads):
         return self.builder.add(op, left[0], right[0]), (*batch, *rest)
 
 
-def operator_of(e: Expression) -> ops.TensorOperator:
-    if e.op.startswith("convert_"):
-        return ops.Convert(DType(e.op.removeprefix("convert_")))
-    if e.op.startswith("compare_"):
-        return ops.Compare(e.op.removeprefix("compare_"))  # type: ignore[arg-type]
-    name = {"divide_integer": "divide", "power_integer": "power"}.get(e.op, e.op)
-    found = ops.REGISTRY.get(name)
-    if found is None or not issubclass(found, ops.Elementwise):
+def function_of(e: Expression) -> ops.TensorOperator:
+    """The operator that a function is; raises NoGraph where it is none."""
+    found = operator_of(e.op)
+    if found is None:
         raise NoGraph(f"the function {e.op} is no operator")
-    return found()
+    return found

@@ -2,7 +2,7 @@
 
 Stored value by stored value: what a kernel stored before, and what it stores now, are programs of the tensors that it
 reads, and the prover of rules compares them. A value that was not stored before is compared with what it stands for. A
-tensor that is a sum of exponentials is known not to be negative, by its bounds.
+tensor that is a sum of exponentials is known to be positive, or not to be negative, by its facts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from rewright.optimize.kernel import Kernel
 from rewright.optimize.masks import with_mask_inputs
 from rewright.optimize.planning import Plan
 from rewright.optimize.proofs import claim_of, key_of
-from rewright.optimize.properties import properties
 from rewright.optimize.regraph import Assumed, NoGraph, value_graph
 from rewright.optimize.rewriting import Rewritten, log_two
 from rewright.terms.normal.assumptions import Claim
@@ -161,18 +160,17 @@ def _is_extremum(e: Expression) -> bool:
 
 
 def _signs(plan: Plan, read: Sequence[int], sides: Sequence[Graph]) -> Graph | None:
-    """That tensors are not negative, of those whose bounds say so."""
+    """That tensors are positive, or not negative, of those whose facts say so."""
     builder = GraphBuilder("signs")
-    bounds = properties(plan.graph)
     for tensor in read:
         name = f"t{tensor}"
-        kind = plan.graph.nodes[tensor].type
-        if bounds[tensor].bounds.low < 0 or not kind.dtype.is_float or not any(name in g.inputs for g in sides):
+        kind, known = plan.graph.nodes[tensor].type, plan.defined[tensor]
+        if not known.is_nonnegative or not kind.dtype.is_float or not any(name in g.inputs for g in sides):
             continue
         value = builder.input(name, ops.Input(name, kind))
         zero = builder.add(ops.Constant(TensorType((), kind.dtype), (0.0,)))
         if kind.rank:
             zero = builder.add(ops.BroadcastInDim(kind.shape, ()), zero)
-        builder.output(name, builder.add(ops.Compare("GE"), value, zero))
+        builder.output(name, builder.add(ops.Compare("GT" if known.is_positive else "GE"), value, zero))
     facts = builder.build()
     return facts if facts.outputs else None

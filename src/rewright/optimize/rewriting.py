@@ -31,10 +31,10 @@ from rewright.ir.types import DType, TensorType
 from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.costs import operations
 from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.facts import Known
 from rewright.optimize.kernel import Kernel, Store
 from rewright.optimize.laws import laws
 from rewright.optimize.planning import KernelStep, LibraryStep, Plan, Step, reads_of
-from rewright.optimize.properties import properties
 from rewright.optimize.roles import Cut, Job, arrange
 from rewright.optimize.units import unit
 from rewright.optimize.values import exact_extrema
@@ -177,7 +177,7 @@ class _Rewriter:
     def plan(self) -> Plan | None:
         """The plan with every kernel rewritten; None where nothing changed or loops find no roles."""
         self.table = self.source.table
-        self.bounds = [p.bounds for p in properties(self.source.graph)]
+        self.known = Known(self.source.defined, defined=True)
         self.stored = frozenset(s.tensor for kernel in self.source.kernels for s in kernel.stores)
         stores: dict[str, list[Store]] = {}
         for kernel in self.source.kernels:
@@ -381,17 +381,7 @@ class _Rewriter:
 
     def holds(self, kind: str, value: Expression) -> bool:
         """Whether a divisor satisfies a condition: it is not zero where the program has a value."""
-        return kind == "compare_NE" or self.at_least_zero(value)
-
-    def at_least_zero(self, e: Expression) -> bool:
-        """Whether a value is never negative."""
-        if e.op == "load":
-            return 0 <= e.tensor < len(self.bounds) and self.bounds[e.tensor].low >= 0
-        if e.op == "constant":
-            return e.value >= 0
-        parts = e.arguments[1:] if e.op == "select" else e.arguments
-        joined = e.op in ("select", "add", "multiply", "divide", "reduce") or e.op.startswith("convert_")
-        return e.op == "exponential" or (joined and all(map(self.at_least_zero, parts)))
+        return kind == "compare_NE" or self.known.facts(value).is_nonnegative
 
     def without_raw_extrema(self, stores: list[Store]) -> list[Store]:
         """Stores in which an extremum that is there divided by a number is that times it, and not computed twice.

@@ -60,6 +60,7 @@ _COMPARED = {
 }
 """How a comparison of two integers is a condition on one: sign of left minus right, what is added, and which."""
 
+_NEUTRAL = {"add": 0, "subtract": 0, "maximum": -math.inf, "minimum": math.inf}
 _PLACES = (DType.I64, DType.I32)
 """Integers that hold every place in a tensor; narrower ones wrap."""
 
@@ -78,7 +79,7 @@ def simplified(table: Table, op: str, arguments: tuple[Expression, ...]) -> Expr
         return _selected(table, *arguments)
     if op in ("and", "or") and arguments[0].dtype is DType.BOOL:
         return _logical(op, *arguments)
-    if op in ("add", "subtract", "multiply", "divide"):
+    if op in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
         return _neutral(table, op, *arguments)
     return None
 
@@ -183,10 +184,10 @@ def _logical(op: str, left: Expression, right: Expression) -> Expression | None:
 
 
 def _neutral(table: Table, op: str, left: Expression, right: Expression) -> Expression | None:
-    neutral = 0 if op in ("add", "subtract") else 1
+    neutral = _NEUTRAL.get(op, 1)
     if right.op == "constant" and right.value == neutral:
         return left
-    if op in ("add", "multiply") and left.op == "constant" and left.value == neutral:
+    if op not in ("subtract", "divide") and left.op == "constant" and left.value == neutral:
         return right
     if op == "multiply" and any(_is_inverse(a, b) for a, b in ((left, right), (right, left))):
         return table.constant(1.0, left.dtype)

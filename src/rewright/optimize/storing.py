@@ -6,12 +6,11 @@ from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.optimize.expressions import Table
-from rewright.optimize.preparing import LAYOUT
 from rewright.optimize.reading import NotScalar, Reader
 from rewright.optimize.roles import reductions
 from rewright.terms.scalar import Scalar
 
-CHEAP = (*LAYOUT, ops.Elementwise, ops.Concatenate, ops.Pad, ops.Reverse)
+CHEAP = (ops.Elementwise, ops.Layout)
 LONG, LONGEST = 32, 96
 """Functions of an element that are not computed twice, and not even once within others; reductions end them."""
 SPREAD = 4
@@ -49,7 +48,7 @@ class Storing:
     def base(self, position: int) -> int:
         """The tensor that a chain of layout operators is a view of."""
         stored = self.cuts | set(self.graph.outputs.values())
-        while isinstance(self.graph.nodes[position].op, LAYOUT) and position not in stored:
+        while isinstance(self.graph.nodes[position].op, ops.View) and position not in stored:
             position = self.graph.nodes[position].operands[0]
         return position
 
@@ -72,7 +71,7 @@ class Storing:
             return False
         given: list[bool] = []
         for p in self.graph.nodes[position].operands:
-            while isinstance(self.graph.nodes[p].op, (*LAYOUT, ops.Convert)):
+            while isinstance(self.graph.nodes[p].op, (ops.View, ops.Convert)):
                 p = self.graph.nodes[p].operands[0]
             given.append(isinstance(self.graph.nodes[p].op, ops.Input))
         return sorted(given) == [False, True]
@@ -140,7 +139,7 @@ class Storing:
                     if isinstance(op, ops.BroadcastInDim) and elements(self.graph, user) >= SPREAD * size:
                         self.cuts.add(self.base(p))
                         self.whole.add(self.base(p))
-                    elif isinstance(op, LAYOUT) or (isinstance(op, ops.Elementwise) and len(self._one(user)) == 1):
+                    elif isinstance(op, ops.View) or (isinstance(op, ops.Elementwise) and len(self._one(user)) == 1):
                         stack.append(user)
 
     def _one(self, position: int) -> set[int]:
@@ -162,7 +161,7 @@ class Storing:
                 own = isinstance(node.op, ops.Elementwise)
                 effort[position] = min(own + sum(effort[p] for p in node.operands), LONGEST + 1)
             most = LONGEST if len(self.users[position]) < 2 else LONG
-            if effort[position] > most and not isinstance(node.op, LAYOUT) and self._functions(position, most) > most:
+            if effort[position] > most and not isinstance(node.op, ops.View) and self._functions(position, most) > most:
                 self.cuts.add(position)
                 self.decisions.append(f"{node.op.name} at {node.span} is stored: it takes many functions")
                 effort[position] = 1

@@ -158,9 +158,9 @@ class Limits(Values):
     def checked(self, sweep: Sweep, taken: Iterable[Expression]) -> list[Expression] | None:
         """What has to be looked at before tiles are skipped; None where that would take the tile itself."""
         values = needs(self.graph, self.table, self.kernel, sweep, taken)
-        values = [e for e in values if not self.certain.finite(self.kernel, e)]
+        values = None if values is None else [e for e in values if not self.certain.finite(self.kernel, e)]
         both = {self.row_name, sweep.lane.name}
-        return None if any(both <= e.free for e in values) else values
+        return None if values is None or any(both <= e.free for e in values) else values
 
     def all_finite(self, c: Context, sweep: Sweep, values: Iterable[Expression]) -> str:
         """Whether values of the rows, and of all elements of the lane, are finite: a row without elements has none."""

@@ -13,8 +13,11 @@ import math
 from collections.abc import Iterable, Mapping
 
 from rewright.ir.types import DType
+from rewright.ops import facts
+from rewright.ops.facts import Facts
 from rewright.optimize.constants import closed_value
 from rewright.optimize.expressions import Expression, Table, walk
+from rewright.optimize.facts import Known, applied, where_defined
 
 
 def index_conditions(values: Iterable[Expression]) -> list[Expression]:
@@ -44,11 +47,11 @@ def _of_indices(e: Expression) -> bool:
     )
 
 
-Known = Mapping[Expression, bool]
+Chosen = Mapping[Expression, bool]
 """Conditions whose values are known."""
 
 
-def under(table: Table, value: Expression, known: Known, taken: list[Expression] | None = None) -> Expression:
+def under(table: Table, value: Expression, known: Chosen, taken: list[Expression] | None = None) -> Expression:
     """The expression where conditions have known values, simplified; ``taken`` gets what is taken to be finite."""
     taken = [] if taken is None else taken
     done: dict[int, Expression] = {}
@@ -71,7 +74,7 @@ def identity(kind: str) -> float | bool:
     return {"sum": 0.0, "maximum": -math.inf, "minimum": math.inf, "product": 1.0, "or": False, "and": True}[kind]
 
 
-def absorbed(table: Table, kind: str, body: Expression, known: Known, taken: list[Expression] | None = None) -> bool:
+def absorbed(table: Table, kind: str, body: Expression, known: Chosen, taken: list[Expression] | None = None) -> bool:
     """Whether a body adds nothing to a reduction where conditions have these values, and ``taken`` is finite."""
     found = under(table, body, known, taken)
     return found.op == "constant" and found.value == identity(kind)
@@ -106,78 +109,29 @@ def exact_extrema(values: Iterable[Expression]) -> frozenset[int]:
 
 
 def is_no_number(e: Expression) -> bool:
-    """Whether a value is NaN for certain, as infinity less infinity is; values that are read are taken to be finite."""
-    if e.op == "constant":
-        return isinstance(e.value, float) and math.isnan(e.value)
-    if e.op in ("add", "subtract") and e.dtype.is_float:
-        left, right = e.arguments
-        opposite = left is right and e.op == "subtract" and _is_infinite(left)
-        return opposite or is_no_number(left) or is_no_number(right)
-    return _keeps_no_number(e) and any(map(is_no_number, e.arguments))
-
-
-def _keeps_no_number(e: Expression) -> bool:
-    return e.dtype.is_float and (e.op in ("multiply", "divide", "negate", "exponential") or e.op.startswith("convert_"))
-
-
-def _is_infinite(e: Expression) -> bool:
-    """Whether a value is infinite, or no number, for certain."""
-    if e.op == "constant":
-        return isinstance(e.value, float) and not math.isfinite(e.value)
-    if not e.dtype.is_float:
-        return False
-    if e.op == "divide":
-        return _is_infinite(e.arguments[0])
-    kept = e.op in ("add", "subtract", "multiply", "negate") or e.op.startswith("convert_")
-    return kept and any(map(_is_infinite, e.arguments))
+    """Whether a value is NaN for certain, as infinity less infinity is; values that are read are taken to be real."""
+    known = Known().facts(e)
+    return known.nan and facts.is_no_number(known) and not known.may_be_infinite
 
 
 def _simpler(table: Table, e: Expression, taken: list[Expression]) -> Expression:
-    if not e.dtype.is_float or not e.arguments:
+    """A function that is one number whatever real numbers its arguments are, as that number."""
+    if not e.dtype.is_float or all(a.op != "constant" for a in e.arguments):
         return e
-    result = _limit(e)
-    if isinstance(result, Expression):
-        return result
-    if result is None:
+    operands = [_number(a) for a in e.arguments]
+    found = applied(e, operands)
+    known = where_defined(found, operands)
+    if known.nan or known.bottom != known.top or not known.contains(known.bottom):
         return e
-    taken += [e] if e.op == "divide" else [a for a in e.arguments if a.op != "constant"]
-    return table.constant(result, e.dtype)
+    taken += [a for a in e.arguments if a.op != "constant"] if known == found else [e]
+    return table.constant(float(known.bottom), e.dtype)
 
 
-def _limit(e: Expression) -> float | Expression | None:
-    """The number that a function of finite values and constants is, or the one of its arguments; else None."""
-    constants = [a.value if a.op == "constant" else None for a in e.arguments]
-    infinite = [v for v in constants if v is not None and isinstance(v, float) and math.isinf(v)]
-    result: float | None = None
-    if e.op in ("multiply", "divide") and infinite and (known := closed_value(e)) is not None:
-        result = known
-    elif e.op in ("add", "subtract", "multiply", "divide") and None not in constants:
-        result = closed_value(e) if infinite else None  # infinity less infinity, and none of it, are left as they are
-    elif e.op in ("add", "subtract") and len(infinite) == 1:
-        flip = (
-            e.op == "subtract"
-            and constants[1] is not None
-            and constants[1] == infinite[0]
-            and constants[0] != constants[1]
-        )
-        result = -infinite[0] if flip else infinite[0]
-    elif (
-        (e.op == "exponential" and constants[0] is not None and constants[0] == -math.inf)
-        or (e.op == "multiply" and 0.0 in constants)
-        or (e.op == "divide" and constants[0] == 0.0)
-    ):
-        result = 0.0
-    elif (e.op in ("multiply", "divide") and infinite and constants[0] is not None) or (
-        e.op in ("multiply", "divide") and constants[0] is not None and constants[1] is None
-    ):
-        return None
-    elif e.op in ("maximum", "minimum") and infinite:
-        neutral = -math.inf if e.op == "maximum" else math.inf
-        if infinite[0] == neutral:
-            return next(a for a, v in zip(e.arguments, constants, strict=True) if v != neutral)
-        result = infinite[0]
-    elif e.op == "tanh" and infinite:
-        result = math.copysign(1.0, infinite[0])
-    elif e.op == "logistic" and infinite:
-        result = 1.0 if infinite[0] > 0 else 0.0
-    return result
+def _number(e: Expression) -> Facts:
+    """What an argument may be: itself where it is a constant, and a number of a known sign where it has no variable."""
+    if e.op == "constant":
+        return facts.of_values([e.value])
+    value = closed_value(e) if e.dtype.is_float else 0.0
+    if not value or not math.isfinite(value):
+        return facts.REAL if e.dtype.is_float else facts.of_dtype(e.dtype)
+    return facts.between(0, math.inf, zero=False) if value > 0 else facts.between(-math.inf, 0, zero=False)
