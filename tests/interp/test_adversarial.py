@@ -37,6 +37,17 @@ def test_what_is_divided_is_no_flag(op: Operator, number: int, high: int) -> Non
     assert plan_draws(graph).integers["x"].high == high
 
 
+@pytest.mark.parametrize("op", [ops.Abs(), ops.Negate(), ops.Reverse((0,)), ops.AllReduce("maximum", ((0, 1),))])
+def test_what_an_operator_passes_on_counts_the_same(op: Operator) -> None:
+    builder = GraphBuilder("lookup")
+    x = builder.input("x", ops.Input("x", ROW))
+    table = builder.input("table", ops.Input("table", TensorType((50, 2), DType.F32)))
+    rows = builder.add(ops.Reshape((16, 1)), builder.add(op, x))
+    builder.output("output", builder.add(ops.Gather((1,), (0,), (), (), (0,), 1, (1, 2)), table, rows))
+
+    assert plan_draws(builder.build()).integers["x"].high == 50
+
+
 def test_quotients_by_other_numbers_are_told_apart() -> None:
     assert equiv(program(ops.Divide(), 4), program(ops.Divide(), 8)).status == "refuted"
 

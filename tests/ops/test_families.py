@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from rewright import ops
 from rewright.ir.attributes import field_names
+from rewright.ir.types import DType, TensorType
 from rewright.ops.base import TensorOperator, array_dtype, identity_value
+from rewright.ops.elementwise import COMPARISONS
 from rewright.ops.facts import REAL, between
 from rewright.terms.scalar import Read
 from tests.ops.cases import CASES, NUMBERS
@@ -92,6 +94,60 @@ def test_collectives_are_met_by_groups_unless_they_are_messages() -> None:
     assert set(members(ops.Collective)) == {*members(ops.GroupCollective), *members(ops.Message), "collective_permute"}
     for name in members(ops.GroupCollective):
         assert {"groups", "communicator", "posted"} <= set(field_names(ops.REGISTRY[name]))
+
+
+@pytest.mark.parametrize("name", members(ops.Lossless))
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_lossless_view_shows_every_element(name: str, data: st.DataObject) -> None:
+    drawn = data.draw(CASES[name])
+    (operand,) = drawn.operands
+    names = np.arange(operand.size).reshape(operand.shape)
+    shown = drawn.op.execute([names]).reshape(-1)
+    assert shown.size == 0 or set(shown) == set(range(operand.size))
+
+
+def applied(name: str) -> list[TensorOperator]:
+    """The elementwise operator of a name, for each of its attributes."""
+    if name == "compare":
+        return [ops.Compare(direction) for direction in COMPARISONS]
+    return [ops.Convert(DType.F64), ops.Convert(DType.I64)] if name == "convert" else [ops.REGISTRY[name]()]
+
+
+@pytest.mark.parametrize("name", members(ops.Homogeneous))
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 16), factor=st.integers(1, 9))
+def test_homogeneous_operators_give_so_many_times_as_many(name: str, seed: int, factor: int) -> None:
+    draws = np.random.default_rng(seed)
+    for op in applied(name):
+        operands = [draws.integers(1, 9, 5) * draws.choice((-1, 1), 5) for _ in range(op.arity or 0)]
+        once, times = op.execute(operands), op.execute([operand * factor for operand in operands])
+        assert np.array_equal(times, once if once.dtype == bool else once * factor)
+
+
+@pytest.mark.parametrize("name", members(ops.Linear))
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 16))
+def test_linear_operators_add_up(name: str, seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    for op in applied(name):
+        left, right = ([draws.integers(-9, 9, 5) for _ in range(op.arity or 0)] for _ in range(2))
+        sums = [x + y for x, y in zip(left, right, strict=True)]
+        assert np.array_equal(op.execute(sums), op.execute(left) + op.execute(right))
+
+
+@pytest.mark.parametrize("name", members(ops.Leaf))
+def test_leaves_have_the_type_that_an_attribute_says(name: str) -> None:
+    tensor = TensorType((2, 3), DType.F32)
+    leaves = [ops.Input("x", tensor), ops.Constant(tensor, (0.0,)), ops.Iota(tensor, 0), ops.Recv(0, 0, tensor)]
+    (leaf,) = (leaf for leaf in leaves if leaf.name == name)
+    assert leaf.infer([]) == leaf.tensor == tensor
+
+
+def test_every_reduction_combines() -> None:
+    """Where an attribute says how elements become one, the family says that they do."""
+    kinds = {name for name, operator in ops.REGISTRY.items() if "kind" in operator.__dataclass_fields__}
+    assert kinds == set(members(ops.Combining))
 
 
 REDUCED_BY = {"add": "sum", "multiply": "product"}

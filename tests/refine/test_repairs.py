@@ -2,9 +2,12 @@
 
 import pytest
 
+from rewright import ops
+from rewright.ir.graph import Graph
+from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.refine.mutants import generate, is_equivalent
 from rewright.refine.repairs import candidates, confirmed
-from tests.programs import ALL, cross_entropy, mlp, sequence_parallel_norm
+from tests.programs import ALL, Builder, cross_entropy, mlp, sequence_parallel_norm
 
 REPAIRED = [
     "bias_before_reduction",
@@ -79,3 +82,21 @@ def test_only_some_outputs_have_to_agree() -> None:
     assert list(confirmed(sequential, mutant.program, mutant.positions)) == []
     repair = next(confirmed(sequential, mutant.program, mutant.positions, outputs=["output"]))
     assert repair.text.endswith("a sum instead of a maximum")
+
+
+def test_a_broadcast_too_many_has_one_repair() -> None:
+    """Ranks of other groups would have nobody who sends."""
+    mesh = Mesh((("a", 2), ("b", 2)))
+
+    def program(broadcasts: bool) -> Graph:
+        build = Builder("program")
+        y = build.add(ops.Exponential(), build.tensor("x", (4,)))
+        build.output("y", build.add(ops.CollectiveBroadcast(0, ((0, 1, 2, 3),)), y) if broadcasts else y)
+        return build.build()
+
+    halves = {name: place((8,), mesh, ("Shard(0)", "Replicate()")) for name in "xy"}
+    ranks = RankProgram((program(True),) * 4, mesh, {"x": halves["x"]}, {"y": halves["y"]})
+    build = Builder("sequential")
+    build.output("y", build.add(ops.Exponential(), build.tensor("x", (8,))))
+    found = list(confirmed(build.build(), ranks, dict.fromkeys(range(4), 2)))
+    assert [repair.text.partition(" at ")[0] for repair in found] == ["remove the collective_broadcast"]

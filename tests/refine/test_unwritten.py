@@ -125,6 +125,15 @@ def read_first(x: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"y": early / 2}
 
 
+def copied_first(x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """A view of what arrives later is right, and a copy is not."""
+    y = x.exp().sum(0)
+    handle = dist.all_reduce(y, async_op=True)
+    early = y.flip(0)
+    handle.wait()
+    return {"y": early.exp().log().flip(0)}
+
+
 def last_handle_only(x: torch.Tensor) -> dict[str, torch.Tensor]:
     y = x.exp().sum(0)
     handles = [dist.all_reduce(part, async_op=True) for part in (y[:1], y[1:])]
@@ -149,6 +158,7 @@ def exchanged(x: torch.Tensor) -> dict[str, torch.Tensor]:
 EARLY: dict[str, tuple[Function, Function, int, str]] = {
     "returned": (summed, returned, 2, "returns what the all_reduce"),
     "read": (summed, read_first, 2, "early = y * 2"),
+    "copied": (summed, copied_first, 2, "y.flip(0)"),
     "only the last is waited for": (summed, last_handle_only, 2, "returns what the all_reduce"),
     "gathered": (doubled, rows_gathered, 2, "torch.cat(every)"),
     "exchanged": (doubled, exchanged, 2, "2 * there"),

@@ -18,12 +18,10 @@ from rewright.env.machine import MACHINE
 from rewright.env.words import words
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
-from rewright.ops.base import TensorOperator, integer_limits
+from rewright.ops.base import Combining, TensorOperator, integer_limits
 from rewright.ops.elementwise import Convert
 from rewright.ops.facts import Facts, fits
 from rewright.ops.leaf import Constant, Iota
-from rewright.ops.reduction import Reduce, ReduceWindow
-from rewright.ops.scatter import Scatter
 from rewright.ops.sorting import Sort, TopK
 
 _CONGRUENT = words("add subtract multiply negate dot_general convolution")
@@ -51,7 +49,7 @@ def holds_in_floats(sides: Sequence[Graph]) -> bool:
         of_floats = any(kind.is_float for kind in operands)
         if of_floats and (node.op.name in _ORDERED or _folds(node.op) in ("maximum", "minimum")):
             return False
-        if isinstance(node.op, (Reduce, ReduceWindow, Scatter)) and of_floats and _folds(node.op) != "replace":
+        if of_floats and _folds(node.op) not in ("", "replace"):
             return False
         if node.op.name == "convert" and (of_floats or node.type.dtype.is_float):
             return False
@@ -70,7 +68,7 @@ def _nodes(sides: Sequence[Graph]) -> Iterator[tuple[Node, list[DType]]]:
 
 
 def _folds(op: object) -> str:
-    return op.kind if isinstance(op, (Reduce, ReduceWindow, Scatter)) else ""
+    return op.kind if isinstance(op, Combining) else ""
 
 
 def _overflow(graph: Graph) -> str:
@@ -99,10 +97,9 @@ def _may_not_fit(node: Node, facts: Sequence[Facts], graph: Graph) -> bool:
 
 def _is_congruent(node: Node, place: int, graph: Graph) -> bool:
     """Whether an operator gives congruent integers for congruent ones in the place of an operand."""
-    if isinstance(node.op, (Reduce, ReduceWindow)):
-        return node.op.kind in ("sum", "product")
-    if isinstance(node.op, Scatter):
-        return place != 1 and node.op.kind in ("sum", "product", "replace")
+    if isinstance(node.op, Combining):
+        is_place = any(place == operand for operand, _ in node.op.indexed(len(node.operands)))
+        return not is_place and node.op.kind in ("sum", "product", "replace")
     if isinstance(node.op, (Sort, TopK)):
         return False
     if isinstance(node.op, Convert):

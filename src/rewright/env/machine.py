@@ -16,13 +16,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rewright import ops
+from rewright.analysis.moving import moved
 from rewright.analysis.values import Setting, facts_of
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.text import print_attributes
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real, TensorOperator
+from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Elementwise
 from rewright.ops.facts import REAL, UNKNOWN, Facts, fits
 from rewright.terms.normal.functions import TOTAL
@@ -112,11 +113,6 @@ class _Machine:
     def _is_float(self, place: int) -> bool:
         return self.graph.nodes[place].type.dtype.is_float
 
-    def _moved(self, node: Node) -> tuple[int, ...]:
-        """The operands of which the elements of a node are elements; none where it computes."""
-        op = node.op
-        return tuple(node.operands[k] for k in op.moves(len(node.operands))) if isinstance(op, TensorOperator) else ()
-
     def _tells_apart(self, node: Node) -> bool:
         """Whether a rounding of an operand may be another value altogether."""
         floats = [operand for operand in node.operands if self._is_float(operand)]
@@ -125,12 +121,12 @@ class _Machine:
         if isinstance(node.op, (ops.Sort, ops.TopK)):
             return True
         if not node.type.dtype.is_float:
-            return not self._moved(node)
+            return not moved(node)
         return isinstance(node.op, ops.Remainder) or self._has_steps(node)
 
     def _has_steps(self, node: Node) -> bool:
         """Whether an operator gives whole numbers for any."""
-        if not isinstance(node.op, Elementwise) or self._moved(node):
+        if not isinstance(node.op, Elementwise) or moved(node):
             return False
         types = [self.graph.nodes[operand].type for operand in node.operands]
         return node.op.facts([REAL] * len(types), types, node.type).whole
@@ -149,7 +145,7 @@ class _Machine:
         own = self._add(node.op, [self.values[operand] for operand in node.operands], node)
         if isinstance(node.op, ops.Iota) and self._is_float(place) and not self.facts[place].exact:
             return self._named(place, own)
-        reads_endless = not self.endless.isdisjoint(node.operands) and not self._moved(node)
+        reads_endless = not self.endless.isdisjoint(node.operands) and not moved(node)
         return self._as_computed(place) if reads_endless and not self._has_order(node.op) else own
 
     def _has_order(self, op: Operator) -> bool:
@@ -197,7 +193,7 @@ class _Machine:
         is_given = isinstance(node.op, (ops.Input, ops.Constant))
         if not node.type.dtype.is_float or is_given or self._is_exact(place):
             return self.values[place] if place < len(self.values) else self._as_function(place)
-        if self._moved(node):
+        if moved(node):
             return self._add(node.op, [self._as_computed(operand) for operand in node.operands], node)
         return self._as_function(place)
 

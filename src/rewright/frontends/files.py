@@ -40,37 +40,40 @@ HLO_EXTENSIONS = (".pb", ".hlo", ".txt", *STABLEHLO_EXTENSIONS)
 Path = str | os.PathLike[str]
 
 
-def load(path: Path, devices: int | None = None) -> Graph | RankProgram:
+def load(path: Path, devices: int | None = None, *, validate: bool = True) -> Graph | RankProgram:
     """Read a program: what :func:`save` wrote, or what others captured.
 
     ``.rwt`` is text, ``.json`` and ``.json.gz`` are our JSON or ``graph-json/1``; a folder holds one ``graph-json/1``
     file or one HLO module a rank. ``.pb`` is an HloModuleProto, ``.hlo`` and ``.txt`` are HLO text, ``.mlir`` and
     ``.stablehlo`` are StableHLO as text or bytecode, which needs jaxlib; ``devices`` says for how many devices a module
-    is that does not.
+    is that does not. With ``validate`` the ATen calls of a ``graph-json/1`` file are checked as those of a capture are,
+    if PyTorch is installed.
     Raises RewrightError for an unknown extension, a file that cannot be read, and contents that are no program,
     UnsupportedOperator for an operator that has no lowering.
     """
     if os.path.isdir(path):
-        return _from_files(_files_in(path))
+        return _from_files(_files_in(path), validate)
     if _is_hlo(path):
         return _hlo(path, devices)
     if extension_of(path) == ".rwt":
         return load_graph(path)
     data = _json(path)
-    return explained(path, lambda: graph_json.read_alone(data) if is_document(data) else _from_json(data))
+    if is_document(data):
+        return explained(path, lambda: graph_json.read_alone(data, validate=validate))
+    return explained(path, lambda: _from_json(data))
 
 
-def load_ranks(paths: Sequence[Path], mesh: Mapping[str, int] | None = None) -> RankProgram:
+def load_ranks(paths: Sequence[Path], mesh: Mapping[str, int] | None = None, *, validate: bool = True) -> RankProgram:
     """The program whose ranks are one graph file each; a ``graph-json/1`` file knows its own rank.
 
-    A module of HLO is what the device at its place among the files runs.
+    A module of HLO is what the device at its place among the files runs; ``validate`` is as for :func:`load`.
 
     Raises RewrightError where a file is no graph, holds the programs of all ranks, or does not fit the others.
     """
     if all(_is_json(path) for path in paths):
         data = [_json(path) for path in paths]
         if all(map(is_document, data)):
-            program = graph_json.read_ranks(data)
+            program = graph_json.read_ranks(data, validate=validate)
             return program if mesh is None else ranks(program.graphs, mesh)
     if len(paths) > 1 and all(_is_hlo(path) for path in paths):
         modules = [_hlo_device(path, len(paths), device) for device, path in enumerate(paths)]
@@ -141,11 +144,11 @@ def _by_numbers(path: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
-def _from_files(paths: Sequence[str]) -> Graph | RankProgram:
+def _from_files(paths: Sequence[str], validate: bool) -> Graph | RankProgram:
     """One graph, or the program of all ranks; programs of several graphs in one folder are not told apart."""
     if len(paths) == 1:
-        return load(paths[0])
-    return explained(os.path.dirname(paths[0]), lambda: load_ranks(paths))
+        return load(paths[0], validate=validate)
+    return explained(os.path.dirname(paths[0]), lambda: load_ranks(paths, validate=validate))
 
 
 def save(program: Graph | RankProgram, path: Path) -> None:

@@ -10,39 +10,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from rewright import ops
+from rewright.analysis.moving import laid_out, moved
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
 from rewright.ops.base import integer_limits
 
-_MOVING: tuple[type, ...] = (
-    ops.BroadcastInDim,
-    ops.Reshape,
-    ops.Transpose,
-    ops.Slice,
-    ops.Pad,
-    ops.Concatenate,
-    ops.Reverse,
-    ops.AllGather,
-    ops.AllReduce,
-    ops.AllToAll,
-    ops.CollectivePermute,
-    ops.CollectiveBroadcast,
-    ops.Send,
-)
-_COMBINING: tuple[type, ...] = (
-    ops.Add,
-    ops.Subtract,
-    ops.Maximum,
-    ops.Minimum,
-    ops.Clamp,
-    ops.Compare,
-    ops.Remainder,
-)
-"""Operators whose integer operands (and integer result) count the same thing."""
-_DIGITS: tuple[type, ...] = (ops.And, ops.Or, ops.Xor)
 _QUOTIENTS: tuple[type, ...] = (ops.Divide, ops.Remainder)
-"""Operators that take binary digits from numbers: the second ones do where the type is so short that it holds codes."""
+"""They take binary digits from numbers where the type is so short that it holds codes."""
 _LONGEST_CODE = (1 << 16) - 1
 
 
@@ -109,36 +84,21 @@ def value_classes(graph: Graph) -> ValueClasses:
 
 def linked_values(node: Node, position: int) -> list[int]:
     """The positions among operands and result whose values count the same thing."""
-    if isinstance(node.op, _MOVING + _COMBINING):
-        return [position, *node.operands]
-    if isinstance(node.op, ops.Select):
-        return [position, *node.operands[1:]]
-    if isinstance(node.op, ops.Convert | ops.Gather | ops.DynamicSlice | ops.TopK | ops.Sort):
-        return [position, node.operands[0]] if _keeps_values(node) else []
-    if isinstance(node.op, ops.Reduce | ops.ReduceWindow):
-        return [position, node.operands[0]] if node.op.kind in ("maximum", "minimum") else []
-    if isinstance(node.op, ops.DynamicUpdateSlice):
-        return [position, *node.operands[:2]]
-    if isinstance(node.op, ops.Scatter):
-        return [position, node.operands[0], node.operands[2]]
-    return []
-
-
-def _keeps_values(node: Node) -> bool:
-    return not (isinstance(node.op, ops.Sort | ops.TopK) and node.op.result == "indices")
+    op = node.op
+    assert isinstance(op, ops.TensorOperator)
+    if isinstance(op, ops.Reduce | ops.ReduceWindow) and op.kind not in ("maximum", "minimum"):
+        return []  # how many there are along an axis is another question
+    if isinstance(op, ops.Homogeneous | ops.Combining | ops.Collective):
+        places = {operand for operand, _ in op.indexed(len(node.operands))}
+        return [position, *(p for k, p in enumerate(node.operands) if k not in places)]
+    return [position, *moved(node)]
 
 
 def index_uses(node: Node, position: int) -> list[Use]:
     """Where the operands of a node are read as indices."""
-    if isinstance(node.op, ops.Gather):
-        return [Use(node.operands[0], axis, node.operands[1], position) for axis in node.op.start_index_map]
-    if isinstance(node.op, ops.Scatter):
-        axes = node.op.scatter_dims_to_operand_dims
-        return [Use(node.operands[0], axis, node.operands[1], position) for axis in axes]
-    if isinstance(node.op, ops.DynamicSlice | ops.DynamicUpdateSlice):
-        first = 1 if isinstance(node.op, ops.DynamicSlice) else 2
-        return [Use(node.operands[0], axis, p, position) for axis, p in enumerate(node.operands[first:])]
-    return []
+    assert isinstance(node.op, ops.TensorOperator)
+    places = node.op.indexed(len(node.operands))
+    return [Use(node.operands[0], axis, node.operands[k], position) for k, axis in places]
 
 
 def _record(
@@ -156,8 +116,8 @@ def _record(
         divisor = constant_value(graph, node.operands[1])
         if divisor:  # what is divided is no flag
             counting[representative[node.operands[0]]].compared.add(abs(divisor))
-    if isinstance(node.op, _DIGITS + _QUOTIENTS) and position in representative:
-        is_code = isinstance(node.op, _DIGITS) or _is_short(node.type.dtype)
+    if isinstance(node.op, (ops.Bitwise, *_QUOTIENTS)) and position in representative:
+        is_code = isinstance(node.op, ops.Bitwise) or _is_short(node.type.dtype)
         for operand in node.operands:
             if not isinstance(graph.nodes[operand].op, ops.Constant):
                 counting[representative[operand]].digits |= is_code
@@ -178,10 +138,8 @@ def _is_short(dtype: DType) -> bool:
 
 
 def constant_value(graph: Graph, position: int) -> int | None:
-    """The integer that fills a constant, seen through broadcasts and conversions, or None."""
-    node = graph.nodes[position]
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
-        node = graph.nodes[node.operands[0]]
+    """The integer that fills a constant, laid out or not, or None."""
+    node = graph.nodes[laid_out(graph, position)]
     if isinstance(node.op, ops.Constant) and len(node.op.values) == 1 and node.type.dtype.is_integer:
         return int(node.op.values[0])
     return None

@@ -97,6 +97,15 @@ class Contraction:
         return np.flatnonzero(needed & entries.inputs)
 
 
+@dataclass(frozen=True)
+class Layered:
+    """Programs whose layers repeat, as a stream, and its contraction."""
+
+    graphs: Sequence[Graph]
+    entries: Stream
+    contraction: Contraction
+
+
 def contraction(
     entries: Stream, found: Sequence[Repeat], graphs: Sequence[Graph], like: Contraction | None = None
 ) -> Contraction | None:

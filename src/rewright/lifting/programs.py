@@ -15,7 +15,7 @@ from rewright.ir.placement import Placement
 from rewright.ir.types import TensorType
 from rewright.lifting.algebra import Algebra
 from rewright.lifting.collectives import meet
-from rewright.lifting.contraction import Contraction, NotContracted, Period, contraction
+from rewright.lifting.contraction import Contraction, Layered, NotContracted, Period, contraction
 from rewright.lifting.index import identity
 from rewright.lifting.indexing import opaque
 from rewright.lifting.integers import integer_part
@@ -23,7 +23,7 @@ from rewright.lifting.journal import SEQUENTIAL, Journal
 from rewright.lifting.layout import concatenate, slice_axis, tidy
 from rewright.lifting.recognition import Recogniser
 from rewright.lifting.reuse import Reuse
-from rewright.lifting.stream import Integers, Repeat, Stream, lockstep, repeats, shared_first, stream
+from rewright.lifting.stream import Integers, Repeat, Stream, repeating
 from rewright.lifting.terms import ONE
 from rewright.lifting.trace import Instance, Trace, alike, terms_of
 from rewright.lifting.transfer import as_view, transfer
@@ -76,6 +76,8 @@ class Lifter:
         self.contract = contract
         self.contraction: Contraction | None = None
         """What was left out of both programs."""
+        self.layered: list[Layered] = []
+        """The streams of both programs, and what was left out of each."""
         self.values: list[Value] = []
         self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0, "reused": 0, "left out": 0}
         self.walking = 0.0
@@ -157,11 +159,8 @@ class Lifter:
                 run.step(step)
             return lifted
         with self._walk():
-            entries = stream(graphs, lockstep(steps, len(graphs)))
-            found = repeats(entries)
-            if found and self.journal is None:  # what is written down is a schedule, in the order of each program
-                entries = shared_first(entries, found)
-                found = repeats(entries)
+            # What is written down is a schedule, in the order of each program.
+            entries, found = repeating(graphs, steps, shared=self.journal is None)
             shorter = self._shorter(entries, found, graphs, first) if self.contract else None
         if shorter is not None:
             self._contracted(entries, shorter, run)
@@ -191,12 +190,14 @@ class Lifter:
         """The contraction of a stream; that of the ranks is to be the one of the sequential program."""
         if first == SEQUENTIAL:
             self.contraction = contraction(entries, found, graphs)
+            self.layered = [] if self.contraction is None else [Layered(graphs, entries, self.contraction)]
             return self.contraction
         if self.contraction is None:
             return None
         shorter = contraction(entries, found, graphs, self.contraction)
         if shorter is None:
             raise NotContracted
+        self.layered.append(Layered(graphs, entries, shorter))
         return shorter
 
     def _contracted(self, entries: Stream, shorter: Contraction, run: Run) -> None:

@@ -194,6 +194,16 @@ def repeats(entries: Stream) -> list[Repeat]:
     return sorted(chosen, key=lambda r: r.start)
 
 
+def repeating(graphs: Sequence[Graph], steps: Schedule, *, shared: bool = True) -> tuple[Stream, list[Repeat]]:
+    """Programs as one stream, and what repeats in it; with ``shared`` what all stretches read goes first."""
+    entries = stream(graphs, lockstep(steps, len(graphs)))
+    found = repeats(entries)
+    if found and shared:
+        entries = shared_first(entries, found)
+        found = repeats(entries)
+    return entries, found
+
+
 def shared_first(entries: Stream, found: Sequence[Repeat]) -> Stream:
     """The stream begun by what most stretches of a repeat read, and by what that is made of.
 

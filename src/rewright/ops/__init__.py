@@ -1,11 +1,12 @@
 """The operators: StableHLO's vocabulary, one class per operator with all its facets, and the table of them.
 
 Families are classes too: ``View`` moves the elements of one operand, ``Layout`` those of several, ``Elementwise``
-computes at each place, ``Monoid`` is what reductions are made of, ``GroupCollective`` joins groups of ranks. Code that
-asks what an operator does names a family or a facet (``moves``, ``indexed``, ``facts``) and keeps no list of its own.
+computes at each place (``Linear`` and ``Homogeneous`` say how), ``Monoid`` is what reductions are made of, which are
+``Combining``, ``GroupCollective`` joins groups of ranks, a ``Leaf`` is made of nothing. Code that asks what an operator
+does names a family or a facet (``moves``, ``indexed``, ``facts``) and keeps no list of its own.
 """
 
-from rewright.ops.base import TensorOperator
+from rewright.ops.base import Combining, TensorOperator
 from rewright.ops.binary import (
     Add,
     And,
@@ -39,12 +40,13 @@ from rewright.ops.collectives import (
 from rewright.ops.contraction import DotGeneral
 from rewright.ops.convolution import Convolution
 from rewright.ops.custom import CustomCall
-from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Select
+from rewright.ops.elementwise import Clamp, Compare, Convert, Elementwise, Homogeneous, Linear, Select
 from rewright.ops.indexing import DynamicSlice, DynamicUpdateSlice, Gather, Scatter
 from rewright.ops.layout import (
     BroadcastInDim,
     Concatenate,
     Layout,
+    Lossless,
     Pad,
     Rearrangement,
     Reshape,
@@ -53,7 +55,7 @@ from rewright.ops.layout import (
     Transpose,
     View,
 )
-from rewright.ops.leaf import Constant, Input, Iota
+from rewright.ops.leaf import Constant, Input, Iota, Leaf
 from rewright.ops.reduction import Reduce, ReduceWindow
 from rewright.ops.sorting import Sort, TopK
 from rewright.ops.transcendental import (
@@ -189,6 +191,7 @@ __all__ = [
     "Collective",
     "CollectiveBroadcast",
     "CollectivePermute",
+    "Combining",
     "Compare",
     "Concatenate",
     "Constant",
@@ -212,15 +215,19 @@ __all__ = [
     "Floor",
     "Gather",
     "GroupCollective",
+    "Homogeneous",
     "Increasing",
     "Input",
     "Iota",
     "IsFinite",
     "Layout",
+    "Leaf",
+    "Linear",
     "Log",
     "LogGamma",
     "LogPlusOne",
     "Logistic",
+    "Lossless",
     "Maximum",
     "Message",
     "Minimum",

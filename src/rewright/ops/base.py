@@ -139,6 +139,13 @@ class TensorOperator(Operator):
         return self
 
 
+class Combining(TensorOperator):
+    """Several elements become one, by the function that ``kind`` names."""
+
+    __slots__ = ()
+    kind: Any
+
+
 def array_dtype(dtype: DType, real: Real = np.float64) -> np.dtype[Any]:
     """The numpy dtype that holds values of a tensor dtype in an execution in ``real``."""
     return np.dtype(real if dtype.is_float else _INTEGERS[dtype])

@@ -10,7 +10,7 @@ import numpy as np
 
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
-from rewright.ops.elementwise import Domain, Elementwise
+from rewright.ops.elementwise import Domain, Elementwise, Homogeneous, Linear
 from rewright.ops.facts import (
     Facts,
     add,
@@ -40,7 +40,7 @@ class Monoid(Binary):
     __slots__ = ()
 
 
-class Extremum(Monoid):
+class Extremum(Monoid, Homogeneous):
     """The larger or the smaller one of two operands."""
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class Bitwise(Monoid):
 
 
 @dataclass(frozen=True, slots=True)
-class Add(Monoid):
+class Add(Monoid, Linear):
     """``x + y``."""
 
     name: ClassVar[str] = "add"
@@ -69,7 +69,7 @@ class Add(Monoid):
 
 
 @dataclass(frozen=True, slots=True)
-class Subtract(Binary):
+class Subtract(Binary, Linear):
     """``x - y``."""
 
     name: ClassVar[str] = "subtract"
@@ -135,7 +135,7 @@ class Divide(Binary):
 
 
 @dataclass(frozen=True, slots=True)
-class Remainder(Binary):
+class Remainder(Binary, Homogeneous):
     """What is left of x after dividing by y towards zero; it has the sign of x.
 
     Of an integer and zero it is x, as XLA has it; PyTorch raises there.

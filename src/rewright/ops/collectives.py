@@ -20,6 +20,7 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.types import TensorType
 from rewright.ops.base import (
     Array,
+    Combining,
     Real,
     ReductionKind,
     TensorOperator,
@@ -30,6 +31,7 @@ from rewright.ops.base import (
 )
 from rewright.ops.facts import Facts, join, of_values
 from rewright.ops.facts_functions import reduced
+from rewright.ops.leaf import Leaf
 from rewright.terms.index import Index
 from rewright.terms.scalar import Scalar
 
@@ -64,6 +66,7 @@ class GroupCollective(Collective):
     """A collective in which groups of ranks take part, each by itself."""
 
     __slots__ = ()
+    groups: Groups
 
 
 class Message(Collective):
@@ -97,7 +100,7 @@ def split(name: str, shape: Shape, axis: int, parts: int) -> Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class AllReduce(GroupCollective):
+class AllReduce(GroupCollective, Combining):
     """Every rank of a group gets the combination of all tensors of the group."""
 
     kind: ReductionKind
@@ -136,7 +139,7 @@ class AllGather(GroupCollective):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceScatter(GroupCollective):
+class ReduceScatter(GroupCollective, Combining):
     """Combine the tensors of the group; the rank at position p gets the p-th of equal parts along an axis."""
 
     kind: ReductionKind
@@ -254,7 +257,7 @@ class Send(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Recv(Message):
+class Recv(Message, Leaf):
     """The tensor that a rank sent under a tag."""
 
     source: int

@@ -73,6 +73,21 @@ class Elementwise(TensorOperator):
         return ()
 
 
+class Homogeneous(Elementwise):
+    """All operands, and a result that is a number, count one thing: so many times as many give so many times as many.
+
+    Of conversions this holds where the type holds the numbers.
+    """
+
+    __slots__ = ()
+
+
+class Linear(Homogeneous):
+    """A sum of results is the result of the sums."""
+
+    __slots__ = ()
+
+
 def _allows(domain: Domain, dtype: DType) -> bool:
     if domain == "any":
         return True
@@ -95,7 +110,7 @@ COMPARISONS: dict[str, np.ufunc] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(Elementwise):
+class Compare(Homogeneous):
     """A boolean for every pair of elements."""
 
     direction: Direction
@@ -152,7 +167,7 @@ class Select(Elementwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Clamp(Elementwise):
+class Clamp(Homogeneous):
     """``min(max(x, low), high)``; operands (low, x, high)."""
 
     name: ClassVar[str] = "clamp"
@@ -169,7 +184,7 @@ class Clamp(Elementwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Convert(Elementwise):
+class Convert(Linear):
     """The same value in another dtype; floats become integers by truncation, and booleans by ``x != 0``.
 
     An integer that another integer dtype does not hold wraps around. A float becomes an integer only where that dtype

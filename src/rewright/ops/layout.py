@@ -46,14 +46,20 @@ class View(Layout):
     arity: ClassVar[int | None] = 1
 
 
-class Rearrangement(View):
+class Lossless(View):
+    """A view in which every element of the operand occurs, unless the result is empty."""
+
+    __slots__ = ()
+
+
+class Rearrangement(Lossless):
     """A view in which every element of the operand occurs once."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class BroadcastInDim(View):
+class BroadcastInDim(Lossless):
     """Repeat along new axes: operand axis k becomes result axis ``dimensions[k]``; size 1 stretches."""
 
     shape: Shape

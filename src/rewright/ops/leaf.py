@@ -28,14 +28,21 @@ from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Fixed, Number, Scalar, Table
 
 
+class Leaf(TensorOperator):
+    """Made of no operands: its type is an attribute."""
+
+    __slots__ = ()
+    arity: ClassVar[int | None] = 0
+    tensor: TensorType
+
+
 @dataclass(frozen=True, slots=True)
-class Input(TensorOperator):
+class Input(Leaf):
     """A tensor given from outside under a name."""
 
     label: str
     tensor: TensorType
     name: ClassVar[str] = "input"
-    arity: ClassVar[int | None] = 0
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)
@@ -52,13 +59,12 @@ class Input(TensorOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class Constant(TensorOperator):
+class Constant(Leaf):
     """Fixed values in row-major order; one value fills the whole tensor (a splat). Integers wrap around."""
 
     tensor: TensorType
     values: tuple[float | int | bool, ...]
     name: ClassVar[str] = "constant"
-    arity: ClassVar[int | None] = 0
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)
@@ -104,13 +110,12 @@ class Constant(TensorOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class Iota(TensorOperator):
+class Iota(Leaf):
     """The index along one axis: ``result[i] = i[dimension]``."""
 
     tensor: TensorType
     dimension: int
     name: ClassVar[str] = "iota"
-    arity: ClassVar[int | None] = 0
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         check_count(self.name, operands, 0)

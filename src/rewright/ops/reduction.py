@@ -15,10 +15,10 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import (
     REDUCERS,
     Array,
+    Combining,
     Demand,
     Real,
     ReductionKind,
-    TensorOperator,
     binder,
     check_axes,
     check_count,
@@ -35,7 +35,7 @@ from rewright.terms.scalar import Condition, Fixed, Read, Scalar, all_of, at_lea
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce(TensorOperator):
+class Reduce(Combining):
     """Combine all elements along some axes, which disappear; of no element: the identity of the kind."""
 
     kind: ReductionKind
@@ -99,7 +99,7 @@ _DTYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceWindow(TensorOperator):
+class ReduceWindow(Combining):
     """Combine the elements of a sliding window; outside the operand the identity of the kind is read.
 
     One entry per axis; ``padding`` is (low, high). A cumulative sum is a window as long as the axis with padding

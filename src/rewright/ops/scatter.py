@@ -15,9 +15,9 @@ from rewright.ir.types import TensorType
 from rewright.ops.base import (
     REDUCERS,
     Array,
+    Combining,
     Demand,
     Real,
-    TensorOperator,
     binder,
     check_ascending,
     check_axes,
@@ -59,7 +59,7 @@ SCATTER_KINDS: tuple[str, ...] = ("sum", "replace", "maximum", "minimum", "produ
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter(TensorOperator):
+class Scatter(Combining):
     """The input with updates combined into it; operands (input, indices, updates).
 
     Fields as in the StableHLO specification; elements of updates whose index is out of range are skipped. Updates

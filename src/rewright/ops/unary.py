@@ -12,7 +12,7 @@ import numpy as np
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
-from rewright.ops.elementwise import Domain, Elementwise
+from rewright.ops.elementwise import Domain, Elementwise, Homogeneous, Linear
 from rewright.ops.facts import (
     TRUTH,
     Facts,
@@ -51,7 +51,7 @@ class Increasing(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Negate(Unary):
+class Negate(Unary, Linear):
     """``-x``."""
 
     name: ClassVar[str] = "negate"
@@ -193,7 +193,7 @@ class Cosine(Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Abs(Unary):
+class Abs(Unary, Homogeneous):
     """The absolute value."""
 
     name: ClassVar[str] = "abs"

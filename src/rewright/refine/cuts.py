@@ -6,27 +6,15 @@ from dataclasses import dataclass
 from itertools import product
 
 from rewright import ops
+from rewright.analysis.moving import laid_out, moved
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
-from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement, place
 from rewright.refine.case import Case
 from rewright.refine.editing import Site
 from rewright.refine.twin.divergence import Divergence, Search
 from rewright.refine.twin.places import Place
 
-_LINEAR: tuple[type[Operator], ...] = (
-    ops.Reshape,
-    ops.Transpose,
-    ops.Convert,
-    ops.Slice,
-    ops.Concatenate,
-    ops.Pad,
-    ops.Negate,
-    ops.Add,
-    ops.Subtract,
-    ops.Select,
-)
 _REDUCING = (ops.AllReduce, ops.ReduceScatter)
 
 
@@ -85,19 +73,19 @@ def is_added_up_later(graph: Graph, position: int) -> bool:
     readers = graph.users()
     stack, seen = [position], {position}
     while stack:
-        for reader in readers[stack.pop()]:
+        read = stack.pop()
+        for reader in readers[read]:
             node = graph.nodes[reader]
             if isinstance(node.op, _REDUCING):
                 return True
-            if reader not in seen and (isinstance(node.op, _LINEAR) or _is_scaling(graph, node)):
+            if reader not in seen and _is_linear(graph, node, read):
                 seen.add(reader)
                 stack.append(reader)
     return False
 
 
-def _is_scaling(graph: Graph, node: Node) -> bool:
-    if not isinstance(node.op, ops.Multiply | ops.Divide):
-        return False
-    sources = [graph.nodes[p] for p in node.operands]
-    plain = [graph.nodes[s.operands[0]] if isinstance(s.op, ops.BroadcastInDim) else s for s in sources]
-    return any(isinstance(source.op, ops.Constant) for source in plain)
+def _is_linear(graph: Graph, node: Node, read: int) -> bool:
+    """Whether a node is linear in an operand; by what it sorts it is not."""
+    if isinstance(node.op, ops.Multiply | ops.Divide):
+        return any(isinstance(graph.nodes[laid_out(graph, p)].op, ops.Constant) for p in node.operands)
+    return isinstance(node.op, ops.Linear) or (read in moved(node) and not isinstance(node.op, ops.Sort | ops.TopK))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
+from rewright.lifting.contraction import Layered
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
@@ -269,16 +271,25 @@ def _of_proof(stated: Stated, proof: Proof, is_written_out: bool, asked: _Asked,
     told = replace(told, assumptions=(*told.assumptions, *more))
     verdict = _proved(*captured, meant, replace(stated, case=case), proof, told, open_ones, asked.counts)
     verdict = audited(verdict, *captured, counts=asked.counts) if asked.audit else verdict
-    return _run(case, verdict, proof.placements or None) if asked.runs else verdict
+    return _run(case, verdict, proof) if asked.runs else verdict
 
 
-def _run(case: Case, verdict: Verdict, placements: Mapping[str, Placement] | None = None) -> Verdict:
+def _run(case: Case, verdict: Verdict, proof: Proof | None = None) -> Verdict:
     """The verdict after its programs were run on inputs that try to tell them apart."""
     started = time.perf_counter()
     solved = reads(case.relations.equations, case.sequential, case.program)
-    found = objected(verdict, Run(case.sequential, case.program, placements, solved))
+    placements, layers = (None, ()) if proof is None else (proof.placements or None, _layers(case, proof))
+    found = objected(verdict, Run(case.sequential, case.program, placements, solved, layered=layers))
     verdict.stats.seconds["runs"] = time.perf_counter() - started
     return found
+
+
+def _layers(case: Case, proof: Proof) -> tuple[Layered, ...]:
+    """The programs as streams of equal layers, if it is they that the proof went through so."""
+    found = tuple(proof.lifter.layered)
+    graphs = [graph for part in found for graph in part.graphs]
+    own = [case.sequential, *case.program.graphs]
+    return found if len(graphs) == len(own) and all(map(operator.is_, graphs, own)) else ()
 
 
 @dataclass(frozen=True)

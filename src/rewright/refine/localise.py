@@ -12,13 +12,11 @@ from functools import cached_property
 
 from rewright import ops
 from rewright.analysis.meetings import Meeting, match_collectives
+from rewright.analysis.moving import LAYING_OUT
 from rewright.ir.graph import NO_SPAN, Node
 from rewright.ir.types import SourceSpan
 from rewright.lifting.programs import Lifted, Lifter
 from rewright.lifting.value import Addend, Pieces, Value
-
-_MOVED = (ops.Reshape, ops.Transpose, ops.BroadcastInDim, ops.Convert, ops.Slice)
-_COLLECTIVE = (ops.AllReduce, ops.AllGather, ops.ReduceScatter, ops.AllToAll, ops.CollectiveBroadcast)
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,7 @@ class Localiser:
     def origin(self, parting: Parting) -> Parting | None:
         """Where the unreduced sum that a parting reads was computed; None where it reads none, or is a collective."""
         lifted = self._ranks[parting.rank]
-        if not parting.partial or isinstance(lifted.graph.nodes[parting.position].op, _COLLECTIVE):
+        if not parting.partial or isinstance(lifted.graph.nodes[parting.position].op, ops.GroupCollective):
             return None
         position = parting.partial[0]
         while len(inner := {p for p in lifted.graph.nodes[position].operands if self._is_partial(lifted, p)}) == 1:
@@ -212,7 +210,7 @@ class Localiser:
             if isinstance(nodes[at].op, ops.Recv):
                 (sender, sent), *_ = self._met[rank, at]
                 return nodes[at], sender, self._ranks[sender].graph.nodes[sent]
-            if at not in seen and isinstance(nodes[at].op, _MOVED):
+            if at not in seen and isinstance(nodes[at].op, LAYING_OUT):
                 stack.extend(nodes[at].operands)
             seen.add(at)
         return None
@@ -243,7 +241,7 @@ class Localiser:
             if any(p in reach for p in node.operands):
                 if isinstance(node.op, operator):
                     found.append(position)
-                if isinstance(node.op, _MOVED):
+                if isinstance(node.op, LAYING_OUT):
                     reach.add(position)
         return found
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewright import ops
+from rewright.analysis.moving import moved
 from rewright.interp.counting import value_classes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.placement import RankProgram
@@ -132,12 +133,12 @@ def _sources(graph: Graph, position: int) -> Iterator[int]:
         if at in seen or isinstance(node.op, ops.Constant):
             continue
         seen.add(at)
-        moved = node.op.moves(len(node.operands)) if isinstance(node.op, ops.TensorOperator) else ()
+        sources = moved(node)
         if isinstance(node.op, ops.Convert) and graph.nodes[node.operands[0]].type.dtype.is_integer:
-            moved = (0,)
-        if not moved:
+            sources = node.operands
+        if not sources:
             yield at
-        stack.extend(node.operands[k] for k in moved)
+        stack.extend(sources)
 
 
 def _decided(graphs: Sequence[Graph], hopes: Sequence[_Hope], held: Collection[str]) -> list[Draft]:

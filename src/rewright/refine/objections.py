@@ -8,9 +8,10 @@ the operator that must not meet them; or the proof is wrong, which is an alarm.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
+from rewright.lifting.contraction import Layered
+from rewright.lifting.shortening import Shortened, layered, layered_like, shortened
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array
 from rewright.refine.alarm import PREFIX, bundle
@@ -33,8 +36,9 @@ _SMALL = LARGEST >> 3
 _FARTHER = 1000
 """How many times as far from nought as every number that is given what stands for infinity has to be."""
 _MOST_STEPS = 1 << 13
-"""Programs with more operators take longer to shrink and to run than to prove."""
-NOT_RUN = "the programs were not run on numbers: they have {:,} operators"
+"""Programs with more operators are run with three of their layers: as a whole they take longer than their proof."""
+NOT_RUN = "the programs were not run on numbers: they have {:,} operators, and no layers that repeat"
+SHORTER = "the programs were run on numbers with 3 of their {} equal layers"
 TIES = "no two elements are equal"
 """What a verdict says that leaves equal elements out of account."""
 LEFT_OUT = "rows in which no element counts are left out of the claim"
@@ -63,11 +67,36 @@ class Run:
     """Whether smaller programs say anything about these: tables that are held whole are not shrunk as they are made."""
     mutual: bool = False
     """Whether either program is as good as the other: neither may be undefined where the other is not."""
+    layered: tuple[Layered, ...] = ()
+    """Both programs as streams of equal layers, where the proof went by these."""
 
     @property
     def steps(self) -> int:
         """How many operators both programs have."""
         return len(self.sequential) + sum(map(len, self.program.graphs))
+
+    def of(self, short: Shortened) -> Run:
+        """The same about the programs with fewer layers."""
+        left, program, solved = short.sequential, self.program, self.solved or {}
+        held = {"inputs": _among(program.inputs, left.inputs), "outputs": _among(program.outputs, left.outputs)}
+        return replace(
+            self,
+            sequential=left,
+            program=replace(program, graphs=short.ranks, **held),
+            placements=None if self.placements is None else _among(self.placements, left.outputs),
+            solved={key: read for key, read in solved.items() if key[1] in short.ranks[key[0]].inputs},
+            given=None if self.given is None else _among(self.given, left.inputs),
+            fixed=None if self.fixed is None else _among(self.fixed, left.inputs),
+            unclaimed=next(iter(short.others), None),
+            layered=(),
+        )
+
+
+_T = TypeVar("_T")
+
+
+def _among(table: Mapping[str, _T], names: Collection[str]) -> dict[str, _T]:
+    return {name: value for name, value in table.items() if name in names}
 
 
 def objected(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict:
@@ -80,9 +109,33 @@ def objected(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict
     """
     if verdict.status == "refuted":
         return verdict
-    if pair.steps > _MOST_STEPS:
-        note = NOT_RUN.format(pair.steps)
-        return replace(verdict, notes=(*verdict.notes, note)) if verdict.status == "proved" else verdict
+    return _objected(verdict, pair, folder) if pair.steps <= _MOST_STEPS else _with_three_layers(verdict, pair, folder)
+
+
+def _with_three_layers(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
+    """The verdict after the programs were run with fewer layers, which may deny it and refutes nothing by itself."""
+    if verdict.status != "proved":
+        return verdict
+    found = _shortened(pair)
+    if found is None or (shorter := pair.of(found)).steps > _MOST_STEPS:
+        return replace(verdict, notes=(*verdict.notes, NOT_RUN.format(pair.steps)))
+    told = SHORTER.format(found.layers)
+    after = _objected(verdict, shorter, folder)
+    if after.status == "refuted":
+        return replace(after, status="unknown", reason=f"{told}: {after.reason}")
+    return replace(after, notes=(*after.notes, told))
+
+
+def _shortened(pair: Run) -> Shortened | None:
+    """The programs with three layers, with the one that says where nothing is claimed; None where they have none."""
+    layers = pair.layered or layered(pair.sequential, pair.program.graphs)
+    if not layers or pair.unclaimed is None:
+        return shortened(*layers) if layers else None
+    unclaimed = layered_like(pair.unclaimed, layers[0].contraction)
+    return None if unclaimed is None else shortened(*layers, unclaimed)
+
+
+def _objected(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
     for contest in _contests(pair, proved=verdict.status == "proved"):
         for draw in contest.draws(thorough=verdict.status == "proved"):
             found = contest.tried(draw)

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, cast
 
 from rewright import ops
+from rewright.analysis.moving import LAYING_OUT
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator, Unsupported
@@ -19,8 +20,6 @@ from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.collectives import Groups
 from rewright.refine.editing import Editor, Replacement, Site, edit_program
 from rewright.refine.twin.twin import Twin, make_twin
-
-_LAYOUT: tuple[type[Operator], ...] = (ops.BroadcastInDim, ops.Reshape, ops.Convert, ops.Transpose)
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,10 @@ def slips(program: RankProgram, twin: Twin, region: Iterable[Site]) -> Iterator[
         edits: list[tuple[str, Site, Replacement]] = []
         if all(isinstance(node.op, ops.Constant) and node.type.dtype.is_integer for node in nodes):
             edits.extend(_moved_constants(program, site))
-        elif all(isinstance(node.op, ops.Compare | ops.Slice | ops.Concatenate) for node in nodes):
-            edits.extend((text, site, build) for text, build in (*_reordered(nodes[0]), *_moved_slices(nodes[0])))
+        elif len({type(node.op) for node in nodes}) == 1:
+            pieces = _reordered(nodes[0]) if isinstance(nodes[0].op, ops.Concatenate) else ()
+            small = (*pieces, *_compared(nodes[0]), *_moved_slices(nodes[0]))
+            edits.extend((text, site, build) for text, build in small)
         for number, (text, where, build) in enumerate(edits):
             proposal = _Proposal((tuple(site.items()), number), text, where, build)
             tried, repaired = _retried(twin, proposal), proposal.apply(program)
@@ -182,7 +183,7 @@ def _neighbourhood(program: RankProgram, site: Site) -> Iterator[Site]:
         seen.append(near)
         yield near
         rank = min(near)
-        if isinstance(program.graphs[rank].nodes[near[rank]].op, _LAYOUT):
+        if isinstance(program.graphs[rank].nodes[near[rank]].op, LAYING_OUT):
             stack.extend(_operands(program, near))
 
 
@@ -195,15 +196,17 @@ def _operands(program: RankProgram, site: Site) -> list[Site]:
 def _edits(program: RankProgram, rank: int, node: Node) -> Iterator[_Edit]:
     is_real = node.type.dtype.is_float and not isinstance(node.op, ops.Constant)
     yield from _reordered(node)
+    yield from _compared(node)
     yield from _moved_slices(node)
-    if isinstance(node.op, ops.Multiply | ops.Divide):
+    is_scaling = isinstance(node.op, ops.Multiply | ops.Divide)
+    if is_scaling:
         yield from _scalings(program.mesh, node)
     if isinstance(node.op, ops.Collective):
         yield from _at_collective(program, rank, node)
         yield from _bias_after(program.graphs[rank], node)
     elif is_real:
         yield from _insertions(program.mesh, node)
-    if is_real and not isinstance(node.op, ops.Multiply | ops.Divide | ops.Input):
+    if is_real and not is_scaling and not isinstance(node.op, ops.Input):
         yield from _scalings(program.mesh, node)
 
 
@@ -230,7 +233,7 @@ def _at_collective(program: RankProgram, rank: int, node: Node) -> Iterator[_Edi
         for kind in ("sum", "maximum"):
             if kind != op.kind:
                 yield f"make the {name} a {kind} instead of a {op.kind}", _with(kind=kind)
-    if isinstance(op, ops.AllReduce | ops.AllGather | ops.ReduceScatter | ops.AllToAll):
+    if isinstance(op, ops.GroupCollective) and not isinstance(op, ops.CollectiveBroadcast):  # it has one source
         for axis, groups in groups_over(program.mesh):
             if groups != op.groups:
                 yield f"call the {name} over {axis}", _over(groups)
@@ -270,10 +273,11 @@ def _insertions(mesh: Mesh, node: Node) -> Iterator[_Edit]:
 
 
 def _reordered(node: Node) -> Iterator[_Edit]:
-    if isinstance(node.op, ops.Subtract | ops.Divide | ops.DotGeneral | ops.Concatenate) and len(node.operands) > 1:
-        order = tuple(reversed(node.operands))
-        if order != node.operands:
-            yield f"swap the operands of {node.op.name} at {node.span}", _reverse
+    if not isinstance(node.op, ops.Monoid) and node.operands != node.operands[::-1]:
+        yield f"swap the operands of {node.op.name} at {node.span}", _reverse
+
+
+def _compared(node: Node) -> Iterator[_Edit]:
     if isinstance(node.op, ops.Compare):
         for direction in {"LT": ("LE",), "LE": ("LT",), "GT": ("GE",), "GE": ("GT",)}.get(node.op.direction, ()):
             yield f"compare with {direction} at {node.span}", _with(direction=direction)

@@ -12,17 +12,6 @@ from rewright.ir.types import SourceSpan
 from rewright.proof.unwritten import unwritten
 from rewright.refine.repairs import Repair
 
-_MOVES = (
-    ops.BroadcastInDim,
-    ops.Concatenate,
-    ops.DynamicUpdateSlice,
-    ops.Pad,
-    ops.Reshape,
-    ops.Slice,
-    ops.Transpose,
-)
-"""What only moves elements."""
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -120,15 +109,15 @@ def _needed(graph: Graph, outputs: Collection[str]) -> set[int]:
 
 
 def _reader(graph: Graph, memory: int, needed: Collection[int]) -> SourceSpan | None:
-    """The first line with an operator that computes something of what is in the memory.
+    """The first line with an operator that computes something of what is in the memory, or copies it.
 
-    Writing to another part of it moves what is there as well.
+    Views do not, nor does writing to another part of it; what is reversed is a copy.
     """
     inside = {memory}
     for position in range(memory + 1, len(graph.nodes)):
         node = graph.nodes[position]
         if position in needed and not inside.isdisjoint(node.operands):
-            if not isinstance(node.op, _MOVES):
+            if not isinstance(node.op, ops.Layout | ops.DynamicUpdateSlice) or isinstance(node.op, ops.Reverse):
                 return node.span
             inside.add(position)
     return None

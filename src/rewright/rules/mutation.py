@@ -21,7 +21,6 @@ from rewright.rules.rule import Rule
 from rewright.terms.normal.prove import prove
 
 Fate = Literal["refuted", "ill-typed", "also true", "undecided"]
-_COMMUTES = (ops.Add, ops.Multiply, ops.Maximum, ops.Minimum, ops.And, ops.Or, ops.Xor)
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def mutants(rule: Rule) -> Iterator[tuple[str, Rule | None]]:
         if node.operands:
             for change, op in _changed_operators(node.op):
                 yield f"{node.op.name}: {change}", _with_node(rule, position, op, node.operands)
-        if len(node.operands) > 1 and not isinstance(node.op, _COMMUTES):
+        if len(node.operands) > 1 and not isinstance(node.op, ops.Monoid):
             swapped = (node.operands[1], node.operands[0], *node.operands[2:])
             if swapped != node.operands:
                 yield f"{node.op.name}: operands swapped", _with_node(rule, position, node.op, swapped)

@@ -199,6 +199,25 @@ def test_positions_of_a_sequence_shard() -> None:
         assert shrunk((pair[0], mutant.program)).compare().agrees is False, mutant.description
 
 
+def test_digits_of_positions_are_kept() -> None:
+    """Every other block of rows: which one is a bit of the position, and a rank knows what it has."""
+    world, tokens, block = 4, 8192, 2048
+
+    sequential = Builder("sequential")
+    x = sequential.tensor("x", (tokens, 4096))
+    row = sequential.add(ops.Iota(TensorType((tokens, 4096), I64), 0))
+    bit = sequential.add(ops.And(), row, sequential.full(block, row))
+    is_even = sequential.add(ops.Compare("EQ"), bit, sequential.full(0, row))
+    sequential.output("y", sequential.add(ops.Select(), is_even, x, sequential.full(0.0, x)))
+    ranks = [Builder("rank") for _ in range(world)]
+    for rank, build in enumerate(ranks):
+        x = build.tensor("x", (block, 4096))
+        build.output("y", build.add(ops.Multiply(), x, build.full(float(rank % 2 == 0), x)))
+    twin = shrunk(both(sequential, ranks, {"x": "Shard(0)"}, {"y": "Shard(0)"}))
+    assert shapes(twin)["x"][0] == tokens
+    assert twin.compare().agrees is True
+
+
 def test_fused_projections_of_unequal_width() -> None:
     """Queries, keys and values from one matrix: 32 heads and twice 8, of which each rank holds its part."""
     world, tokens, hidden, size = 4, 64, 2048, 64

@@ -2,13 +2,15 @@
 
 from rewright import ops
 from rewright.ir.operator import Unsupported
+from rewright.ir.placement import Mesh, RankProgram, place
+from rewright.ir.types import TensorType
 from rewright.refine.editing import edit_program
 from rewright.refine.twin.divergence import run_all
 from rewright.refine.twin.holding import Holding
-from rewright.refine.twin.movement import spoiler, stretch
+from rewright.refine.twin.movement import Stretch, spoiler, stretch
 from rewright.refine.twin.places import Places
 from rewright.refine.twin.twin import Trial, make_twin
-from tests.programs import Pair, exchanged, mlp
+from tests.programs import F32, Builder, Pair, exchanged, mlp
 
 
 def holding_of(pair: Pair) -> Holding:
@@ -70,6 +72,20 @@ def test_a_stretch_of_moves_starts_at_what_was_computed() -> None:
     assert found is not None
     assert found.source == (0, 0)
     assert found.places[-2:] == ((joined, joined), (traded, traded))
+
+
+def test_a_stretch_of_views_ends_at_what_is_padded() -> None:
+    """Elements that a tensor is padded with come from nowhere."""
+    build = Builder("moved")
+    x = build.tensor("x", (4, 3))
+    padded = build.add(ops.Pad((1, 0), (0, 0), (0, 0)), x, build.add(ops.Constant(TensorType((), F32), (0.0,))))
+    wide = build.add(ops.BroadcastInDim((2, 5, 3), (1, 2)), padded)
+    end = build.add(ops.Reverse((0,)), wide)
+    build.output("y", end)
+    graph, mesh = build.build(), Mesh((("one", 1),))
+    program = RankProgram((graph,), mesh, {"x": place((4, 3), mesh, ("Replicate()",))}, {})
+    found = stretch(holding_of((graph, program)), (end,))
+    assert found == Stretch((padded,), ((wide,), (end,)))
 
 
 def test_the_step_that_loses_elements_is_named() -> None:

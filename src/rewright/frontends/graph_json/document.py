@@ -38,9 +38,11 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An argument that no operator of the IR reads: a dtype, a device, a memory format."""
+    """An argument that no operator of the IR reads."""
 
     text: str
+    kind: str = ""
+    """``dtype``, ``device`` or ``memory_format``, say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,8 @@ class _Reader:
             return tuple(self.argument(item, before) for item in cast("list[Any]", table["t"]))
         if "sym" in table:
             return dim(table, self.prefix)
-        return Word(next((str(item) for item in table.values()), ""))
+        kind, item = next(iter(table.items()), ("", ""))
+        return Word(str(item), kind)
 
     def _type(self, node: Mapping[str, Any]) -> TensorType | None:
         shape, dtype = node.get("shape"), node.get("dtype")

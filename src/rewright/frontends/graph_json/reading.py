@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, cast
 
 from rewright.frontends.aten.context import Communicator, Context
@@ -13,6 +14,7 @@ from rewright.frontends.aten.views import Tensor
 from rewright.frontends.graph_json.document import Document, Record, parse
 from rewright.frontends.graph_json.walk import Walk
 from rewright.frontends.unknowns import Unknowns
+from rewright.frontends.validation.record import Validation
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram
@@ -30,10 +32,13 @@ _SIZED = {
 """Collectives that say how many ranks take part, and the place of that argument."""
 
 
-def read_alone(data: object) -> Graph:
+def read_alone(data: object, *, validate: bool = True) -> Graph:
     """The graph of a program of one rank.
 
-    Raises RewrightError for a document that is malformed or one of several ranks, and UnsupportedOperator.
+    With ``validate`` PyTorch, where it is installed, runs every distinct call beside what it was lowered to.
+
+    Raises RewrightError for a document that is malformed or one of several ranks, UnsupportedOperator, and CaptureError
+    for a call that PyTorch computes otherwise.
     """
     document = parse(data)
     largest = max((size for _, size in _sizes(document)), default=1)
@@ -42,13 +47,15 @@ def read_alone(data: object) -> Graph:
             f"this is the graph of rank {document.rank} of {max(largest, document.rank + 1)} or more; give the files "
             "of all ranks together, or their folder"
         )
-    return _lowered(document, _Groups(document, _namers([document])), data)
+    graph = _lowered(document, _Groups(document, _namers([document])), data)
+    return _checked([document]).on(graph) if validate else graph
 
 
-def read_ranks(documents: Sequence[object]) -> RankProgram:
-    """The program of all ranks, each from one document, in any order.
+def read_ranks(documents: Sequence[object], *, validate: bool = True) -> RankProgram:
+    """The program of all ranks, each from one document, in any order; the rest is as for one.
 
-    Raises RewrightError for documents that are malformed or do not number the ranks from 0, UnsupportedOperator.
+    Raises RewrightError for documents that are malformed or do not number the ranks from 0, UnsupportedOperator, and
+    CaptureError.
     """
     parsed = sorted(((parse(data), data) for data in documents), key=lambda pair: pair[0].rank)
     found = [document.rank for document, _ in parsed]
@@ -58,7 +65,19 @@ def read_ranks(documents: Sequence[object]) -> RankProgram:
     groups = [_Groups(document, namers) for document, _ in parsed]
     alike = _alike([_walk(document, own, data) for (document, data), own in zip(parsed, groups, strict=True)])
     graphs = tuple(_lowered(document, own, data, alike) for (document, data), own in zip(parsed, groups, strict=True))
+    if validate:
+        record = _checked([document for document, _ in parsed])
+        graphs = tuple(map(record.on, graphs))
     return RankProgram(graphs, Mesh.of({"rank": len(graphs)}), {}, {})
+
+
+def _checked(documents: Sequence[Document]) -> Validation:
+    """What PyTorch says of the calls of documents, if it is installed."""
+    try:
+        checking = import_module("rewright.frontends.torch.validation.documents")
+    except ModuleNotFoundError as error:
+        return Validation(program=f"the package {error.name} is not installed")
+    return checking.checked(documents)
 
 
 def _walk(document: Document, groups: _Groups, data: object, alike: Mapping[int, float] | None = None) -> Walk:

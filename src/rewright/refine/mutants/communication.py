@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from rewright import ops
+from rewright.analysis.moving import LAYING_OUT
 from rewright.ir.dims import Dim, divide
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Node
@@ -20,12 +20,13 @@ OTHER_KIND = {"sum": "maximum", "maximum": "sum", "minimum": "maximum", "product
 def dropped(place: Place) -> Iterator[Bug]:
     """A collective that is not called: every rank goes on with what it has."""
     op = place.node.op
-    if isinstance(op, ops.AllReduce | ops.CollectiveBroadcast | ops.CollectivePermute):
+    is_message = isinstance(op, ops.Send | ops.Recv)
+    if isinstance(op, ops.Collective) and not is_message and place.operand(0).type == place.node.type:
         kind = "missing_gradient_reduction" if defines_gradient(place) else "dropped_collective"
         yield kind, f"{op.name} dropped", only_operand(0)
-    if isinstance(op, ops.ReduceScatter):
+    elif isinstance(op, ops.ReduceScatter):
         yield "dropped_collective", "reduce_scatter replaced by a slice of the addend", _own_chunk
-    if isinstance(op, ops.AllGather):
+    elif isinstance(op, ops.AllGather):
         yield "stale_shard", "all_gather replaced by copies of the own shard", _copies
 
 
@@ -38,7 +39,7 @@ def doubled(place: Place) -> Iterator[Bug]:
 def wrong_kind(place: Place) -> Iterator[Bug]:
     """A reduction of another kind."""
     op = place.node.op
-    if isinstance(op, ops.AllReduce | ops.ReduceScatter):
+    if isinstance(op, ops.Collective) and isinstance(op, ops.Combining):
         other = OTHER_KIND[op.kind]
         yield "wrong_reduction", f"{op.name} of kind {op.kind} made {other}", with_attributes(kind=other)
 
@@ -49,7 +50,7 @@ def wrong_group(place: Place) -> Iterator[Bug]:
     if isinstance(op, ops.AllReduce):
         for text, groups in other_groups(op.groups, place.program.mesh, place.rank):
             yield "wrong_group", f"all_reduce over {text}", with_attributes(groups=groups)
-    if isinstance(op, ops.AllGather | ops.ReduceScatter | ops.AllToAll) and len(op.groups[0]) > 1:
+    elif isinstance(op, ops.GroupCollective) and not isinstance(op, ops.CollectiveBroadcast) and len(op.groups[0]) > 1:
         yield "wrong_group", f"{op.name} with the ranks of its group rotated", _rotated
 
 
@@ -70,8 +71,8 @@ def bias_before_reduction(place: Place) -> Iterator[Bug]:
     if not isinstance(place.node.op, ops.Add):
         return
     for index in (0, 1):
-        reduced, bias = place.operand(index), place.operand(1 - index)
-        if isinstance(reduced.op, ops.AllReduce) and reduced.op.kind == "sum" and _is_parameter(place, bias):
+        reduced = place.operand(index)
+        if isinstance(reduced.op, ops.AllReduce) and reduced.op.kind == "sum" and _is_parameter(place, 1 - index):
             yield "bias_before_reduction", "parameter added before the all_reduce", _add_then_reduce(index)
 
 
@@ -88,7 +89,6 @@ def wrong_exchange(place: Place) -> Iterator[Bug]:
             yield "wrong_exchange", "all_to_all with its axes swapped", swapped
         else:
             yield "wrong_exchange", "chunks of an all_to_all received in the opposite order", _reversed_chunks
-            yield "dropped_collective", "all_to_all dropped", only_operand(0)
 
 
 def defines_gradient(place: Place) -> bool:
@@ -102,20 +102,13 @@ def defines_gradient(place: Place) -> bool:
         if len(readers) != 1:
             return False
         position = readers[0]
-        if not isinstance(
-            graph.nodes[position].op, ops.Convert | ops.Multiply | ops.Divide | ops.Reshape | ops.Transpose
-        ):
+        if not isinstance(graph.nodes[position].op, (*LAYING_OUT, ops.Multiply, ops.Divide)):
             return False
     return False
 
 
-_SCALING = (ops.Convert, ops.Multiply, ops.Divide, ops.Reshape, ops.Transpose)
-
-
-def _is_parameter(place: Place, node: Node) -> bool:
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert | ops.Transpose):
-        node = place.graph.nodes[node.operands[0]]
-    return isinstance(node.op, ops.Input)
+def _is_parameter(place: Place, index: int) -> bool:
+    return isinstance(place.source(index).op, ops.Input)
 
 
 def _twice(editor: Editor, node: Node) -> int:
@@ -141,9 +134,9 @@ def _copies(editor: Editor, node: Node) -> int:
 
 def _rotated(editor: Editor, node: Node) -> int:
     op = node.op
-    assert isinstance(op, ops.AllGather | ops.ReduceScatter | ops.AllToAll)
+    assert isinstance(op, ops.GroupCollective)
     rotated = tuple((*group[1:], group[0]) for group in op.groups)
-    return editor.add(replace(op, groups=rotated), *node.operands)
+    return with_attributes(groups=rotated)(editor, node)
 
 
 def _reversed_chunks(editor: Editor, node: Node) -> int:

@@ -16,7 +16,8 @@ STRICTER = {"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
 def reversed_operands(place: Place) -> Iterator[Bug]:
     """The operands of an operator that does not commute, in the opposite order."""
     node = place.node
-    swaps = isinstance(node.op, ops.Subtract | ops.Divide | ops.Power) and node.type.dtype.is_float
+    commutes = not isinstance(node.op, ops.Binary) or isinstance(node.op, ops.Monoid)
+    swaps = not commutes and node.type.dtype.is_float
     if swaps or (isinstance(node.op, ops.Concatenate) and len(node.operands) > 1):
         yield "reversed_operands", f"{node.op.name} reversed", in_reverse
     if isinstance(node.op, ops.DotGeneral):
@@ -99,7 +100,7 @@ def shifted_bound(place: Place) -> Iterator[Bug]:
     if not isinstance(op, ops.Constant) or not node.type.dtype.is_integer or len(op.values) != 1:
         return
     readers = place.readers_behind(ops.BroadcastInDim)
-    if not any(isinstance(reader.op, ops.Compare | ops.Subtract | ops.Add) for reader in readers):
+    if not any(isinstance(reader.op, ops.Homogeneous) and len(reader.operands) > 1 for reader in readers):
         return
     for shift in (-1, 1):
         yield "shifted_bound", f"integer constant shifted by {shift}", _moved_constant(shift)
@@ -123,10 +124,7 @@ def shifted_positions(place: Place) -> Iterator[Bug]:
 
 
 def _is_constant(place: Place, index: int) -> bool:
-    node = place.operand(index)
-    while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Convert):
-        node = place.graph.nodes[node.operands[0]]
-    return isinstance(node.op, ops.Constant)
+    return isinstance(place.source(index).op, ops.Constant)
 
 
 def _shifted(bounds: tuple[Dim, ...], axis: int, shift: int) -> tuple[Dim, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from rewright.analysis.moving import laid_out
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
@@ -58,6 +59,10 @@ class Place:
     def operand(self, index: int) -> Node:
         """An operand of the node on that rank."""
         return self.graph.nodes[self.node.operands[index]]
+
+    def source(self, index: int) -> Node:
+        """What an operand of the node on that rank lays out."""
+        return self.graph.nodes[laid_out(self.graph, self.node.operands[index])]
 
     def readers(self) -> list[Node]:
         """The nodes that read the result on that rank."""

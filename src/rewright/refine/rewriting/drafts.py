@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from rewright import ops
 from rewright.analysis.ends import Bound
+from rewright.analysis.moving import LAYING_OUT
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.rebuilding import Maker, kept_places, pruned, with_places
 from rewright.ir.text import print_attributes
@@ -21,8 +22,6 @@ from rewright.proof.rewriting.parts import copy_nodes
 from rewright.proof.rewriting.stages import Put, with_parts
 from rewright.proof.rewriting.within import NOWHERE, Within, facts_within
 from rewright.proof.wrapping import counted
-
-_LAID_OUT = (ops.BroadcastInDim, ops.Reshape, ops.Convert)
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def _scalars(graph: Graph) -> list[bool]:
     found: list[bool] = []
     for node in graph.nodes:
         is_number = isinstance(node.op, ops.Constant) and len(node.op.values) == 1
-        found.append(is_number or (isinstance(node.op, _LAID_OUT) and found[node.operands[0]]))
+        found.append(is_number or (isinstance(node.op, LAYING_OUT) and found[node.operands[0]]))
     return found
 
 

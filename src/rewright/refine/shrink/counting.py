@@ -48,7 +48,7 @@ class Values:
             self.space.link(own, self.offsets[node.operands[0]] + axis)
         elif isinstance(op, ops.Multiply):
             self._product(node, own)
-        elif isinstance(op, ops.Divide | ops.Remainder | ops.Power):
+        elif isinstance(op, ops.Binary) and not isinstance(op, ops.Linear | ops.Extremum):
             self.space.pin([own, *(self.entry(p) for p in node.operands)])
         elif isinstance(op, ops.Reduce | ops.ReduceWindow) and op.kind == "sum":
             self._count(node, own)
@@ -70,7 +70,7 @@ class Values:
 
     def _is_flag(self, position: int) -> bool:
         node = self.graph.nodes[position]
-        while isinstance(node.op, ops.BroadcastInDim | ops.Reshape | ops.Transpose | ops.Slice):
+        while isinstance(node.op, ops.View):
             node = self.graph.nodes[node.operands[0]]
         if isinstance(node.op, ops.Constant):
             return set(node.op.values) <= {0, 1}

@@ -41,7 +41,7 @@ class NodeAxes:
 def relate_node(axes: NodeAxes) -> None:
     """Record what the operator of a node says about its axes; unknown operators keep all sizes."""
     op = axes.node.op
-    if isinstance(op, ops.Input | ops.Constant | ops.Iota | ops.Recv):
+    if isinstance(op, ops.Leaf):
         return
     if isinstance(op, ops.Elementwise):
         _same_shape(axes)

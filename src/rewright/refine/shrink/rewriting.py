@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -56,10 +56,10 @@ class Rewriter:
     def operator(self, position: int, node: Node, expected: TensorType) -> Operator:
         """The operator with the attributes that it has at the small sizes."""
         op = node.op
-        if isinstance(op, ops.Input | ops.Iota | ops.Recv):
-            return replace(op, tensor=expected)
         if isinstance(op, ops.Constant):
             return self._constant(op, position, expected)
+        if isinstance(op, ops.Leaf):
+            return replace(cast(Any, op), tensor=expected)
         if isinstance(op, ops.BroadcastInDim | ops.Reshape):
             return replace(op, shape=expected.shape)
         if isinstance(op, ops.DynamicSlice):

@@ -16,16 +16,6 @@ from rewright.ops.base import Array
 from rewright.refine.twin.holding import Holding
 from rewright.refine.twin.places import Place
 
-_EXCHANGES = (ops.AllGather, ops.AllToAll, ops.CollectivePermute, ops.CollectiveBroadcast)
-_MOVING: tuple[type[Operator], ...] = (
-    ops.Reshape,
-    ops.Transpose,
-    ops.Convert,
-    ops.Slice,
-    ops.Concatenate,
-    ops.Reverse,
-    *_EXCHANGES,
-)
 _LONGEST = 64
 
 
@@ -47,7 +37,7 @@ def stretch(holding: Holding, end: Place) -> Stretch | None:
         operator = holding.places.operator(place)
         if place in found or place in sources:
             continue
-        if operator is not None and issubclass(operator, _MOVING):
+        if _moves(operator):
             found.add(place)
             stack.extend(holding.places.operands(place))
         else:
@@ -62,11 +52,24 @@ def spoiler(holding: Holding, found: Stretch) -> Place:
     had = _elements(holding, found.source)
     for place in found.places:
         operator = holding.places.operator(place)
-        joins = operator is ops.Concatenate or (operator is not None and issubclass(operator, _EXCHANGES))
+        joins = operator is ops.Concatenate or _exchanges(operator)
         if (joins or place == found.places[-1]) and not np.array_equal(_elements(holding, place), had):
             return place
-    exchanges = [p for p in found.places if issubclass(holding.places.operator(p) or Operator, _EXCHANGES)]
+    exchanges = [p for p in found.places if _exchanges(holding.places.operator(p))]
     return exchanges[0] if exchanges else found.places[-1]
+
+
+def _exchanges(operator: type[Operator] | None) -> bool:
+    """Whether ranks give each other what they have, and nothing is computed of it."""
+    if operator is None or not issubclass(operator, ops.Collective):
+        return False
+    return not issubclass(operator, ops.Combining | ops.Leaf)
+
+
+def _moves(operator: type[Operator] | None) -> bool:
+    """Whether elements only come to other places; those that a tensor is padded with come from nowhere."""
+    is_layout = operator is not None and issubclass(operator, ops.Layout | ops.Convert)
+    return _exchanges(operator) or (is_layout and operator is not ops.Pad)
 
 
 def _elements(holding: Holding, place: Place) -> Array:

@@ -27,18 +27,10 @@ SKIP = 2
 REMARKABLE = 1
 """What it costs to presume that an operator is missing or too much."""
 
-_COLLECTIVE = (
-    ops.AllReduce,
-    ops.AllGather,
-    ops.ReduceScatter,
-    ops.AllToAll,
-    ops.CollectiveBroadcast,
-    ops.CollectivePermute,
-)
-_FREE: tuple[type[Operator], ...] = (*LAYOUT, *_COLLECTIVE, ops.Send, ops.Recv)
-_MOVING = (ops.Slice, ops.DynamicSlice, ops.Pad, ops.Concatenate)
+_FREE: tuple[type[Operator], ...] = (*LAYOUT, ops.Collective)
+_MOVING: tuple[type[Operator], ...] = (ops.Layout, ops.DynamicSlice)
 """What ranks do to get at their part of a tensor: plausible anywhere."""
-_ANY_ORDER = (ops.Add, ops.Multiply, ops.Maximum, ops.Minimum, ops.And, ops.Or, ops.Xor, ops.DotGeneral)
+_ANY_ORDER: tuple[type[Operator], ...] = (ops.Monoid, ops.DotGeneral)
 
 
 @dataclass(frozen=True)
@@ -181,7 +173,7 @@ class Pairing:
             return
         likely = issubclass(operator, _MOVING) or self._masks(place)
         cost = 0 if issubclass(operator, _FREE) else REMARKABLE if likely else SKIP
-        collective = issubclass(operator, _COLLECTIVE)
+        collective = issubclass(operator, ops.Collective)
         for before in self.places.operands(place):
             if self._is_constant(before) and not self._is_number(position):
                 continue

@@ -10,7 +10,8 @@ from rewright.ir.placement import RankProgram
 Place = tuple[int, ...]
 """A node position for each rank."""
 
-LAYOUT: tuple[type[Operator], ...] = (ops.Reshape, ops.Transpose, ops.BroadcastInDim, ops.Convert)
+LAYOUT: tuple[type[Operator], ...] = (ops.Lossless, ops.Convert)
+"""What shows all that it reads, at other places or in another type."""
 
 
 class Places:

@@ -6,11 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rewright import ops
+from rewright.analysis.moving import LAYING_OUT
 from rewright.ir.graph import Graph, Node
-from rewright.ir.operator import Operator
-
-_PLAIN: tuple[type[Operator], ...] = (ops.BroadcastInDim, ops.Reshape, ops.Transpose, ops.Convert)
-"""Layout costs no step: what is behind it is what is read."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +57,12 @@ def around(
 def _spread(
     graph: Graph, shown: dict[int, int], neighbours: Callable[[int], Sequence[int]], steps: int, most: int
 ) -> None:
-    """Add what is a few steps away, breadth first; layout is shown, and counts as no step."""
+    """Add what is a few steps away, breadth first; layout is shown and is no step: what is behind it is read."""
     queue = list(shown)
     while queue:
         position = queue.pop(0)
         for near in neighbours(position):
-            step = shown[position] + (0 if isinstance(graph.nodes[near].op, _PLAIN) else 1)
+            step = shown[position] + (0 if isinstance(graph.nodes[near].op, LAYING_OUT) else 1)
             if near not in shown and step <= steps and len(shown) < most:
                 shown[near] = step
                 queue.append(near)

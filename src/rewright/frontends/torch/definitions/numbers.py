@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from rewright.frontends.torch.definitions.table import Definitions, common_shape, together
+from rewright.frontends.torch.definitions.table import KNOWN, Definitions, common_shape, together
 
 DEFINITIONS = Definitions()
 _aten: Any = torch.ops.aten
@@ -18,7 +18,9 @@ _aten: Any = torch.ops.aten
 def addbmm(
     x: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *, beta: float = 1, alpha: float = 1
 ) -> torch.Tensor:
-    """The sum of the products of many pairs of matrices, added to one."""
+    """The sum of the products of many pairs of matrices, added to one; factors of integers are cut off to integers."""
+    if not x.dtype.is_floating_point and not x.dtype.is_complex:
+        alpha, beta = int(alpha), int(beta)
     product = alpha * torch.bmm(first, second).sum(0, dtype=x.dtype)
     return product.expand(common_shape(x.shape, product.shape)) if beta == 0 else beta * x + product
 
@@ -42,6 +44,18 @@ def trilinear(
         spread.append(operand)
     product = spread[0] * spread[1] * spread[2]
     return product.sum(list(sumdim)) if sumdim else product
+
+
+@DEFINITIONS.define("linspace.Tensor_Tensor", "linspace.Tensor_Scalar", "linspace.Scalar_Tensor")
+def linspace(
+    start: torch.Tensor | float, end: torch.Tensor | float, steps: int, *, dtype: torch.dtype | None = None, **_: Any
+) -> torch.Tensor:
+    """Numbers at equal distances between two, which are first cut off to integers where integers are asked for."""
+    if dtype is not None and not dtype.is_floating_point and not dtype.is_complex:
+        start, end = (x.to(torch.int64) if isinstance(x, torch.Tensor) else int(x) for x in (start, end))
+    device = next(x.device for x in (start, end) if isinstance(x, torch.Tensor))
+    ends = [x if isinstance(x, torch.Tensor) else torch.full((), x, device=device) for x in (start, end)]
+    return KNOWN[_aten.linspace.Tensor_Tensor](*ends, steps, dtype=dtype or torch.get_default_dtype(), device=device)
 
 
 def _bits(dtype: torch.dtype) -> int:

@@ -11,6 +11,7 @@ import torch.fx
 from rewright.frontends.aten import collectives, tables
 from rewright.frontends.torch.fakes import new_mode
 from rewright.frontends.torch.lower.nodes import operator_name
+from rewright.frontends.torch.trace import quiet
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.frontends.torch.validation import eager
 from rewright.frontends.torch.validation.checking import NOTHING, NotRun, Wrong, check
@@ -36,7 +37,7 @@ class Calls:
 
     def add(self, program: TracedProgram) -> None:
         """Check the calls of a trace; raises CaptureError at the first whose lowering gives something else."""
-        with eager.undisturbed(), torch.no_grad():
+        with eager.undisturbed(), torch.no_grad(), quiet():
             for node in _nodes(program.module):
                 self._node(node, program)
         self._store.save()

@@ -131,7 +131,7 @@ class _Lowered:
         """What PyTorch gives, and what it leaves in operands that it may write."""
         library: Any = torch
         given = [
-            leaf.empty(eager.wide(leaf.dtype)).copy_(library.from_numpy(value))
+            leaf.empty(eager.wide(leaf.dtype)).copy_(library.from_numpy(np.asarray(value)))
             for leaf, value in zip(self.call.leaves, values, strict=True)
         ]
         found = eager.results(self.call, given, eager.wide, "cpu")
