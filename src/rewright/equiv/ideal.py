@@ -186,7 +186,7 @@ def _folded(draft: Draft) -> Draft:
     depends = depends_on_inputs(graph)
     computed = [False] * len(graph.nodes)
     for position, node in enumerate(graph.nodes):
-        moving = not node.operands or isinstance(node.op, ops.Rearrangement | ops.BroadcastInDim | ops.Convert)
+        moving = isinstance(node.op, ops.Leaf | ops.Lossless | ops.Convert)
         if not depends[position]:
             computed[position] = not moving or any(computed[p] for p in node.operands)
     wanted = [

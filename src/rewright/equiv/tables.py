@@ -79,7 +79,7 @@ def _moves_one(node: Node) -> bool:
 
 def _selects(node: Node) -> bool:
     """Whether a node may leave out elements of its only source."""
-    return _moves_one(node) and not isinstance(node.op, ops.Rearrangement | ops.BroadcastInDim)
+    return _moves_one(node) and not isinstance(node.op, ops.Lossless)
 
 
 def _unread(graph: Graph) -> set[str]:
