@@ -1,9 +1,8 @@
 """Tables that one program holds and the other one computes from positions and numbers.
 
 A held table was rounded where it was made, and the longer its angles the more: by how much is what rounding every step
-of the other program's computation does to it. Within that both are one table, which is an assumption of the verdict;
-whole numbers are not rounded, and need none. Types shorter than single precision are computed in single precision and
-rounded to the nearest number, so that they explain no more than the elements that end up between two of these.
+of the other program's computation does to it (:mod:`rewright.proof.rewriting.numbers.rounding`). Within that both are
+one table, which is an assumption of the verdict; whole numbers are not rounded, and need none.
 """
 
 from __future__ import annotations
@@ -17,18 +16,16 @@ import numpy as np
 from rewright import ops
 from rewright.equiv.building import copy_nodes, depends_on_inputs, pruned, values_of
 from rewright.equiv.masks import changing, core, is_whole, laid_out
-from rewright.equiv.precision import DIGITS
-from rewright.interp.program import execute, run_nodes
+from rewright.interp.program import run_nodes
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, TensorOperator
+from rewright.ops.base import Array
+from rewright.ops.facts import DIGITS
+from rewright.proof.rewriting.numbers.rounding import explains, runs
 from rewright.proof.rewriting.numbers.taken import MOST
 from rewright.refine.rewriting.drafts import Draft
 
 _MOST_ELEMENTS = 1 << 22
-_RUNS = 8
-_TIMES = 8.0
-"""By so many steps of rounding every operation of a run may be off, since functions are rounded by more than one."""
 LOOSE = math.inf
 """For ``most``: whatever rounding every step to its declared type explains is one table, which proves nothing."""
 
@@ -47,39 +44,6 @@ class Computed:
     """Whether nothing on the way is rounded."""
     denied: bool = False
     """Whether the other program computes where it does not hold."""
-
-
-@dataclass
-class _Rounded:
-    """Float results as a machine may compute them; whole numbers stay what they are."""
-
-    draws: np.random.Generator
-    times: float
-    """How many half steps of its type an operation may be off."""
-    loose: bool = False
-    """Whether that holds for short types too; else they are rounded to the nearest from single precision."""
-
-    def read(self, value: Array, tensor: TensorType) -> Array:
-        """Inputs as they are."""
-        return value
-
-    def apply(self, op: TensorOperator, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
-        """The result of an operator, moved by what rounding may do to it."""
-        found = op.execute(operands, np.float64)
-        digits = DIGITS.get(op.infer(types).dtype)
-        is_moved = isinstance(op, ops.Negate) or op.moves(len(operands))
-        if digits is None or found.dtype.kind != "f" or is_moved:
-            return found
-        computed = digits if self.loose else max(digits, DIGITS[DType.F32])
-        moved = found * (1.0 + self.draws.uniform(-1.0, 1.0, found.shape) * self.times * 2.0**-computed)
-        kept = np.where((found == np.round(found)) & (np.abs(found) < 2.0**digits), found, moved)
-        return kept if computed == digits else _nearest(kept, digits)
-
-
-def _nearest(value: Array, digits: int) -> Array:
-    """The nearest numbers of so many binary digits, ties to even."""
-    fraction, exponent = np.frexp(value)
-    return np.ldexp(np.round(np.ldexp(fraction, digits)), exponent - digits)
 
 
 def with_computed(drafts: Sequence[Draft], most: float = MOST) -> list[Draft]:
@@ -191,24 +155,7 @@ def _explains(held: Array, part: Graph, result: Array, kind: TensorType, *, loos
     """Whether a held table is what a program computes, but for the rounding of every step and of the table itself."""
     if held.dtype.kind != "f":
         return False
-    root, axes = part.outputs["result"], changing(result)
-    # One run without any noise, for what rounding to short types makes of the table.
-    runs = [_Rounded(np.random.default_rng(run), _TIMES if run else 0.0, loose) for run in range(_RUNS + 1)]
-    found: list[Array] = []
-    for semantics in runs:
-        moved = execute(part, {}, semantics, [root]).values[root]
-        kept = moved[tuple(slice(None) if axis in axes else slice(1) for axis in range(moved.ndim))]
-        found.append(kept.reshape(held.shape))
-    return bool((_within(held, found, kind, loose=loose) | (held == core(result))).all())
-
-
-def _within(held: Array, runs: Sequence[Array], kind: TensorType, *, loose: bool) -> Array:
-    """Where elements are no farther from those of the first run than those of the others, when they are rounded."""
-    ideal, *others = runs
-    with np.errstate(invalid="ignore"):
-        spread = np.fmax.reduce([np.abs(other - ideal) for other in others])
-        digits = DIGITS.get(kind.dtype, DIGITS[DType.F32])
-        if digits < DIGITS[DType.F32] and not loose:
-            return (_nearest(ideal - spread, digits) <= held) & (held <= _nearest(ideal + spread, digits))
-        own = _step(kind) * np.abs(np.where(np.isfinite(held), held, 0.0))
-        return np.abs(held - ideal) <= spread + 2.0 * own
+    axes = changing(result)
+    kept = tuple(slice(None) if axis in axes else slice(1) for axis in range(result.ndim))
+    found = [run[kept].reshape(held.shape) for run in runs(part, part.outputs["result"], loose=loose)]
+    return bool((explains(held, found, kind.dtype, loose=loose) | (held == core(result))).all())

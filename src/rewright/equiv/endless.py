@@ -7,28 +7,22 @@ they are written, too. Where a row is masked as a whole, minus infinity leaves n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from rewright import ops
-from rewright.analysis.ends import Bound, ends
 from rewright.analysis.meetings import match_collectives
 from rewright.equiv.alignment import agree
-from rewright.equiv.fillings import passes_on
 from rewright.equiv.ideal import is_lowest, with_endless
 from rewright.interp.ranks import run, run_ranks
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph, Node
-from rewright.ir.operator import Operator, Unsupported
+from rewright.ir.graph import Graph
+from rewright.ir.operator import Unsupported
 from rewright.ops.base import Array
+from rewright.proof.rewriting.filled import Program, meeting
 from rewright.refine.twin.twin import Trial, Twin
 
 _DRAWS = 3
-_FARTHER = 100
-"""The most negative number is so many times as far from nought as every number that may be added to it."""
 SHOWN = (
     "a number that masks are filled with does not do what -infinity does: with it the output {0!r} of the {1} program "
     "is another one on random inputs"
@@ -74,62 +68,12 @@ def shown(twin: Twin | Unsupported) -> str:
 def met(graphs: Sequence[Graph]) -> str:
     """Why the most negative number of a type is not minus infinity in programs as they are written; else empty."""
     for graph in graphs:
-        known = _Known(graph, graph.users(), ends(graph), ends(graph, at_zero=True))
+        program = Program(graph)
         for lowest in [position for position, node in enumerate(graph.nodes) if is_lowest(node)]:
-            meeting = _meeting(known, lowest)
-            if meeting is not None:
-                return MET.format(graph.nodes[meeting].span)
+            place = meeting(program, lowest)
+            if place is not None:
+                return MET.format(graph.nodes[place].span)
     return ""
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A program and bounds of its nodes, the second ones for where all floats that it is given are nought."""
-
-    graph: Graph
-    users: Sequence[Sequence[int]]
-    bounds: Sequence[Bound | None]
-    at_nought: Sequence[Bound | None]
-
-
-def _meeting(known: _Known, lowest: int) -> int | None:
-    """The operator that brings the most negative number back to a usual one; None where there is none."""
-    graph, own = known.graph, known.bounds[lowest]
-    size = math.inf if own is None else -own[0]
-    seen, stack = {lowest}, [lowest]
-    while stack:
-        position = stack.pop()
-        for user in known.users[position]:
-            node = graph.nodes[user]
-            if not _goes_on(node, position):
-                continue
-            others = [p for p in node.operands if p != position]
-            if any(_meets(node.op, found[p], size) for p in others for found in (known.bounds, known.at_nought)):
-                return user
-            if user not in seen:
-                seen.add(user)
-                stack.append(user)
-    return None
-
-
-def _goes_on(node: Node, position: int) -> bool:
-    """Whether a low number is still one behind an operator, but for what else the operator reads."""
-    if isinstance(node.op, ops.Binary):
-        return isinstance(node.op, ops.Monoid) or node.operands[0] == position
-    return isinstance(node.op, ops.Clamp) or passes_on(node, position)
-
-
-def _meets(op: Operator, other: Bound | None, size: float) -> bool:
-    """Whether an operand with these bounds makes a usual number of one that is of this size, and negative."""
-    if other is None:
-        return False
-    (low, high), root = other, math.sqrt(size)
-    largest = max(abs(low), abs(high))
-    if isinstance(op, ops.Add):
-        return size / _FARTHER < high
-    if isinstance(op, ops.Divide):
-        return root < largest
-    return isinstance(op, ops.Multiply) and 0 < largest < 1 / root
 
 
 def _differing(written: Mapping[str, Array], ideal: Mapping[str, Array]) -> str:

@@ -17,13 +17,14 @@ import numpy as np
 
 from rewright import ops
 from rewright.equiv.building import depends_on_inputs, values_of
-from rewright.equiv.fillings import fillings, splat
+from rewright.equiv.fillings import fillings
 from rewright.equiv.masks import changing, core
 from rewright.ir.dims import Shape
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
 from rewright.proof.rewriting.numbers.taken import EVERY_LOWEST, ROOTED, ROUNDING, are_close, as_endless
+from rewright.proof.rewriting.parts import splat
 from rewright.refine.rewriting.drafts import Draft, graphs_of
 
 _MOST_FOLDED = 4096

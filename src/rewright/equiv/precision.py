@@ -19,10 +19,9 @@ from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.programs import Lifted
 from rewright.ops.base import Array, TensorOperator
+from rewright.ops.facts import DIGITS
 from rewright.refine.twin.twin import Twin
 
-DIGITS = {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}
-"""Binary digits of the significand, with the one that is not stored."""
 _MOST_SHOWN = 6
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from rewright import ops
 from rewright.analysis.rows import own_row
-from rewright.equiv.fillings import truth_values
 from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ops.facts import Facts
+from rewright.proof.rewriting.filled import truth_values
 from rewright.refine.rewriting.drafts import Draft
 
 _DEEPEST = 32

@@ -514,7 +514,8 @@ def repeated_product(x: Facts, count: Dim) -> Facts:
 # --- what types make of numbers
 
 
-_DIGITS: dict[DType, int] = {DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53}
+DIGITS: dict[DType, int] = {DType.BF16: 8, DType.F16: 11, DType.F32: 24, DType.F64: 53}
+"""By float type the binary digits of its significand, with the one that is not stored."""
 LARGEST: dict[DType, float] = {
     DType.F16: 65504.0,
     DType.BF16: 3.3895313892515355e38,
@@ -526,7 +527,7 @@ LARGEST: dict[DType, float] = {
 
 def whole_limit(dtype: DType) -> int:
     """The largest n such that a type holds all integers from -n to n."""
-    return 2 ** _DIGITS[dtype] if dtype.is_float else integer_range(dtype)[1]
+    return 2 ** DIGITS[dtype] if dtype.is_float else integer_range(dtype)[1]
 
 
 def fits(known: Facts, dtype: DType) -> bool:
@@ -558,7 +559,7 @@ def _to_type(value: Number, dtype: DType, direction: int) -> float:
     number = _float(value)
     if number == 0 or math.isinf(number):
         return number
-    unit = max(math.frexp(number)[1] - _DIGITS[dtype], _LEAST_EXPONENT[dtype])
+    unit = max(math.frexp(number)[1] - DIGITS[dtype], _LEAST_EXPONENT[dtype])
     scaled = math.ldexp(number, -unit)
     return math.ldexp(math.ceil(scaled) if direction > 0 else math.floor(scaled), unit)
 

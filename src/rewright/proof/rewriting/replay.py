@@ -16,6 +16,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.ledger import Refused
 from rewright.proof.rewriting.evidence import NUMBERS, Checked
+from rewright.proof.rewriting.filled import why_not as why_not_filled
 from rewright.proof.rewriting.numbers.closed import said
 from rewright.proof.rewriting.stages import Rewriting, Stage, spliced_with_places, why_not
 from rewright.proof.rewriting.within import Within, known, without
@@ -70,6 +71,9 @@ def _applied(graph: Graph, stage: Stage, where: str, checked: Checked, worn: Wor
         made, places = spliced_with_places(graph, stage)
     except RewrightError as error:
         raise Refused(f"{where} makes no program: {error}") from None
+    why = why_not_filled(graph, stage, checked.taken)
+    if why is not None:
+        raise Refused(f"{where}: {why}")
     if not worn.by(stage, checked.taken, made, places):
         raise Refused(f"{where}: what rounding made of a number is rounded again and again")
     return made

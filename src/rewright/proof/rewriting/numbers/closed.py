@@ -16,12 +16,14 @@ from fractions import Fraction
 import numpy as np
 
 from rewright import ops
+from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, TensorOperator
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.proof.rewriting.numbers.bytes import by_value
 from rewright.proof.rewriting.numbers.cutting import Evaluated, evaluated
+from rewright.proof.rewriting.numbers.rounding import explains, runs
 from rewright.proof.rewriting.numbers.taken import (
     HIGHEST,
     MOST,
@@ -221,7 +223,16 @@ def _moved(left: _Side, right: _Side, same: Array, dtype: DType) -> list[Taken] 
         return None  # whole numbers are not rounded on the way
     farthest, held = float(apart.max()), right.value[np.isfinite(right.value)]
     is_near = farthest <= max(MOST, 4.0 * step) * float(np.abs(held).max())
-    return [Taken("moved", (farthest,))] if is_near else None
+    return [Taken("moved", (farthest,))] if is_near and _is_rounded(left, right, dtype, ~same) else None
+
+
+def _is_rounded(computed: _Side, held: _Side, dtype: DType, where: Array) -> bool:
+    """Whether rounding explains how far a held table is from what is computed."""
+    try:
+        found = [run[where] for run in runs(computed.graph, computed.root)]
+    except (RewrightError, ArithmeticError, ValueError, MemoryError):
+        return False
+    return bool(explains(held.value[where], found, dtype).all())
 
 
 __all__ = ["Taken", "by_value", "closed", "said"]
