@@ -97,6 +97,10 @@ class _Matcher:
             node = nodes[position]
             if pending and any(operand in pending for operand in node.operands):
                 return
+            if not node.op.is_met:
+                self.next[rank] = position + 1
+                self.schedule.append(Step(rank, position))
+                continue
             if meets(node.op):
                 self._arrive(rank, position)
                 return

@@ -88,7 +88,7 @@ class Values:
     def step(self, position: int, sent: Sequence[Facts] | None = None) -> Facts:
         """Compute the facts of a node; ``sent`` are those of all that it meets in a collective."""
         node = self.graph.nodes[position]
-        is_local = not isinstance(node.op, ops.Collective) or isinstance(node.op, ops.Send)
+        is_local = not node.op.is_met or isinstance(node.op, ops.Send)
         if is_local and self._is_repeated(node, position):
             return self.facts[position]
         if isinstance(node.op, ops.Input):
@@ -109,31 +109,36 @@ class Values:
 
     def _is_repeated(self, node: Node, position: int) -> bool:
         """Whether a node is one of the program before, whose facts it then has."""
-        other = position + self._shift
-        before = self._before
-        if before is None or not 0 <= other < len(before.graph.nodes) or other not in before.facts:
+        before, other = self._before, position + self._shift
+        if before is None or other not in before.facts:
             return False
         twin = before.graph.nodes[other]
         if type(twin.op) is not type(node.op):
             self._shift = self._realigned(node, position)
             other = position + self._shift
             twin = before.graph.nodes[other]
-        is_alike = len(twin.operands) == len(node.operands) and all(
-            self._alike.get(mine, -1) == its for mine, its in zip(node.operands, twin.operands, strict=True)
-        )
-        if not is_alike or twin.type != node.type or other not in before.facts or twin.op != node.op:
+        if len(twin.operands) != len(node.operands):
             return False
-        if self._taken.get(position) != before._taken.get(other):
+        for mine, its in zip(node.operands, twin.operands, strict=True):
+            if self._alike.get(mine) != its:
+                return False
+        if twin.op != node.op or twin.type != node.type or other not in before.facts:
+            return False
+        if (self._taken or before._taken) and self._taken.get(position) != before._taken.get(other):
             return False
         self._alike[position] = other
         self.facts[position] = before.facts[other]
+        self._take_over(position, other, before)
+        return True
+
+    def _take_over(self, position: int, other: int, before: Values) -> None:
+        """Note of a node what was noted of one of the program before."""
         if other in before.wraps:
             self.wraps.add(position)
         if other in before._rounded:
             self._rounded.add(position)
         if other in before.open:
             self.open[position] = before.open[other]
-        return True
 
     def _realigned(self, node: Node, position: int) -> int:
         """By how many nodes the program before is ahead from here on."""

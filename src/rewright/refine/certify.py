@@ -13,6 +13,7 @@ from rewright.ir.attributes import parse_size
 from rewright.ir.digest import digest
 from rewright.ir.dims import Dim, Shape, product
 from rewright.ir.graph import Graph
+from rewright.ir.memory import uncollected
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
@@ -57,7 +58,8 @@ def write_down(
     """A proof with a journal as a certificate, whether it reaches its end or not."""
     if proof.lifter.journal is None:
         raise NotCertified("a proof without a journal says nothing of its steps")
-    return _Writer(sequential, program, proof, proof.lifter.journal).write(relations, asked)
+    with uncollected():
+        return _Writer(sequential, program, proof, proof.lifter.journal).write(relations, asked)
 
 
 class _Writer:

@@ -18,6 +18,7 @@ import numpy as np
 from rewright.interp.adversarial import Kind
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
+from rewright.ir.memory import uncollected
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
 from rewright.lifting.contraction import Layered
@@ -109,7 +110,9 @@ def objected(verdict: Verdict, pair: Run, folder: Path | None = None) -> Verdict
     """
     if verdict.status == "refuted":
         return verdict
-    return _objected(verdict, pair, folder) if pair.steps <= _MOST_STEPS else _with_three_layers(verdict, pair, folder)
+    with uncollected():
+        tried = _objected if pair.steps <= _MOST_STEPS else _with_three_layers
+        return tried(verdict, pair, folder)
 
 
 def _with_three_layers(verdict: Verdict, pair: Run, folder: Path | None) -> Verdict:
