@@ -16,8 +16,9 @@ from rewright import ops
 from rewright.frontends.torch.names import result_names
 from rewright.interp.program import run
 from rewright.ir.errors import CaptureError, RewrightError, UnsupportedOperator
+from rewright.ops.base import Real
 
-Kind = Literal["equal", "rounded", "refused", "differs", "foreign", "skipped"]
+Kind = Literal["equal", "rounded", "guarded", "refused", "differs", "foreign", "skipped"]
 TOLERANCES = {
     torch.float64: (1e-7, 1e-9),
     torch.float32: (1e-4, 1e-5),
@@ -34,7 +35,9 @@ class Outcome:
     """What came of a sample, and in a sentence why it is not equal.
 
     ``rounded`` is a graph that gives what PyTorch computes in double precision, and not what it rounds to in the
-    dtype of the sample. ``skipped`` is a sample that PyTorch itself does not run.
+    dtype of the sample; of integers, one that gives PyTorch's result where it is executed in single precision.
+    ``guarded`` is one that has no number there and, captured with ``guards_queries``, PyTorch's infinity. ``skipped``
+    is a sample that PyTorch itself does not run.
     """
 
     kind: Kind
@@ -71,7 +74,10 @@ def _compared(case: Case, wanted: dict[str, torch.Tensor], found: dict[str, np.n
             return Outcome("differs", difference)
         if not _difference(case, wide, found, exact=True):
             return Outcome("rounded", difference)
-    return Outcome("differs", difference)
+    if not case.dtype.is_floating_point and not _difference(case, wanted, _captured(case, real=np.float32)):
+        return Outcome("rounded", difference)
+    is_guarded = not _difference(case, wanted, _captured(case, guards_queries=True))
+    return Outcome("guarded" if is_guarded else "differs", difference)
 
 
 def _eager(case: Case, tensors: list[torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -86,15 +92,15 @@ def _eager(case: Case, tensors: list[torch.Tensor]) -> dict[str, torch.Tensor]:
     return results
 
 
-def _captured(case: Case) -> dict[str, np.ndarray]:
-    graph = rw.capture(case.program, (case.tensors(),), validate=False)
+def _captured(case: Case, *, guards_queries: bool = False, real: Real = np.float64) -> dict[str, np.ndarray]:
+    graph = rw.capture(case.program, (case.tensors(),), validate=False, guards_queries=guards_queries)
     names = [node.op.label for node in graph.nodes if isinstance(node.op, ops.Input)]
     for node in graph.nodes:
         if isinstance(node.op, ops.CustomCall):
             raise UnsupportedOperator("memory that nothing was written to has no value")
     given = {f"tensors.{i}": _array(x) for i, x in enumerate(case.given)}
     try:
-        return run(graph, {name: given[name] for name in names if name in given})
+        return run(graph, {name: given[name] for name in names if name in given}, real)
     except RewrightError as error:
         raise RuntimeError(str(error)) from None
 

@@ -11,7 +11,7 @@ from bench.conformance.samples import DTYPES, name_of
 
 NEEDED = 570
 """So many of all variants must be supported."""
-KINDS = ("equal", "rounded", "refused", "differs", "foreign", "skipped")
+KINDS = ("equal", "rounded", "guarded", "refused", "differs", "foreign", "skipped")
 STATES: dict[State, str] = {
     "whole": "supported, every sample of the main dtype",
     "part": "supported, some samples of the main dtype are refused",
@@ -32,13 +32,16 @@ A sample is
 - *equal* where all results agree within the tolerance of its dtype. Where PyTorch leaves open which of equal elements
   is chosen (`topk`, an unstable sort), the chosen values must agree, and the indices must lead to them.
 - *rounded* where the graph, which does not round floats, computes what PyTorch computes of the same numbers in double
-  precision, and PyTorch's own result in the dtype of the sample is further away than the tolerance.
+  precision, and PyTorch's own result in the dtype of the sample is further away than the tolerance; or, of integers,
+  where it computes what PyTorch does once its floats are single precision.
+- *guarded* where a row is masked as a whole, PyTorch's kernel has an infinity, and the graph has no number; it agrees
+  where it is captured with `guards_queries=True`. The record of a capture names such calls.
 - *refused* where the capture ends in `CaptureError` or `UnsupportedOperator`, with a reason.
 - *skipped* where PyTorch itself raises an error, or returns no tensor.
 - Otherwise it *differs*, or it is a *foreign* error. Neither may happen.
 
 A variant is *supported* where in its main dtype, the first one below in which PyTorch runs it, at least one sample is
-equal or rounded, and no sample differs or ends in a foreign error in any dtype, forward or backward.
+equal, rounded or guarded, and no sample differs or ends in a foreign error in any dtype, forward or backward.
 """
 
 

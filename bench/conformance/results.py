@@ -28,7 +28,7 @@ class Line:
     @property
     def equal(self) -> int:
         """Samples whose graph computes what PyTorch does."""
-        return self.counts.get("equal", 0) + self.counts.get("rounded", 0)
+        return sum(self.counts.get(kind, 0) for kind in ("equal", "rounded", "guarded"))
 
     @property
     def wrong(self) -> int:

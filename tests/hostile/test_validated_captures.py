@@ -121,3 +121,39 @@ def test_hooks_counters_and_modes_of_a_module_are_left_as_they_were() -> None:
     assert found.program == EQUAL
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_an_order_that_is_left_open_is_an_assumption() -> None:
+    """``topk(sorted=False)`` gives three elements in any order: its captures were refused as wrong."""
+    scores = torch.randn(5, 8)
+
+    def spread(x: torch.Tensor) -> torch.Tensor:
+        values, places = torch.topk(x, 3, dim=-1, sorted=False)
+        return torch.zeros_like(x).scatter(1, places, values)
+
+    graph = rw.capture(spread, (scores,))
+    record = of(graph)
+    assert record is not None
+    assert record.program == EQUAL
+    assert "gives the largest element first, an order that sorted=False leaves open" in graph.metadata["assumptions"]
+    assert "sorted" not in rw.capture(lambda x: x.topk(1, sorted=False)[0], (scores,)).metadata.get("assumptions", "")
+
+
+def test_a_program_that_reads_an_open_order_is_said_to_differ() -> None:
+    record = of(rw.capture(lambda x: x.topk(3, sorted=False).values[:, 0], (torch.randn(5, 8),)))
+    assert record is not None
+    assert record.program == "it orders or chooses elements in a way that PyTorch leaves open, and differs there"
+
+
+def test_factors_and_ends_of_integers_are_cut_off() -> None:
+    """PyTorch's own decompositions multiply integers by 0.6, and count from 4.9 to -3.2; its kernels do not."""
+    x, y, z = torch.ones(2, 2, dtype=torch.long), torch.ones(3, 2, 2, dtype=torch.long), torch.tensor(4.9)
+    for program, args in (
+        (lambda a, b: torch.addbmm(a, b, b, beta=0.6, alpha=1.9), (x, y)),
+        (lambda a: torch.linspace(a, -3.2, 50, dtype=torch.long), (z,)),
+        (lambda a: torch.linspace(1, a, 50), (z,)),
+    ):
+        record = of(rw.capture(program, args))
+        assert record is not None
+        assert record.program == EQUAL
+        assert record.skipped == ()

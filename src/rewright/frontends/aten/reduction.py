@@ -269,6 +269,9 @@ def topk(c: Context, x: Value, k: Dim, dim: int = -1, largest: bool = True, sort
     if x.rank == 0:
         return _only(c, x)
     axis = x.axis(dim)
+    if not sorted and k != 1:
+        first = "largest" if largest else "smallest"
+        c.assume(f"topk at {c.b.span} gives the {first} element first, an order that sorted=False leaves open")
     if not largest:  # NaN counts as the largest number here too
         values, places = _sorted(c, x, dim, descending=False, stable=False)
         c.ties[places] = "any"

@@ -60,7 +60,7 @@ def check(trace: Trace, graph: Graph, retrace: Retrace) -> str:
     except Exception as error:
         return f"it does not run on numbers that are drawn: {_short(error)}"
     if failure is not None and _is_open(trace):
-        return "it chooses among equal elements, which PyTorch leaves open, and differs where they are chosen"
+        return "it orders or chooses elements in a way that PyTorch leaves open, and differs there"
     return EQUAL if failure is None else _differs(*failure, graph, retrace)
 
 
