@@ -11,8 +11,9 @@ from rewright import ops
 from rewright.equiv.engine import equiv
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
-from rewright.ir.placement import Mesh, RankProgram
+from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
+from tests.programs import Builder
 
 
 def weight(b: GraphBuilder, name: str, *shape: int) -> int:
@@ -169,3 +170,24 @@ def test_ranks_choose_where_the_other_adds_a_mask(denied: bool, status: str) -> 
 def test_no_program_at_all() -> None:
     with pytest.raises(RewrightError, match="no right program"):
         equiv(apart(), [])
+
+
+def test_a_tensor_that_one_rank_alone_reads() -> None:
+    """A bias is added on the first rank alone, and numbers are folded in front of the proof."""
+
+    def program(world: int, rank: int) -> Graph:
+        build = Builder("rank" if world > 1 else "model")
+        x, w = build.tensor("x", (3, 8 // world)), build.tensor("w", (8 // world, 4))
+        bias = build.tensor("b", (4,))
+        y = build.matmul(x, w)
+        half = build.add(ops.Divide(), build.full(1.0, y), build.full(2.0, y))  # a number that is computed, and folded
+        y = build.add(ops.Multiply(), y, half)
+        y = build.add(ops.Add(), y, build.spread(bias, y, 1)) if rank == 0 else y
+        build.output("y", build.all_reduce(y, world) if world > 1 else y)
+        return build.build()
+
+    mesh = Mesh.of({"tp": 2})
+    held = {"x": place((3, 8), mesh, ["Shard(1)"]), "w": place((8, 4), mesh, ["Shard(0)"])}
+    ranks = RankProgram((program(2, 0), program(2, 1)), mesh, held, {})
+    verdict = equiv(program(1, 0), ranks, audit=True)
+    assert (verdict.status, str(verdict.evidence)) == ("proved", "proved")

@@ -50,7 +50,7 @@ from rewright.proof.unwritten import with_own_memory
 from rewright.refine import buffers
 from rewright.refine.certify import NotCertified
 from rewright.refine.check import Proof, attempt
-from rewright.refine.engine import answer
+from rewright.refine.engine import answer, check_inputs
 from rewright.refine.objections import Run, objected, replicated
 from rewright.refine.relations import Relations, input_relations
 from rewright.refine.rewriting.steps import Steps
@@ -144,6 +144,7 @@ def _judged(
     started = time.perf_counter()
     deadline = None if budget is None else time.monotonic() + budget
     known = [*prover.schemes, *prover.claimed]
+    check_inputs(_program(right).graphs)
     left, captured = with_own_memory(left, _program(right))
     named = renamed(left, captured)
     values, shards = _values(inputs, len(captured.graphs))

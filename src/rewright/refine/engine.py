@@ -73,8 +73,9 @@ def refine(
     Raises:
         RewrightError: for inputs that do not fit together, in one sentence.
     """
-    verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
     graphs = distributed.graphs if isinstance(distributed, RankProgram) else distributed
+    check_inputs(graphs)
+    verdict = answer(sequential, distributed, relations, expect, budget, audit=audit)
     captures = sequential, *graphs
     verdict = verdict.about_captures(told(captures), text_of(captures))
     if verdict.status != "proved":
@@ -425,8 +426,17 @@ def _check(sequential: Graph, program: RankProgram) -> None:
             f"no output of the sequential program ({', '.join(missing[:3])}) is one of the ranks ({names}); "
             "give the outputs equal names"
         )
-    reference = set(program.graphs[0].inputs) - set(unknowns(program.graphs[0]))
-    for rank, graph in enumerate(program.graphs):
+
+
+def check_inputs(graphs: Sequence[Graph]) -> None:
+    """Raise RewrightError where ranks, as they were captured, are not given the same inputs.
+
+    Programs that were rewritten may have lost those that a rank does not read.
+    """
+    if not graphs:
+        return
+    reference = set(graphs[0].inputs) - set(unknowns(graphs[0]))
+    for rank, graph in enumerate(graphs):
         own = set(graph.inputs) - set(unknowns(graph))
         if own != reference:
             odd = sorted(own ^ reference)[0]

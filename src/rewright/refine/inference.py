@@ -41,10 +41,11 @@ class Inferred:
 
 
 def by_shapes(shape: Shape, name: str, program: RankProgram) -> tuple[Placement, ...]:
-    """The placements without partial sums under which every rank holds its local shape, the least sharded first."""
-    local = [g.nodes[g.inputs[name]].type.shape for g in program.graphs if name in g.inputs]
-    if len(local) != len(program.graphs):
-        return ()
+    """The placements without partial sums under which every rank holds its local shape, the least sharded first.
+
+    A rank that does not read the tensor may hold any of it.
+    """
+    local = {rank: g.nodes[g.inputs[name]].type.shape for rank, g in enumerate(program.graphs) if name in g.inputs}
     choices = ["Replicate()", *(f"Shard({axis})" for axis in range(len(shape)))]
     spelled = sorted(product(choices, repeat=len(program.mesh.axes)), key=lambda c: sum(x != choices[0] for x in c))
     fitting: list[Placement] = []
@@ -53,7 +54,7 @@ def by_shapes(shape: Shape, name: str, program: RankProgram) -> tuple[Placement,
             placement = place(shape, program.mesh, texts)
         except RewrightError:
             continue
-        if all(placement.local_shape(rank) == local[rank] for rank in range(program.mesh.size)):
+        if all(placement.local_shape(rank) == held for rank, held in local.items()):
             fitting.append(placement)
     fewest = min((_sharded(p) for p in fitting), default=0)
     return tuple(p for p in fitting if _sharded(p) == fewest)

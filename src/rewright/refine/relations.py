@@ -68,7 +68,7 @@ def input_relations(sequential: Graph, program: RankProgram, given: Given | None
     missing = [
         name
         for name in sequential.inputs
-        if name not in placements and name not in stated and name in program.graphs[0].inputs
+        if name not in placements and name not in stated and any(name in graph.inputs for graph in program.graphs)
     ]
     shapes = {name: sequential.nodes[sequential.inputs[name]].type.shape for name in missing}
     found = {name: choices for name in missing if (choices := by_shapes(shapes[name], name, program))}
