@@ -61,6 +61,24 @@ def test_what_cannot_be_run_is_named() -> None:
     assert "aten.neg.default" in [name for name, _ in record.skipped]
 
 
+def test_a_file_makes_pytorch_run_no_operator_that_is_not_lowered(tmp_path: Path) -> None:
+    """``from_file`` makes a file of the size that it is told."""
+    c, path = Capture(), tmp_path / "made"
+    call = c.node("call_function", "aten.from_file.default", [str(path), True, 4], {}, [4], "float32")
+    graph = read_alone(c.document([call]))
+    assert checked_calls(graph) == []
+    assert not path.exists()
+
+
+def test_a_call_with_huge_results_is_not_run() -> None:
+    c = Capture()
+    call = c.node("call_function", "aten.full.default", [[1 << 40], 1.0], {}, [2], "float32")
+    record = of(read_alone(c.document([call])))
+    assert record is not None
+    assert [name for name, _ in record.skipped] == ["aten.full.default"]
+    assert "too large" in record.skipped[0][1]
+
+
 def test_ranks_have_one_record() -> None:
     documents = []
     for rank in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import operator
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 import torch.fx
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_leaves
 
 from rewright import ops
 from rewright.frontends.torch.lower import lower
@@ -39,6 +41,10 @@ OPEN_AMONG_EQUALS = frozenset(
 
 NOTHING = "it has no values"
 """Why memory that nothing was written to is not run, which leaves nothing open."""
+
+
+_MOST_ELEMENTS = 1 << 24
+"""A call whose results are larger, at the sizes at which it would be run, is not run."""
 
 
 class NotRun(Exception):
@@ -228,6 +234,8 @@ def _traced(call: Cut, mode: FakeTensorMode) -> tuple[TracedProgram, tuple[torch
     for number in call.read:
         outputs.append(graph.call_function(operator.getitem, (nodes[-1], number)))
         outputs[-1].meta["val"] = values[-1][number]
+    if any(part.numel() > _MOST_ELEMENTS for part in tree_leaves(values) if isinstance(part, torch.Tensor)):
+        raise ValueError("its results are too large")
     dtypes = tuple(part.dtype for part in _parts(call, values[-1]))
     written = call.steps[-1].target._schema.is_mutable
     graph.output((*outputs, *(inputs if written else [])))
@@ -239,13 +247,13 @@ def _traced(call: Cut, mode: FakeTensorMode) -> tuple[TracedProgram, tuple[torch
 
 def _without_numbers(call: Cut, mode: FakeTensorMode) -> tuple[list[torch.Tensor], list[Any]]:
     """Operands and results of a call as tensors that have a shape and a place and no numbers."""
-    try:
+    with contextlib.suppress(Exception):  # fake tensors know more operators, and are slower
         metas = [leaf.empty(leaf.dtype, "meta") for leaf in call.leaves]
-        return metas, eager.results(call, metas, eager.same, "meta")
-    except Exception:  # fake tensors know more operators, and are slower
-        with mode:
-            fakes = [leaf.empty(leaf.dtype) for leaf in call.leaves]
-            return fakes, eager.results(call, fakes, eager.same, "cpu")
+        if metas:  # what is made of nothing would be made in memory
+            return metas, eager.results(call, metas, eager.same, "meta")
+    with mode:
+        fakes = [leaf.empty(leaf.dtype) for leaf in call.leaves]
+        return fakes, eager.results(call, fakes, eager.same, "cpu")
 
 
 def _parts(call: Cut, result: Any) -> list[torch.Tensor]:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 import torch.fx
 
+from rewright.frontends.aten.lowering import is_known
 from rewright.frontends.graph_json.calls import GETITEM, part_types
 from rewright.frontends.graph_json.document import Document, Record, Ref, Word
 from rewright.frontends.torch.lower.sizes import DTYPES
@@ -85,9 +86,14 @@ class _Nodes:
 
 
 def _target(name: str) -> Any:
-    """The operator of a name such as ``aten.mm.default``; None where PyTorch has none."""
+    """The operator of a name such as ``aten.mm.default``; None for one that is not lowered.
+
+    A file may name any operator, and some write files or run programs: no other one is run.
+    """
     if name == GETITEM:
         return operator.getitem
+    if not is_known(name):
+        return None
     found: Any = torch.ops
     for part in name.split("."):
         found = getattr(found, part, None) if part.isidentifier() else None

@@ -59,6 +59,11 @@ def check(trace: Trace, graph: Graph, retrace: Retrace) -> str:
             failure = failure if _difference(found, own, graph, inputs, _own(graph)) is not None else None
     except Exception as error:
         return f"it does not run on numbers that are drawn: {_short(error)}"
+    if failure is not None and (line := _unordered(trace)):
+        raise CaptureError(
+            f"topk at {line}: the program reads the order of what it gives, which sorted=False leaves open, and "
+            "PyTorch gives another one; leave it out, or capture with validate=False to go on without this check"
+        )
     if failure is not None and _is_open(trace):
         return "it orders or chooses elements in a way that PyTorch leaves open, and differs there"
     return EQUAL if failure is None else _differs(*failure, graph, retrace)
@@ -68,6 +73,16 @@ def _is_open(trace: Trace) -> bool:
     """Whether a program asks for an order of elements that is open among equal ones."""
     nodes = trace.program.module.graph.nodes
     return any(node.op == "call_function" and operator_name(node) in OPEN_AMONG_EQUALS for node in nodes)
+
+
+def _unordered(trace: Trace) -> str:
+    """Where a program asks for the largest elements in any order; empty where it does not."""
+    for node in trace.program.module.graph.nodes:
+        if node.op == "call_function" and operator_name(node) == "aten.topk.default":
+            given = dict(zip(("x", "k", "dim", "largest", "sorted"), node.args, strict=False)) | node.kwargs
+            if not given.get("sorted", True) and given["k"] != 1:
+                return str(trace.program.spans(node))
+    return ""
 
 
 def _difference(
