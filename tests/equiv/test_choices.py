@@ -18,7 +18,9 @@ from rewright.equiv.choices import chosen_alike
 from rewright.equiv.engine import equiv
 from rewright.interp.program import run
 from rewright.ir.graph import Graph
+from rewright.ir.placement import Mesh, RankProgram, place
 from tests.equiv.rewrites import rewritten
+from tests.programs import Builder
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 X = torch.zeros(5, 6)
@@ -86,6 +88,30 @@ def test_something_else_is_chosen(name: str) -> None:
 def test_programs_that_choose_alike_stay_as_they_are() -> None:
     graphs = chosen(KEEPING["softmax"]), chosen(KEEPING["softmax"])
     assert rewritten(chosen_alike, graphs) == graphs
+
+
+def test_what_another_rank_sends_sets_no_program_apart() -> None:
+    """The logits of a rank are sums of what others send, of which nothing is known; its softmax is the same one."""
+
+    def program(world: int) -> Graph:
+        build = Builder("rank")
+        x = build.matmul(build.tensor("x", (5, 8 // world)), build.tensor("w", (8 // world, 6)))
+        x = build.all_reduce(x, world) if world > 1 else x
+        power = build.add(ops.Exponential(), build.add(ops.Subtract(), x, _row(build, "maximum", x)))
+        shares = build.add(ops.Divide(), power, _row(build, "sum", power))
+        build.output("values", build.add(ops.TopK(2, "values"), shares))
+        build.output("places", build.add(ops.TopK(2, "indices"), shares))
+        return build.build()
+
+    graphs = program(1), program(2), program(2)
+    assert rewritten(chosen_alike, graphs) == graphs
+    mesh = Mesh.of({"tp": 2})
+    held = {"x": place((5, 8), mesh, ["Shard(1)"]), "w": place((8, 6), mesh, ["Shard(0)"])}
+    assert equiv(graphs[0], RankProgram(graphs[1:], mesh, held, {}), explain=False).status == "proved"
+
+
+def _row(build: Builder, kind: str, x: int) -> int:
+    return build.add(ops.BroadcastInDim((5, 6), (0,)), build.add(ops.Reduce(kind, (1,)), x))
 
 
 def test_weights_of_the_chosen() -> None:

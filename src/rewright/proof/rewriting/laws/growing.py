@@ -34,9 +34,9 @@ class Growing:
         best = builder.add(op, places[chain[-1]])
         return self._of_chosen(builder, chain, best, places) if op.result == "values" else best
 
-    def functions(self, position: int) -> tuple[str, ...]:
-        """The names of the growing functions that a ``top_k`` chooses after, the last one first."""
-        operators = [self._graph.nodes[p].op for p in self.chain(position)[:-1]]
+    def functions(self, chain: Sequence[int]) -> tuple[str, ...]:
+        """The names of the growing functions of a chain, the last one first."""
+        operators = [self._graph.nodes[p].op for p in chain[:-1]]
         return tuple(op.name for op in operators if not isinstance(op, ops.Convert))
 
     def chain(self, position: int) -> list[int]:
