@@ -104,3 +104,42 @@ def test_the_least_number_of_a_type_has_no_negative(name: str, dtype: torch.dtyp
     graph = rw.capture(SMALLEST[name], (x,))
     found = run(graph, {next(iter(graph.inputs)): x.numpy()})
     assert found["output"].tolist() == SMALLEST[name](x).tolist()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_smallest_of_flags_are_places_that_nothing_is_known_of(axis: int) -> None:
+    """The capture of these ended in an AssertionError."""
+
+    def smallest(i: torch.Tensor) -> torch.Tensor:
+        return (i == 2).int().topk(3, axis, largest=False).indices
+
+    def by_sorting(i: torch.Tensor) -> torch.Tensor:
+        return (i == 2).int().sort(dim=axis, stable=True).indices.narrow(axis, 0, 3)
+
+    tall = torch.zeros(33, 33, dtype=torch.long)
+    assert status(smallest, smallest, tall) == ("proved", "floats are exact real numbers")
+    assert status(smallest, by_sorting, tall)[0] != "proved"
+
+
+def test_kthvalue_gives_the_place_of_any_of_equal_elements() -> None:
+    """PyTorch's kernel gives another place than a sort does, so that captures were refused."""
+
+    def by_sorting(x: torch.Tensor) -> torch.Tensor:
+        return x.sort(dim=-1, stable=True).indices[:, 2]
+
+    found, assumed = status(lambda x: x.kthvalue(3, -1).indices, by_sorting, SCORES)
+    assert found == "proved"
+    assert "no two elements are equal among which kthvalue chooses at test_ties.py:" in assumed
+
+
+def test_kthvalue_and_topk_may_choose_differently_among_flags() -> None:
+    def flags(i: torch.Tensor) -> torch.Tensor:
+        return (i == 2).int()
+
+    def kth(i: torch.Tensor) -> torch.Tensor:
+        return flags(i).kthvalue(2, -1).indices
+
+    assert status(kth, lambda i: flags(i).topk(2, -1, largest=False).indices[:, 1], IDS)[0] != "proved"
+    assert status(kth, lambda i: flags(i).kthvalue(3, -1).indices, IDS)[0] != "proved"
+    values = status(lambda i: flags(i).kthvalue(2, -1).values, lambda i: flags(i).sort(-1).values[:, 1], IDS)
+    assert values[0] == "proved"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from rewright import ops
 from rewright.frontends.aten.context import Context, Number, Table, Value
+from rewright.frontends.aten.ties import Promise
 from rewright.ir.dims import Dim
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.types import DType
@@ -274,13 +275,26 @@ def topk(c: Context, x: Value, k: Dim, dim: int = -1, largest: bool = True, sort
         c.assume(f"topk at {c.b.span} gives the {first} element first, an order that sorted=False leaves open")
     if not largest:  # NaN counts as the largest number here too
         values, places = _sorted(c, x, dim, descending=False, stable=False)
-        c.ties[places] = "any"
+        c.ties[places] = Promise("any", f"topk of the smallest {k} along {axis}")
         return rb.slice_axis(c.b, values, axis, 0, k), rb.slice_axis(c.b, places, axis, 0, k)
     moved = rb.swap(c.b, x.position, axis, x.rank - 1)
     values = rb.swap(c.b, c.b.add(ops.TopK(k, "values"), moved), axis, x.rank - 1)
     places = c.b.add(ops.TopK(k, "indices"), moved)
-    c.ties[places] = "any"
+    c.ties[places] = Promise("any", f"topk of the largest {k}")
     return values, rb.swap(c.b, places, axis, x.rank - 1)
+
+
+@TABLE.register("aten.kthvalue.default")
+def kthvalue(c: Context, x: Value, k: int, dim: int = -1, keepdim: bool = False) -> tuple[int, int]:
+    values, places = _sorted(c, x, dim, descending=False, stable=False)
+    if x.rank == 0:
+        return values, places
+    axis = x.axis(dim)
+    c.ties[places] = Promise("any", f"kthvalue {k} along {axis}")
+    found = [rb.slice_axis(c.b, position, axis, k - 1, k) for position in (values, places)]
+    shape = tuple(size for a, size in enumerate(x.type.shape) if a != axis)
+    first, second = found if keepdim else [rb.reshape(c.b, position, shape) for position in found]
+    return first, second
 
 
 def _only(c: Context, x: Value) -> tuple[int, int]:
@@ -306,7 +320,7 @@ def _sorted(c: Context, x: Value, dim: int, descending: bool, stable: bool) -> t
     axis = x.axis(dim)
     places = c.b.add(ops.Sort(axis, descending, "indices"), x.position)
     if not stable:
-        c.ties[places] = "usual"
+        c.ties[places] = Promise("usual", "sort")
     return c.b.add(ops.Sort(axis, descending, "values"), x.position), places
 
 
@@ -326,13 +340,15 @@ def histc(c: Context, x: Value, bins: int = 100, min: Number = 0, max: Number = 
     if max <= min:
         raise UnsupportedOperator("histc with limits taken from the data; give min and max as numbers")
     (position,) = c.positions(x)
-    dtype, width = c.result().dtype, (max - min) / bins
+    dtype = c.result().dtype
     flat = rb.reshape(c.b, position, (1, x.type.size()))
-    place = rb.iota(c.b, (bins, 1), 0)
-    low = rb.shifted(c.b, rb.scaled(c.b, rb.convert(c.b, place, dtype), width), min)
-    below = rb.compare(c.b, "LT", flat, rb.shifted(c.b, low, width))
-    is_last = rb.compare(c.b, "EQ", place, rb.splat_like(c.b, bins - 1, place))
-    at_end = rb.compare(c.b, "EQ", flat, rb.splat_like(c.b, max, flat))
-    inside = rb.binary(c.b, ops.Or(), below, rb.binary(c.b, ops.And(), at_end, is_last))
-    hits = rb.binary(c.b, ops.And(), rb.compare(c.b, "GE", flat, low), inside)
+    # In PyTorch's order of operations: elements on the bounds of an interval are told apart by rounding alone.
+    scaled = rb.scaled(c.b, rb.shifted(c.b, flat, -min), bins)
+    own = c.b.add(ops.Floor(), rb.binary(c.b, ops.Divide(), scaled, rb.splat_like(c.b, max - min, scaled)))
+    own = rb.binary(c.b, ops.Minimum(), own, rb.splat_like(c.b, bins - 1, own))
+    place = rb.convert(c.b, rb.iota(c.b, (bins, 1), 0), x.type.dtype)
+    above = rb.compare(c.b, "GE", flat, rb.splat_like(c.b, min, flat))
+    below = rb.compare(c.b, "LE", flat, rb.splat_like(c.b, max, flat))
+    inside = rb.binary(c.b, ops.And(), above, below)
+    hits = rb.binary(c.b, ops.And(), rb.compare(c.b, "EQ", own, place), inside)
     return rb.reduce(c.b, "sum", rb.convert(c.b, hits, dtype), [1])

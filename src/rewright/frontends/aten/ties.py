@@ -1,13 +1,13 @@
 """Places of elements among which some are equal: what PyTorch promises of them, and what a program takes for granted.
 
-``argmax``, ``argmin``, and ``max`` and ``min`` along an axis give the first place. ``topk`` promises nothing; a sort
-keeps the order of equal elements only where it is stable, though PyTorch's own sorts always do.
+``argmax``, ``argmin``, and ``max`` and ``min`` along an axis give the first place. ``topk`` and ``kthvalue`` promise
+nothing; a sort keeps the order of equal elements only where it is stable, though PyTorch's own sorts always do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rewright import ops
@@ -16,8 +16,22 @@ from rewright.frontends.aten.pruning import needed
 from rewright.ir.graph import Graph, Node
 from rewright.ops.facts import Facts
 
-Promise = Literal["any", "usual"]
-"""Of equal elements any comes first; or the first one, which is usual and not promised."""
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised of the places that a node gives."""
+
+    first: Literal["any", "usual"]
+    """Which of equal elements comes first: any of them; or the first one, which is usual and not promised."""
+    chooser: str
+    """What chooses, attributes included: two that differ may choose differently among equals."""
+
+    @property
+    def name(self) -> str:
+        """The operator that chooses."""
+        return self.chooser.partition(" ")[0]
+
+
 _MOST_LINES = 4
 
 
@@ -28,31 +42,33 @@ def with_ties(graph: Graph, ties: Mapping[int, Promise], superseded: Set[int] = 
     is a function that nothing is known of: PyTorch's own.
     """
     live = needed(graph, superseded) & ties.keys()
-    chosen = sorted(position for position in live if ties[position] == "any")
+    chosen = sorted(position for position in live if ties[position].first == "any")
     facts = facts_of(graph) if chosen else []
     tied = [p for p in chosen if _must_be_equal(facts[graph.nodes[p].operands[0]], graph, graph.nodes[p])]
     nodes = list(graph.nodes)
     for position in tied:
-        nodes[position] = _opaque(nodes[position])
-    lines = _lines(graph, [p for p in chosen if p not in tied])
-    assumed = [f"no two elements are equal among which topk chooses at {lines}"] if lines else []
-    lines = _lines(graph, sorted(position for position in live if ties[position] == "usual"))
+        nodes[position] = _opaque(nodes[position], ties[position].chooser)
+    assumed: list[str] = []
+    for name in dict.fromkeys(ties[p].name for p in chosen):
+        lines = _lines(graph, [p for p in chosen if p not in tied and ties[p].name == name])
+        assumed += [f"no two elements are equal among which {name} chooses at {lines}"] if lines else []
+    lines = _lines(graph, sorted(position for position in live if ties[position].first == "usual"))
     if lines:
         assumed.append(f"equal elements keep their order in the sort at {lines}, as stable sorts have it")
     return (replace(graph, nodes=tuple(nodes)) if tied else graph), assumed
 
 
 def _must_be_equal(known: Facts, graph: Graph, node: Node) -> bool:
-    """Whether there are more elements along the last axis than values that they may have."""
-    size = graph.nodes[node.operands[0]].type.shape[-1]
+    """Whether there are more elements along the axis than values that they may have."""
+    axis = node.op.dimension if isinstance(node.op, ops.Sort) else -1
+    size = graph.nodes[node.operands[0]].type.shape[axis]
     if not known.whole or not known.is_finite or not isinstance(size, int):
         return False
     return known.high - known.low + 1 < size
 
 
-def _opaque(node: Node) -> Node:
-    assert isinstance(node.op, ops.TopK)
-    return replace(node, op=ops.CustomCall("topk", (("k", node.op.k),), (node.type,), 0))
+def _opaque(node: Node, chooser: str) -> Node:
+    return replace(node, op=ops.CustomCall("places", (("chooser", chooser),), (node.type,), 0))
 
 
 def _lines(graph: Graph, positions: Iterable[int]) -> str:

@@ -27,13 +27,6 @@ def _chosen(x: torch.Tensor, dim: int, keepdim: bool, values: torch.Tensor, indi
     return _back(x, values, dim, keepdim), _back(x, indices, dim, keepdim)
 
 
-@DEFINITIONS.define("kthvalue.default")
-def kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
-    """The k-th smallest element."""
-    values, indices = torch.sort(_line(x, dim), dim=-1)
-    return _chosen(x, dim, keepdim, values[..., k - 1 : k], indices[..., k - 1 : k])
-
-
 @DEFINITIONS.define("median.dim")
 def median_along(x: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
     """The lower one of the two in the middle, and NaN where there is one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from rewright.frontends.torch.definitions.sampling import grid_sampler_3d
+from rewright.frontends.torch.definitions.sampling import grid_sampler
 from rewright.frontends.torch.definitions.table import KNOWN, Definitions
 
 DEFINITIONS = Definitions()
@@ -68,27 +68,23 @@ for _name in ("replication_pad1d", "replication_pad2d", "replication_pad3d"):
     DEFINITIONS.define(f"{_name}_backward.default")(_padding(getattr(_aten, _name).default))
 
 
-def _sampling(forward: Callable[..., torch.Tensor]) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    def backward(
-        gradient: torch.Tensor,
-        x: torch.Tensor,
-        grid: torch.Tensor,
-        interpolation_mode: int,
-        padding_mode: int,
-        align_corners: bool,
-        output_mask: Sequence[bool],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        def sampled(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
-            return forward(x, grid, interpolation_mode, padding_mode, align_corners)
+@DEFINITIONS.define("grid_sampler_2d_backward.default", "grid_sampler_3d_backward.default")
+def grid_sampler_backward(
+    gradient: torch.Tensor,
+    x: torch.Tensor,
+    grid: torch.Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+    output_mask: Sequence[bool],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The gradients of the elements and of the points; that of a point on the border is zero where it is clipped."""
 
-        first, second = transposed(sampled, [x, grid], gradient)
-        return first, second
+    def forward(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        return grid_sampler(x, grid, interpolation_mode, padding_mode, align_corners)
 
-    return backward
-
-
-DEFINITIONS.define("grid_sampler_2d_backward.default")(_sampling(KNOWN[_aten.grid_sampler_2d.default]))
-DEFINITIONS.define("grid_sampler_3d_backward.default")(_sampling(grid_sampler_3d))
+    first, second = transposed(forward, [x, grid], gradient)
+    return first, second
 
 
 @DEFINITIONS.define("softshrink_backward.default", "hardshrink_backward.default")

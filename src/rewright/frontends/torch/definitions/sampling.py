@@ -1,4 +1,4 @@
-"""Sampling of volumes at points."""
+"""Sampling of planes and volumes at points."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rewright.frontends.torch.definitions.table import KNOWN, Definitions
 from rewright.ir.errors import UnsupportedOperator
 
 DEFINITIONS = Definitions()
+_CUBIC = 2
+"""The interpolation of the sixteen elements around a point of a plane; it clips their places, not the point."""
 
 
 def _reflected(place: torch.Tensor, low: float, high: float) -> torch.Tensor:
@@ -31,21 +33,31 @@ def _place(grid: torch.Tensor, size: int, padding_mode: int, align_corners: bool
     if padding_mode == 2:
         ends = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
         place = _reflected(place, *ends)
-    return place.clamp(0, size - 1) if padding_mode else place
+    return _clipped(place, size - 1) if padding_mode else place
 
 
-@DEFINITIONS.define("grid_sampler_3d.default")
-def grid_sampler_3d(
+def _clipped(place: torch.Tensor, last: int) -> torch.Tensor:
+    """A place kept on the axis, the first one for NaN; unlike that of ``clamp``, its derivative is zero at both ends."""
+    return torch.where((place > 0) & (place < last), place, place.detach().nan_to_num(0.0).clamp(0, last))
+
+
+@DEFINITIONS.define("grid_sampler_2d.default", "grid_sampler_3d.default")
+def grid_sampler(
     x: torch.Tensor, grid: torch.Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> torch.Tensor:
-    """The elements at points (x, y, z), or a mean of the eight around each; zero outside, where so asked."""
+    """The elements of a plane at points (x, y), or of a volume at (x, y, z), or means of those around each.
+
+    Points outside read zeros, or the border, or are reflected at it.
+    """
+    if interpolation_mode == _CUBIC:
+        return KNOWN[torch.ops.aten.grid_sampler_2d.default](x, grid, _CUBIC, padding_mode, align_corners)
     sizes = x.shape[:1:-1]
     places = [_place(grid[..., axis], size, padding_mode, align_corners) for axis, size in enumerate(sizes)]
     if interpolation_mode == 1:
         return _read(x, [place.round() for place in places])
     corners = [place.floor() for place in places]
     total: torch.Tensor | None = None
-    for steps in itertools.product((0, 1), repeat=3):
+    for steps in itertools.product((0, 1), repeat=len(sizes)):
         weight = torch.ones_like(places[0])
         for place, corner, step in zip(places, corners, steps, strict=True):
             weight = weight * (place - corner if step else corner + 1 - place)
@@ -63,9 +75,9 @@ def _read(x: torch.Tensor, places: list[torch.Tensor]) -> torch.Tensor:
     for place, size in zip(places, sizes, strict=True):
         inside = inside & (place >= 0) & (place <= size - 1)
         indices.append(place.clamp(0, size - 1).long())
-    batch = torch.arange(x.shape[0], device=x.device).reshape(-1, 1, 1, 1)
-    found = x.permute(0, 2, 3, 4, 1)[batch, indices[2], indices[1], indices[0]]
-    return torch.where(inside.unsqueeze(1), found.permute(0, 4, 1, 2, 3), 0.0)
+    batch = torch.arange(x.shape[0], device=x.device).reshape(-1, *(1 for _ in sizes))
+    found = x.movedim(1, -1)[(batch, *reversed(indices))]
+    return torch.where(inside.unsqueeze(1), found.movedim(-1, 1), 0.0)
 
 
 def _interpolated(target: Any) -> Callable[..., torch.Tensor]:

@@ -34,7 +34,14 @@ from rewright.ir.graph import NO_SPAN, Graph
 from rewright.ops.base import Array
 
 OPEN_AMONG_EQUALS = frozenset(
-    {"aten.topk.default", "aten.sort.default", "aten.argsort.default", "aten.sort.stable", "aten.argsort.stable"}
+    {
+        "aten.topk.default",
+        "aten.kthvalue.default",
+        "aten.sort.default",
+        "aten.argsort.default",
+        "aten.sort.stable",
+        "aten.argsort.stable",
+    }
 )
 """Operators whose order of equal elements PyTorch leaves open, where they are not told to be stable."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -18,6 +18,10 @@ from rewright.ops.base import Array, integer_limits
 
 _SORTED = ("sorted_sequence", "boundaries", "offs")
 """Operands that must be in order, by the names that schemas give them; groups of a grouped product end at ``offs``."""
+_POINTS = ("grid",)
+"""Operands that say where to sample: PyTorch's kernels read memory that is not theirs where a point is infinite."""
+_FARTHEST = 4.0
+"""How far from the middle, where the border is at one, a point to sample is at most."""
 _REALS_OF_INTEGERS = 100.0
 """Reals that become integers are no larger: what a conversion gives beyond its dtype is not defined."""
 Bounds = tuple[int, int] | None
@@ -37,7 +41,7 @@ class Operands:
         self._call, self._draws = call, plan_draws(graph)
         reals = (_real_range(dtypes), (0.0, 1.0))
         self._ranges = [(real, bounds) for real in reals for bounds in _integer_bounds(call)]
-        self._sorted = _in_order(call)
+        self._sorted, self._points = _leaves_named(call, _SORTED), _leaves_named(call, _POINTS)
 
     def draw(self, kind: Kind, seed: int) -> Iterator[list[Array]]:
         """Values for the operands, the widest first; the next ones are for a call that refuses those."""
@@ -48,6 +52,8 @@ class Operands:
                 for number, value in enumerate(found):
                     if reals is not None and value.dtype.kind == "f":
                         found[number] = _within(value, *reals)
+                    if number in self._points:
+                        found[number] = _within(value, -_FARTHEST, _FARTHEST)
                     if number in self._sorted:
                         found[number] = np.sort(found[number], axis=-1)
                 yield found
@@ -129,11 +135,11 @@ def _negative_allowed(call: Cut) -> set[int]:
     return found
 
 
-def _in_order(call: Cut) -> list[int]:
+def _leaves_named(call: Cut, names: Collection[str]) -> list[int]:
     return [
         argument.number
         for schema, argument in _named(call)
-        if schema.name in _SORTED and isinstance(argument, Value) and not argument.step
+        if schema.name in names and isinstance(argument, Value) and not argument.step
     ]
 
 
