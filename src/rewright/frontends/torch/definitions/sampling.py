@@ -37,7 +37,7 @@ def _place(grid: torch.Tensor, size: int, padding_mode: int, align_corners: bool
 
 
 def _clipped(place: torch.Tensor, last: int) -> torch.Tensor:
-    """A place kept on the axis, the first one for NaN; unlike that of ``clamp``, its derivative is zero at both ends."""
+    """A place kept on the axis, NaN at its start; unlike that of ``clamp``, the derivative is zero at both ends."""
     return torch.where((place > 0) & (place < last), place, place.detach().nan_to_num(0.0).clamp(0, last))
 
 
