@@ -89,8 +89,20 @@ def test_a_large_pair_is_run_with_three_layers(monkeypatch: pytest.MonkeyPatch) 
     assert verdict.notes[-1] == "the programs were run on numbers with 3 of their 9 equal layers"
 
 
-def test_a_large_pair_without_layers_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.alarm(reason="the alarm is what is tested")
+def test_a_large_pair_without_layers_is_run_as_a_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(objections, "_MOST_STEPS", 40)
+    sequential, program = deep(4)
+    claimed = refine(sequential, program)
+    assert claimed.status == "proved"
+    assert not any("were not run" in note for note in claimed.notes)
+    other = replace(program, graphs=tuple(map(with_sines, program.graphs)))
+    assert objections.objected(claimed, objections.Run(sequential, other, other.outputs), tmp_path).status != "proved"
+
+
+def test_one_that_is_larger_than_that_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objections, "_MOST_STEPS", 40)
+    monkeypatch.setattr(objections, "_MOST_WHOLE", 40)
     verdict = refine(*deep(4))
     assert verdict.status == "proved"
     assert "were not run on numbers" in verdict.notes[-1]
