@@ -71,11 +71,11 @@ $(VENV)/.torch: $(VENV)/.created
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
-	$(PIP) --editable '.[torch,zoo]'
+	$(PIP) --editable '.[torch,models]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) --editable '.[torch,zoo,jax,gpu,env,dev,docs]'
+	$(PIP) --editable '.[torch,models,jax,gpu,env,dev,docs]'
 	$(PIP) --no-deps $(LITGPT)
 	@touch $@
 
@@ -91,7 +91,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.dev
-	$(BIN)/pyright src
+	$(BIN)/pyright
 
 floors: $(VENV)/.dev
 	$(BIN)/lint-imports
@@ -106,28 +106,28 @@ slow: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) -m slow
 
 $(VENV)/.ray: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,ray]'
+	$(PIP) --editable '.[torch,models,jax,env,dev,docs,ray]'
 	@touch $@
 
 ray: $(VENV)/.ray
 	$(BIN)/pytest tests/test_ray.py
 
 $(VENV)/.gpu-passes: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,gpu-passes]'
+	$(PIP) --editable '.[torch,models,jax,env,dev,docs,gpu-passes]'
 	@touch $@
 
 gpu-passes: $(VENV)/.gpu-passes
 	$(BIN)/pytest tests/env/test_gpu.py
 
 $(VENV)/.enzyme: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,enzyme]'
+	$(PIP) --editable '.[torch,models,jax,env,dev,docs,enzyme]'
 	@touch $@
 
 enzyme: $(VENV)/.enzyme
 	$(BIN)/pytest tests/env/test_enzyme.py
 
 $(VENV)/.browser: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,dev,docs,browser]'
+	$(PIP) --editable '.[torch,models,dev,docs,browser]'
 	@touch $@
 
 browser: $(VENV)/.browser

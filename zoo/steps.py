@@ -23,7 +23,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
-from rewright.zoo.zero import State, fresh_state, own_rows_step
+from zoo.zero import State, fresh_state, own_rows_step
 
 dist: Any = torch.distributed  # most of it is not annotated
 Program = tuple[Callable[..., Any], tuple[Any, ...]]

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from rewright.zoo.decoder import rotate
-from rewright.zoo.patterns.pattern import (
+from zoo.decoder import rotate
+from zoo.patterns.pattern import (
     Pattern,
     enter,
     exchange,

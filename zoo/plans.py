@@ -19,7 +19,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 from rewright.ir.errors import CaptureError
-from rewright.zoo import styles
+from zoo import styles
 
 Plan = dict[str, ParallelStyle]
 DECODERS = ("llama", "qwen2", "qwen3", "gemma2", "phi3", "mixtral")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 
-from rewright.zoo.patterns.pattern import Pattern, Program, dist, reduced, weight
+from zoo.patterns.pattern import Pattern, Program, dist, reduced, weight
 
 ROWS, WIDTH, INNER, RANKS = 8, 4, 6, 2
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch.distributed.device_mesh import DeviceMesh
 
-from rewright.zoo.patterns.pattern import (
+from zoo.patterns.pattern import (
     Pattern,
     Program,
     dist,

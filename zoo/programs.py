@@ -11,12 +11,12 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor.parallel import loss_parallel
 
 from rewright.ir.errors import CaptureError
-from rewright.zoo.decoder import Decoder, DecoderConfig, decoder_config
-from rewright.zoo.families import family
-from rewright.zoo.megatron import ParallelDecoder, train_step
-from rewright.zoo.plans import Options, apply_plan
-from rewright.zoo.transformers_models import build_model, example_inputs, quiet
-from rewright.zoo.transformers_plan import apply_transformers_plan
+from zoo.decoder import Decoder, DecoderConfig, decoder_config
+from zoo.families import family
+from zoo.megatron import ParallelDecoder, train_step
+from zoo.plans import Options, apply_plan
+from zoo.transformers_models import build_model, example_inputs, quiet
+from zoo.transformers_plan import apply_transformers_plan
 
 Program = tuple[Any, tuple[Any, ...], dict[str, Any]]
 """What to call, with its arguments and keyword arguments."""

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch.distributed.device_mesh import DeviceMesh
 
-from rewright.zoo.patterns.pattern import Pattern, Program, dist, exchange, keep, reduced, sum_gradients, weight
+from zoo.patterns.pattern import Pattern, Program, dist, exchange, keep, reduced, sum_gradients, weight
 
 ROWS, WIDTH, CLASSES = 8, 4, 6
 SPLIT = {"x": "Shard(0)", "labels": "Shard(0)", "w": "Replicate()"}

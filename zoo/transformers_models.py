@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from rewright.ir.errors import CaptureError
-from rewright.zoo.experts import dense_experts
-from rewright.zoo.families import Family, split_size
+from zoo.experts import dense_experts
+from zoo.families import Family, split_size
 
 EXPERTS = "rewright_dense"
 
@@ -23,7 +23,7 @@ def transformers_module() -> Any:
     try:
         return importlib.import_module("transformers")
     except ImportError:
-        raise CaptureError("the zoo needs Transformers; install rewright[zoo]") from None
+        raise CaptureError("the zoo needs Transformers; install rewright[models]") from None
 
 
 def build_model(family: Family, size: str, degree: int, *, train: bool, tied: bool = True) -> nn.Module:

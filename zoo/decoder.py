@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from rewright.ir.errors import CaptureError
-from rewright.zoo.families import split_size
+from zoo.families import split_size
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def _module(name: str) -> Any:
             warnings.simplefilter("ignore")  # that Apex is missing, and the like
             return importlib.import_module(f"megatron.core.{name}")
     except ImportError as error:
-        raise CaptureError(f"megatron-core cannot be imported ({error}); install rewright[zoo] on Linux") from None
+        raise CaptureError(f"megatron-core cannot be imported ({error}); install rewright[models] on Linux") from None
 
 
 @contextmanager

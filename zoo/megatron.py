@@ -15,7 +15,7 @@ import torch.distributed
 import torch.nn.functional as F
 from torch import nn
 
-from rewright.zoo.decoder import DecoderConfig, Norm, attend
+from zoo.decoder import DecoderConfig, Norm, attend
 
 Group = Any
 Operation = Callable[[torch.Tensor, Group], torch.Tensor]

@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 
-from rewright.zoo.ring import WIDTH, Program, Ring, attention
+from zoo.ring import WIDTH, Program, Ring, attention
 
 HEADS, TOKENS = 2, 4
 NAMES: tuple[str, ...] = ("query", "key", "value", "weight")
