@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
+from bench.mutants import Mutant, generate, is_equivalent
 from rewright import ops
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram, place
-from rewright.refine.mutants import Mutant, generate, is_equivalent
 from rewright.refine.twin.divergence import CONVINCING, Divergence, run_all, search_trial
 from rewright.refine.twin.index import correspondences
 from rewright.refine.twin.twin import Trial, Twin, make_twin

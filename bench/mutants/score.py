@@ -1,16 +1,12 @@
-"""Injected bugs, and how many of them are refuted, near the place where they were injected: ``make mutants``.
+"""Injected bugs, and how many of them are refuted, near the place where they were injected.
 
 A mutant that is proved must be a true equivalence, and one that is refuted must be none; the numeric twin decides that
 with several seeds, and with integer inputs that hit every boundary value. Repairs are left out: they do not change
 what is scored.
-
-``--record FILE`` keeps what was judged, one line of JSON for each mutant, and a later run judges only what the file
-does not have; with ``--seconds`` a run stops there, and the table is about all of the file.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -22,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.distributed import Claim, claims
+from bench.mutants import Mutant, generate, is_equivalent
 from bench.tables import print_table
 from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
@@ -29,7 +26,6 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import place
 from rewright.refine import Verdict
 from rewright.refine.engine import answer
-from rewright.refine.mutants import Mutant, generate, is_equivalent
 
 NEAR = 2
 """Operators between the injected bug and the finding that still count as near."""
@@ -208,17 +204,3 @@ def main(record: Record) -> int:
     print()
     print_table(["bug", *COLUMNS], rows({kind: kinds[kind] for kind in sorted(kinds)} | {"total": total}))
     return 1 if total["wrongly proved"] or total["wrongly refuted"] else 0
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="patterns of the programs to score; all of them by default")
-    parser.add_argument("--per-kind", default=5, type=int, help="mutants of each kind for each program")
-    parser.add_argument("--seed", default=0, type=int, help="which mutants are drawn")
-    parser.add_argument("--record", type=Path, help="file to keep what was judged in, and to go on from")
-    parser.add_argument("--seconds", type=float, help="stop after so many, with what was judged by then")
-    options = parser.parse_args()
-    kept = Record(options.record)
-    if not fill(kept, options.names, options.per_kind, options.seed, options.seconds):
-        print("the time ran out; run again with the same --record", file=sys.stderr)
-    sys.exit(main(kept))

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Literal, get_args
 
+from bench.mutants import communication, computation
+from bench.mutants.model import Mutant, Place, apply, places
+from bench.mutants.placements import loading_bugs
 from rewright import ops
 from rewright.ir.placement import RankProgram
 from rewright.refine.editing import Replacement
-from rewright.refine.mutants import communication, computation
-from rewright.refine.mutants.model import Mutant, Place, apply, places
-from rewright.refine.mutants.placements import loading_bugs
 
 MutantKind = Literal[
     "bias_before_reduction",

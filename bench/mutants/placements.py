@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from bench.mutants.model import Mutant
 from rewright.ir.placement import AxisRuns, Placement, RankProgram
-from rewright.refine.mutants.model import Mutant
 
 
 def loading_bugs(program: RankProgram) -> Iterator[Mutant]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bench.mutants.model import Mutant
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.refine.mutants.model import Mutant
 from rewright.refine.relations import input_relations, output_expectations, settled
 from rewright.refine.twin.twin import make_twin
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.mutants.model import Bug, Place, only_operand, with_attributes
 from rewright import ops
 from rewright.analysis.moving import LAYING_OUT
 from rewright.ir.dims import Dim, divide
@@ -12,7 +13,6 @@ from rewright.ir.graph import Node
 from rewright.ir.placement import Mesh
 from rewright.ops.collectives import Groups
 from rewright.refine.editing import Editor, Replacement
-from rewright.refine.mutants.model import Bug, Place, only_operand, with_attributes
 
 OTHER_KIND = {"sum": "maximum", "maximum": "sum", "minimum": "maximum", "product": "sum", "and": "or", "or": "and"}
 
