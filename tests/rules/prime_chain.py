@@ -1,4 +1,4 @@
-"""A number system in which exponentials are exact: residues modulo every prime of a chain p, 2p+1, 4p+3, ...
+"""An oracle beside the prover, in whose numbers exponentials are exact: residues modulo the primes p, 2p+1, 4p+3, ...
 
 A value is its residue on every level. The multiplicative group modulo 2p+1 has a subgroup of prime order p, so
 ``exp(x) = g^x`` takes a residue modulo p to one modulo 2p+1, and ``exp(x + y) = exp(x) exp(y)`` holds exactly; every
@@ -28,6 +28,7 @@ from rewright.interp.exact import run_exactly
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ops.base import Array
+from rewright.rules.instances import Given
 
 CHAIN = tuple(66517439 * 2**level + 2**level - 1 for level in range(6))
 """Six primes, each twice the one before plus one, all below 2^31 and three modulo four."""
@@ -227,10 +228,13 @@ class ChainResult:
     """Probability that different rational functions of the stated degree agree on one element; heuristic with exp."""
 
 
-def compare_in_chain(left: Graph, right: Graph, seed: int = 0, degree: int = 64) -> ChainResult:
-    """Two programs at random residues; raises RewrightError where the chain has no value for one of them."""
-    source = random.Random(seed)
-    inputs = {name: _random(left, position, source) for name, position in left.inputs.items()}
+def compare_in_chain(left: Graph, right: Graph, given: Given | None = None, degree: int = 64) -> ChainResult:
+    """Two programs at random residues; raises RewrightError where the chain has no value for one of them.
+
+    Elements of integers and booleans are those that are given, if any are.
+    """
+    source = random.Random(0)
+    inputs = {name: _random(left, position, source, given) for name, position in left.inputs.items()}
     chain = PrimeChain()
     outputs = [run_exactly(graph, {name: inputs[name] for name in graph.inputs}, chain) for graph in (left, right)]
     count, equal = 0, True
@@ -243,13 +247,18 @@ def compare_in_chain(left: Graph, right: Graph, seed: int = 0, degree: int = 64)
     return ChainResult(equal, count, degree / chain.primes[0])
 
 
-def _random(graph: Graph, position: int, source: random.Random) -> Array:
+def _random(graph: Graph, position: int, source: random.Random, given: Given | None) -> Array:
     op = graph.nodes[position].op
     assert isinstance(op, ops.Input), "inputs are input nodes"
     shape = tuple(int(str(size)) for size in op.tensor.shape)
     values = np.empty(shape, object)
     for index in np.ndindex(*shape):
-        values[index] = source.randrange(2, CHAIN[0] - 1) if op.tensor.dtype.is_float else source.randrange(2)
+        if op.tensor.dtype.is_float:
+            values[index] = source.randrange(2, CHAIN[0] - 1)
+        elif given is not None:
+            values[index] = given[op.label][index]
+        else:
+            values[index] = source.randrange(2) if op.tensor.dtype.is_integer else source.random() < 0.5
     return values
 
 
