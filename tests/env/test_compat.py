@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rewright.env.hloenv import AltPipeline, HloEnv, HloModule, HloPass, Pass, Pipeline, hlo_pass
-from rewright.env.hloenv_pipelines import GeneralFusionPipeline, PassPipelines, SingleFusionPipeline
+from rewright.env.compat import AltPipeline, HloEnv, HloModule, HloPass, Pass, Pipeline, hlo_pass
+from rewright.env.compat.pipelines import GeneralFusionPipeline, PassPipelines, SingleFusionPipeline
 from rewright.env.inputs import draw_inputs
 from rewright.env.session import Session
 from rewright.ir.errors import RewrightError

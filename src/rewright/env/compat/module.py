@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from rewright.env.compat.config import HloModuleConfig, module_config
 from rewright.env.excerpts import (
     extract_fusions_as_module,
     extract_instructions_as_module,
     extract_random_submodule,
 )
 from rewright.env.hlo.program import Program
-from rewright.env.hloenv_config import HloModuleConfig, module_config
 from rewright.env.module import HloModule as Module
 from rewright.env.repairs import runnable
 from rewright.env.session import Session

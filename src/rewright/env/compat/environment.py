@@ -1,7 +1,7 @@
-"""HloEnv's interface (Apache-2.0, sail-sg/hloenv, 2022) on stock jaxlib: the names that its agents use.
+"""HloEnv's passes, pipelines and environment.
 
 Passes run on XLA:CPU. ``AltPipeline`` runs its passes dry: what they would do becomes alternatives, which
-``apply_alternatives`` chooses from. ``docs/reference/hloenv.md`` lists what is the same and what differs.
+``apply_alternatives`` chooses from.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, cast
 import numpy as np
 
 from rewright.env.alternatives import AlternativeGraph
+from rewright.env.compat.config import HloModuleConfig, module_config
+from rewright.env.compat.features import Array, HloGraph
+from rewright.env.compat.module import HloModule, loaded
 from rewright.env.dryrun import DryRun, dry_run
-from rewright.env.features import EDGE_FEATURES, NODE_FEATURES, OPCODES, GraphFeatures, graph_features
+from rewright.env.features import graph_features
 from rewright.env.hlo.program import Cycle
-from rewright.env.hloenv_config import GpuBackend as GpuBackend
-from rewright.env.hloenv_config import HloModuleConfig, module_config
-from rewright.env.hloenv_module import HloModule, loaded
 from rewright.env.inputs import draw_inputs
 from rewright.env.module import HloModule as Module
 from rewright.env.passes import MOST_LOOPS, XlaPass
@@ -29,7 +29,6 @@ from rewright.env.testing import compare_modules
 from rewright.env.xla.names import CPU_PASSES
 from rewright.ir.errors import RewrightError
 
-Array = np.ndarray[Any, Any]
 PASS_NAMES = {
     "AlgebraicSimplifier": "algsimp", "AllToAllDecomposer": "all_to_all_decomposer",
     "BatchNormExpander": "batchnorm_expander", "BFloat16Normalization": "float-normalization-bf16",
@@ -154,128 +153,6 @@ class EvaluationResult:
     compute_durations: list[float]
     full_durations: list[float]
     output: list[Array]
-
-
-@dataclass(frozen=True)
-class NodeFeatures:
-    """HloEnv's features of nodes."""
-
-    uids: Array
-    names: list[str]
-    gids: Array
-    num_users: Array
-    num_operands: Array
-    opcodes: Array
-    opcode_attrs: list[tuple[int, ...]]
-    num_opcode_attrs: Array
-    is_alternative: Array
-    is_in_fusion: Array
-    in_tensor_sizes: Array
-    out_tensor_sizes: Array
-    has_max_in_tensor: Array
-    has_max_out_tensor: Array
-    normalized_num_group_inst: Array
-    fused_comp_ids: Array
-
-
-@dataclass(frozen=True)
-class EdgeFeatures:
-    """HloEnv's features of edges."""
-
-    uids: Array
-    srcs: Array
-    dsts: Array
-    dims: Array
-    layouts: Array
-    lehmercodes: Array
-    types: Array
-    dtypes: Array
-    sizes: Array
-
-    def get_tensor_size(self, number: int) -> int:
-        """Elements that an edge carries."""
-        return int(self.sizes[number])
-
-
-class HloGraph:
-    """The features of a module with its alternatives, in HloEnv's names."""
-
-    def __init__(self, features: GraphFeatures) -> None:
-        self.features = features
-        f = features
-        self.in_edge_offsets, self.in_edge_indices = f.in_offsets, f.sources[f.in_edges]
-        self.out_edge_offsets, self.out_edge_indices = f.out_offsets, f.targets[f.out_edges]
-        self.alternative_indices = f.slots
-        self.opcode_attr_counts = np.zeros(2 * len(OPCODES), dtype=np.int64)
-        for row, attributes in zip(f.nodes, f.attributes, strict=True):
-            self.opcode_attr_counts[2 * row[0]] = max(self.opcode_attr_counts[2 * row[0]], len(attributes))
-        self.node_features = _node_features(f)
-        self.in_edge_features = _edge_features(f, f.in_edges)
-        self.out_edge_features = _edge_features(f, f.out_edges)
-
-    def hash(self) -> int:
-        """A number for the features: equal for equal graphs, in every process."""
-        import hashlib
-
-        f = self.features
-        data = b"".join(np.ascontiguousarray(a).tobytes() for a in (f.nodes, f.sources, f.targets, f.edges))
-        return int.from_bytes(hashlib.sha256(data).digest()[:8], "little")
-
-    def get_graph_load_errors(self) -> list[str]:
-        """Nothing: what cannot be loaded is an error at once."""
-        return []
-
-
-def _column(name: str) -> int:
-    return NODE_FEATURES.index(name)
-
-
-def _node_features(f: GraphFeatures) -> NodeFeatures:
-    rows = f.nodes
-    sizes_in, sizes_out = rows[:, _column("in_elements")], rows[:, _column("out_elements")]
-    counts = np.array([(len(attributes), 0) for attributes in f.attributes], dtype=np.int64)
-    return NodeFeatures(
-        f.uids,
-        f.names,
-        rows[:, _column("computation")],
-        rows[:, _column("users")],
-        rows[:, _column("operands")],
-        rows[:, _column("opcode")],
-        f.attributes,
-        counts,
-        rows[:, _column("is_alternative")].astype(bool),
-        rows[:, _column("in_fusion")].astype(bool),
-        sizes_in,
-        sizes_out,
-        sizes_in == sizes_in.max(initial=0),
-        sizes_out == sizes_out.max(initial=0),
-        f.normalized_group,
-        np.where(rows[:, _column("in_fusion")] > 0, rows[:, _column("computation")], 0),
-    )
-
-
-def _edge_features(f: GraphFeatures, order: Array) -> EdgeFeatures:
-    sources, targets, rows = f.sources[order], f.targets[order], f.edges[order]
-    kinds = rows[:, EDGE_FEATURES.index("kind")]
-    layouts = f.layouts[order]
-    return EdgeFeatures(
-        sources << 32 | targets,
-        sources,
-        targets,
-        f.dims[order],
-        layouts,
-        _lehmer(layouts),
-        np.where(kinds == 3, 0, kinds),
-        rows[:, EDGE_FEATURES.index("element_type")],
-        rows[:, EDGE_FEATURES.index("elements")],
-    )
-
-
-def _lehmer(layouts: Array) -> Array:
-    """For each place of a permutation how many smaller entries follow it; 0 beyond the rank."""
-    later = np.triu(np.ones((layouts.shape[1], layouts.shape[1]), dtype=bool), 1)
-    smaller = (layouts[:, None, :] < layouts[:, :, None]) & (layouts[:, None, :] >= 0) & later
-    return smaller.sum(axis=2)
 
 
 class HloEnv:

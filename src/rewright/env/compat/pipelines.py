@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewright.env.hloenv import AltPipeline, HloEnv, HloPass, Pass, Pipeline
+from rewright.env.compat.environment import AltPipeline, HloEnv, HloPass, Pass, Pipeline
 
 _EXPANDERS = (
     "EighExpander QrExpander RngExpander RngBitGeneratorExpander ComparisonExpander LogisticExpander BatchNormExpander "
