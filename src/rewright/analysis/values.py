@@ -251,12 +251,6 @@ def facts_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS) -> list[li
     return [[values.facts[position] for position in range(len(values.graph.nodes))] for values in found]
 
 
-def facts_where_defined(graphs: Sequence[Graph]) -> list[list[Facts]]:
-    """What every node may be wherever the programs are defined: a program, and those of ranks that run together."""
-    setting = Setting(assumes=True)
-    return [*facts_of_ranks(graphs[:1], setting), *facts_of_ranks(graphs[1:], setting)]
-
-
 def values_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS, taken: Sequence[Assumed] = ()) -> list[Values]:
     """The values of programs that run together; ``taken`` is what is assumed of the nodes of each, if of any."""
     ranks: list[Values] = []
