@@ -14,15 +14,11 @@ from bench.tables import print_table
 
 ROOT = Path(__file__).parents[1] / "src" / "rewright"
 KINDS = ("code", "docstrings", "comments", "blank")
-_NO_CODE = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
-}
+_SPACE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
 def counted(path: Path) -> Counter[str]:
-    """How many lines of a file are of each kind; one with code and a comment is code, a blank line in a docstring is
-    the docstring's.
-    """
+    """How many lines of a file are of each kind; a line with code and a comment is code."""
     text = path.read_text()
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     docstrings = {
@@ -31,9 +27,7 @@ def counted(path: Path) -> Counter[str]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    written = {
-        line for token in tokens if token.type not in _NO_CODE for line in range(token.start[0], token.end[0] + 1)
-    }
+    written = {line for token in tokens if token.type not in _SPACE for line in range(token.start[0], token.end[0] + 1)}
     comments = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
     code = written - docstrings
     found = Counter(code=len(code), docstrings=len(docstrings), comments=len(comments - code - docstrings))
