@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: trusted help demo test check lint types floors unit coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: trusted lines help demo test check lint types floors unit coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -53,6 +53,7 @@ help:
 	@echo "make bench-optimize  fused kernels beside other compilers, as a table and as figures in build/figures"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make trusted       what each check imports and so trusts, by lines of code, as a table"
+	@echo "make lines         lines of the package by subpackage: code, docstrings, comments, blank, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
 	@echo "make bench-env     what XLA's passes do site by site, what is proved, steps per second; HLO=folder"
 	@echo "make bench-robust  damaged HLO texts from reading to running, as a table; HLO=folder"
@@ -71,11 +72,11 @@ $(VENV)/.torch: $(VENV)/.created
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.torch pyproject.toml constraints.txt
-	$(PIP) --editable '.[torch,zoo]'
+	$(PIP) --editable '.[torch,models]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) --editable '.[torch,zoo,jax,gpu,env,dev,docs]'
+	$(PIP) --editable '.[torch,models,jax,gpu,env,dev,docs]'
 	$(PIP) --no-deps $(LITGPT)
 	@touch $@
 
@@ -91,7 +92,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.dev
-	$(BIN)/pyright src
+	$(BIN)/pyright
 
 floors: $(VENV)/.dev
 	$(BIN)/lint-imports
@@ -106,28 +107,28 @@ slow: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) -m slow
 
 $(VENV)/.ray: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,ray]'
+	$(PIP) --editable '.[torch,models,jax,env,dev,docs,ray]'
 	@touch $@
 
 ray: $(VENV)/.ray
 	$(BIN)/pytest tests/test_ray.py
 
 $(VENV)/.gpu-passes: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,gpu-passes]'
+	$(PIP) --editable '.[torch,models,jax,env,dev,docs,gpu-passes]'
 	@touch $@
 
 gpu-passes: $(VENV)/.gpu-passes
 	$(BIN)/pytest tests/env/test_gpu.py
 
 $(VENV)/.enzyme: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,jax,env,dev,docs,enzyme]'
+	$(PIP) --editable '.[torch,models,jax,env,dev,docs,enzyme]'
 	@touch $@
 
 enzyme: $(VENV)/.enzyme
 	$(BIN)/pytest tests/env/test_enzyme.py
 
 $(VENV)/.browser: $(VENV)/.dev
-	$(PIP) --editable '.[torch,zoo,dev,docs,browser]'
+	$(PIP) --editable '.[torch,models,dev,docs,browser]'
 	@touch $@
 
 browser: $(VENV)/.browser
@@ -222,6 +223,9 @@ bench-rules: $(VENV)/.dev
 
 trusted: $(VENV)/.dev
 	$(BIN)/python -m bench.trusted
+
+lines: $(VENV)/.dev
+	@$(BIN)/python -m bench.lines
 
 bench-ir: $(VENV)/.dev
 	@$(BIN)/python -m bench.ir

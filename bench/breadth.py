@@ -21,8 +21,8 @@ from bench.tables import print_table
 from rewright.frontends.capture import capture, capture_ranks
 from rewright.ir.errors import RewrightError
 from rewright.refine import refine
-from rewright.zoo import ring_training
-from rewright.zoo.steps import MESHES, STEPS
+from zoo import ring_training
+from zoo.steps import MESHES, STEPS
 
 COLUMNS = ["parallelism", "framework", "program", "mesh", "what", "ranks", "nodes", "status", "evidence", "outputs"]
 COLUMNS += ["capture s", "prove s", "audit s", "reason"]

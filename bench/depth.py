@@ -31,8 +31,8 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram
 from rewright.refine.relations import input_relations
 from rewright.refine.twin.twin import Twin, make_twin
-from rewright.zoo.families import LLAMA_SCALING
-from rewright.zoo.transformers_models import quiet, transformers_module
+from zoo.families import LLAMA_SCALING
+from zoo.transformers_models import quiet, transformers_module
 
 COLUMNS = ["peer", "layers", "tokens", "parameters", "nodes", "capture s", "prove s", "status", "evidence", "lemmas"]
 COLUMNS += ["twin s", "twin agrees"]

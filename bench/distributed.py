@@ -15,9 +15,9 @@ from rewright.frontends.capture import capture, capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine.relations import Given, input_relations, output_expectations
-from rewright.zoo.megatron_core import GPT
-from rewright.zoo.megatron_core import MODELS as MEGATRON
-from rewright.zoo.steps import STEPS, Step
+from zoo.megatron_core import GPT
+from zoo.megatron_core import MODELS as MEGATRON
+from zoo.steps import STEPS, Step
 
 MODELS = (
     ("llama", "dtensor", True),

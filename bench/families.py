@@ -78,7 +78,7 @@ def configuration(name: str, experts: str, attention: str) -> Any:
     """A small configuration of a family."""
     from transformers import CONFIG_MAPPING
 
-    from rewright.zoo.transformers_models import choose_dense_experts
+    from zoo.transformers_models import choose_dense_experts
 
     kind = CONFIG_MAPPING[name]
     fields = {*getattr(kind, "__dataclass_fields__", {}), *inspect.signature(kind.__init__).parameters}
@@ -114,8 +114,8 @@ def attempt(name: str, experts: str, attention: str) -> list[object]:
 
     from rewright.frontends.torch import capture, capture_ranks
     from rewright.refine import refine
-    from rewright.zoo.transformers_models import quiet
-    from rewright.zoo.transformers_plan import apply_transformers_plan
+    from zoo.transformers_models import quiet
+    from zoo.transformers_plan import apply_transformers_plan
 
     kind: Any = getattr(transformers, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[name])
     with torch.device("meta"):

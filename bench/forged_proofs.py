@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from bench.mutants import generate, is_equivalent
 from bench.tables import print_table
 from rewright.equiv.audit import audit as audit_equivalence
 from rewright.equiv.certificate import EquivalenceCertificate, equivalence_of, equivalence_table
@@ -26,7 +27,6 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.placement import RankProgram
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import audit
-from rewright.refine.mutants import generate, is_equivalent
 from tests.programs import Pair
 from tests.proof.programs import PROGRAMS
 from tests.proof.rewriting.forged_pairs import PAIRS, SECONDS, case

@@ -17,8 +17,8 @@ from bench.zoo import twin
 from rewright.frontends.torch import capture_ranks
 from rewright.ir.errors import RewrightError
 from rewright.refine import refine
-from rewright.zoo import megatron_core
-from rewright.zoo.megatron_core import GPT, MODELS
+from zoo import megatron_core
+from zoo.megatron_core import GPT, MODELS
 
 COLUMNS = ["model", "plan", "degree", "program", "nodes of all ranks", "status", "evidence", "outputs", "twin"]
 COLUMNS += ["capture s", "prove s", "audit s", "reason"]

@@ -15,7 +15,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.checker import audit
 from rewright.refine import Verdict, refine
-from rewright.zoo.steps import MESHES
+from zoo.steps import MESHES
 
 COLUMNS = ["step", "mesh", "ranks", "nodes", "nodes of all ranks", "status", "outputs", "capture s", "prove s"]
 COLUMNS += ["write down s", "audit s", "lemmas"]

@@ -19,7 +19,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from rewright.frontends.torch import capture, capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram, place
-from rewright.zoo.megatron import Exchange, Operation, apply, keep, reduce
+from zoo.megatron import Exchange, Operation, apply, keep, reduce
 
 dist: Any = torch.distributed
 SEQUENCE, BATCH, WIDTH = 8, 4, 12

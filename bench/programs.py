@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+import zoo
 from bench.mixer import mixer
-from rewright import zoo
 from rewright.frontends.torch import capture, capture_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram

@@ -15,7 +15,7 @@ from rewright.ir.placement import RankProgram
 from rewright.refine import refine
 from rewright.refine.engine import audited
 from rewright.refine.verdict import Verdict
-from rewright.zoo import context, pipelines, ring, routed
+from zoo import context, pipelines, ring, routed
 
 EXPERTS = {"up": "Shard(0)", "down": "Shard(0)"}
 PARTIAL = {"grad:router.gate.weight": "Partial(sum)"}

@@ -13,9 +13,9 @@ from torch.distributed.device_mesh import DeviceMesh
 from rewright.frontends.torch import capture, capture_ranks
 from rewright.ir.errors import RewrightError
 from rewright.refine import refine
-from rewright.zoo.patterns import PATTERNS
-from rewright.zoo.patterns.pattern import Pattern, Program
-from rewright.zoo.steps import STEPS
+from zoo.patterns import PATTERNS
+from zoo.patterns.pattern import Pattern, Program
+from zoo.steps import STEPS
 
 STEP_COLUMNS = ["step", "ranks", "nodes", "nodes of all ranks", "status", "evidence", "outputs"]
 STEP_COLUMNS += ["capture s", "prove and audit s", "reason"]

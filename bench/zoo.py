@@ -20,7 +20,7 @@ from rewright.ir.operator import Unsupported
 from rewright.refine import refine
 from rewright.refine.relations import input_relations, output_expectations, settled
 from rewright.refine.twin.twin import make_twin
-from rewright.zoo import SIZES
+from zoo import SIZES
 
 
 def row(name: str, plan: str, size: str, degree: int, backward: bool) -> list[object]:

@@ -15,7 +15,7 @@ import pytest
 from rewright.frontends.files import save
 from tests.refine.stacks import stack
 
-yaml = pytest.importorskip("yaml", reason="comes with the extra rewright[zoo]")
+yaml = pytest.importorskip("yaml", reason="comes with the extra rewright[models]")
 ROOT = Path(__file__).parents[1]
 
 

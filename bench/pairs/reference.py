@@ -15,7 +15,7 @@ import rewright as rw
 from bench.pairs.families import BATCH, SEQUENCE, Family
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
-from rewright.zoo.transformers_models import quiet, transformers_module
+from zoo.transformers_models import quiet, transformers_module
 
 _SPREAD = 0.15
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from bench.pairs import reference
 from bench.pairs.reference import Pair
-from rewright.zoo.transformers_models import quiet, transformers_module
+from zoo.transformers_models import quiet, transformers_module
 
 PAIRS: dict[str, tuple[Mapping[str, Any], ...]] = {
     "vit": ({"num_heads": 2}, {"act_layer": "gelu_tanh"}),

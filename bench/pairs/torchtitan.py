@@ -16,7 +16,7 @@ from torch import nn
 
 from bench.pairs import reference
 from bench.pairs.reference import Pair
-from rewright.zoo.transformers_models import quiet, transformers_module
+from zoo.transformers_models import quiet, transformers_module
 
 _flex: Any = importlib.import_module("torch.nn.attention.flex_attention")
 _THETA = {"rope_parameters": {"rope_type": "default", "rope_theta": 9000.0}}

@@ -62,7 +62,7 @@ def test_refine_tells_where_it_wrote(files: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_refuted_program_has_no_certificate(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from rewright.refine.mutants import generate
+    from bench.mutants import generate
 
     (files / "proof.json.gz").unlink()
     save(next(m for m in generate(deep()[1]) if m.kind == "dropped_collective").program, files / "ranks.json")

@@ -8,7 +8,7 @@ import pytest
 
 from rewright.cli import demo
 
-pytest.importorskip("transformers", reason="the demonstration needs the extra rewright[zoo]")
+pytest.importorskip("transformers", reason="the demonstration needs the extra rewright[models]")
 
 
 def test_it_proves_twice_and_refutes_once() -> None:

@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
+from rewright.env.compat import GpuBackend, HloEnv
 from rewright.env.excerpts import (
     excerpt,
     extract_fusions_as_module,
     extract_instructions_as_module,
     extract_random_submodule,
 )
-from rewright.env.hloenv import GpuBackend, HloEnv
 from rewright.env.inputs import draw_inputs
 from rewright.env.module import HloModule
 from rewright.env.session import Session

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="needs the extra rewright[zoo]")
+pytest.importorskip("transformers", reason="needs the extra rewright[models]")
 
 import torch
 from torch import nn

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="needs the extra rewright[zoo]")
+pytest.importorskip("transformers", reason="needs the extra rewright[models]")
 
 from bench.pairs import reference
 from bench.pairs.families import FAMILIES, Family

@@ -10,8 +10,8 @@ from torch import nn
 
 import rewright as rw
 from rewright.ir.graph import Graph
-from rewright.zoo.experts import dense_experts
-from rewright.zoo.transformers_models import quiet, transformers_module
+from zoo.experts import dense_experts
+from zoo.transformers_models import quiet, transformers_module
 
 SMALL = {
     "hidden_size": 32,
@@ -42,7 +42,7 @@ def built(family: str, attention: str, *, experts: str | None = None, **values: 
 def each_expert(
     module: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor
 ) -> torch.Tensor:
-    """One expert after the other on all tokens; shapes as for :func:`rewright.zoo.experts.dense_experts`."""
+    """One expert after the other on all tokens; shapes as for :func:`zoo.experts.dense_experts`."""
     total = torch.zeros_like(hidden_states)
     for expert in range(module.num_experts):
         share = torch.where(top_k_index == expert, top_k_weights, 0).sum(-1, keepdim=True)

@@ -12,11 +12,11 @@ import pytest
 from bench.forged_env import forge
 from rewright.env import Session, dry_run
 from rewright.env.certificate import audit, certify, load, save
+from rewright.env.compat import HloEnv
+from rewright.env.compat.pipelines import GeneralFusionPipeline
 from rewright.env.custom import Rewrite
 from rewright.env.episode import Episode, Settings
 from rewright.env.evidence import Evidence, evidence_for
-from rewright.env.hloenv import HloEnv
-from rewright.env.hloenv_pipelines import GeneralFusionPipeline
 from rewright.env.testing import compare_modules
 from rewright.env.values import KnownValues
 from rewright.env.values import Test as Shown

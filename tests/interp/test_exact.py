@@ -7,7 +7,6 @@ import pytest
 
 from rewright import ops
 from rewright.interp.exact import run_exactly
-from rewright.interp.field import PrimeField
 from rewright.interp.program import run
 from rewright.interp.rationals import Rationals
 from rewright.ir.dims import Dim, symbol
@@ -40,11 +39,10 @@ INPUTS: dict[str, Array] = {
 }
 
 
-def test_associativity_is_exact_in_rationals_and_in_the_field() -> None:
-    for arithmetic in (Rationals(), PrimeField()):
-        left = run_exactly(three_products(True), INPUTS, arithmetic)["y"]
-        right = run_exactly(three_products(False), INPUTS, arithmetic)["y"]
-        assert left.tolist() == right.tolist()
+def test_associativity_is_exact_in_rationals() -> None:
+    left = run_exactly(three_products(True), INPUTS, Rationals())["y"]
+    right = run_exactly(three_products(False), INPUTS, Rationals())["y"]
+    assert left.tolist() == right.tolist()
 
 
 def test_the_exact_value_is_close_to_the_float_value() -> None:
@@ -70,11 +68,6 @@ def softmax() -> Graph:
 def test_masked_positions_get_exactly_nothing() -> None:
     y = run_exactly(softmax(), {"x": np.array([0.0, -np.inf, 0.0])}, Rationals())["y"]
     assert y.tolist() == [Fraction(1, 2), 0, Fraction(1, 2)]
-
-
-def test_opaque_functions_let_a_program_run() -> None:
-    y = run_exactly(softmax(), {"x": np.array([1.0, 2.0, 3.0])}, Rationals(opaque=True))["y"]
-    assert sum(y.tolist()) == 1
 
 
 def test_fractions_are_inputs_too() -> None:

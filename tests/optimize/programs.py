@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+
+from rewright.frontends.torch.names import leaves
+from rewright.frontends.torch.owners import Owners
+from rewright.optimize.calls.dispatch import arguments_by_name
 
 Program = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
 
@@ -392,3 +396,13 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
         group_norm,
     )
 }
+
+
+def tensors_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The tensors of a call by the names that a capture gives them: parameters, buffers, arguments."""
+    arguments = arguments_by_name(program, args, kwargs)
+    owners = Owners.of(program, arguments, wrappers=True)
+    found: dict[str, torch.Tensor] = {**owners.parameters(), **owners.buffers()}
+    for name, value in arguments.items():
+        found |= {n: leaf for n, leaf in leaves(name, value) if isinstance(leaf, torch.Tensor)}
+    return found

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import rewright as rw
 from rewright.ir.types import DType
 from rewright.optimize import optimize, targets
-from rewright.optimize.api import tensors_by_name
 from rewright.optimize.derive import derive
 from rewright.optimize.estimates import is_nonnegative
 from rewright.optimize.expressions import Bound, Expression, Table
@@ -30,6 +29,7 @@ from rewright.optimize.reading import variable_index
 from rewright.optimize.roles import Job, arrange
 from rewright.optimize.splitting import split_plan
 from rewright.terms.normal.prove import prove
+from tests.optimize.programs import tensors_by_name
 
 LANE, SIZE = "r0_6", 6
 Program = Callable[..., torch.Tensor]

@@ -10,7 +10,6 @@ import torch
 
 import rewright as rw
 from rewright.optimize import targets
-from rewright.optimize.api import tensors_by_name
 from rewright.optimize.expressions import Bound, Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Running, Sweep
 from rewright.optimize.planning import KernelStep, Plan, Planner
@@ -19,7 +18,7 @@ from rewright.optimize.proofs import trust, unproved_identity
 from rewright.optimize.roles import Cut, Job, arrange
 from rewright.optimize.splitting import split_plan
 from rewright.terms.index import Index
-from tests.optimize.programs import PROGRAMS
+from tests.optimize.programs import PROGRAMS, tensors_by_name
 
 Change = Callable[[Table, Expression], Expression | None]
 

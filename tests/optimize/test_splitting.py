@@ -11,7 +11,6 @@ import torch
 
 import rewright as rw
 from rewright.optimize import targets
-from rewright.optimize.api import tensors_by_name
 from rewright.optimize.costs import Machine, pieces_for
 from rewright.optimize.planning import Plan, Planner
 from rewright.optimize.preparing import prepared
@@ -20,7 +19,7 @@ from rewright.optimize.regraph import regraph
 from rewright.optimize.splitting import split_plan
 from rewright.terms.normal.assumptions import Claim
 from rewright.terms.normal.prove import prove
-from tests.optimize.programs import PROGRAMS, attention, normal, places
+from tests.optimize.programs import PROGRAMS, attention, normal, places, tensors_by_name
 
 WIDE = Machine("a wide machine", 128, 1e10, 1e11, 1e-6, 16, 8)
 """Many units: what has few tasks is split."""

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from bench.mutants import generate
 from rewright import ops
 from rewright.interp.program import run
 from rewright.ir.digest import digest
@@ -22,7 +23,6 @@ from rewright.proof.conditions import REALS
 from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Tensor, View
 from rewright.proof.programs import Chunk, Collective, Exchanged
 from rewright.refine import refine
-from rewright.refine.mutants import generate
 from tests.programs import Builder, Pair, exchanged, mlp, sequence_parallel_norm, vocabulary_embedding
 from tests.refine.exchanges import ulysses
 

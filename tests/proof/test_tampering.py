@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.mutants import Mutant, generate, is_equivalent
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -16,7 +17,6 @@ from rewright.proof.checker import Refused, audit
 from rewright.refine import refine
 from rewright.refine.certify import write_down
 from rewright.refine.check import written
-from rewright.refine.mutants import Mutant, generate, is_equivalent
 from rewright.refine.relations import input_relations, output_expectations
 from tests.programs import Pair
 from tests.proof.programs import PROGRAMS

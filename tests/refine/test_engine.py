@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from bench.mutants import Mutant, generate, is_equivalent
 from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, Node
@@ -14,7 +15,6 @@ from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import TensorType
 from rewright.refine import refine
 from rewright.refine.check import attempt
-from rewright.refine.mutants import Mutant, generate, is_equivalent
 from rewright.refine.relations import input_relations, output_expectations
 from tests.programs import ALL, F32, Builder, Pair, mlp, sequence_parallel_norm, vocabulary_embedding
 

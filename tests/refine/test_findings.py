@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from bench.mutants import generate
 from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.refine import refine
 from rewright.refine.engine import answer
-from rewright.refine.mutants import generate
 from rewright.refine.verdict import Finding
 from tests.programs import I64, Builder, Pair, attention, mlp, sequence_parallel_norm, vocabulary_embedding
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from bench.mutants import generate, is_equivalent
 from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
-from rewright.refine.mutants import generate, is_equivalent
 from rewright.refine.repairs import candidates, confirmed
 from tests.programs import ALL, Builder, cross_entropy, mlp, sequence_parallel_norm
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from bench.mutants import generate
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine import refine
 from rewright.refine.editing import edit_program
-from rewright.refine.mutants import generate
 from rewright.refine.verdict import Verdict
 from tests.programs import ALL, mlp
 from tests.refine.stacks import stack

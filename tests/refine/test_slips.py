@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from bench.mutants import generate, is_equivalent
 from rewright.refine import refine
-from rewright.refine.mutants import generate, is_equivalent
 from tests.programs import Pair, cross_entropy, exchanged, vocabulary_embedding
 
 

@@ -6,7 +6,7 @@ from rewright.refine.verdict import Evidence, OutputRelation, Verdict
 
 
 def test_evidence_is_ordered_and_a_verdict_takes_the_weakest() -> None:
-    order = [Evidence.ASSUMED, Evidence.TESTED, Evidence.PROBABILISTIC, Evidence.BOUNDED, Evidence.PROVED]
+    order = [Evidence.ASSUMED, Evidence.TESTED, Evidence.BOUNDED, Evidence.PROVED]
     assert sorted(Evidence) == order
     assert min(Evidence.PROVED, Evidence.TESTED) is Evidence.TESTED
     assert Evidence.PROVED > Evidence.BOUNDED >= Evidence.BOUNDED

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.mutants import generate
 from rewright.refine import refine
-from rewright.refine.mutants import generate
 from rewright.report.drawing import draw_finding, draw_graph, draw_pair
 from rewright.report.drawing.layers import lay_out
 from rewright.report.drawing.neighbourhood import around, correspondence

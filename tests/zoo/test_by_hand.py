@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo.patterns.pattern import dist, exchange, gathered, reduced, scattered, weight
+from zoo.patterns.pattern import dist, exchange, gathered, reduced, scattered, weight
 
 Tensor = torch.Tensor
 ROWS, WIDTH, INNER, RANKS = 8, 4, 6, 4

@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo import context
+from zoo import context
 
 ATTENTION: Any = vars(context)["_attention"]
 

@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo.patterns.pattern import exchange, gathered, reduced, scattered, sum_gradients, weight
+from zoo.patterns.pattern import exchange, gathered, reduced, scattered, sum_gradients, weight
 
 ROWS, RANKS = 4, 2
 OWN = ROWS // RANKS

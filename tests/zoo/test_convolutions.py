@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo.patterns.pattern import dist, enter, leave, reduced, weight
+from zoo.patterns.pattern import dist, enter, leave, reduced, weight
 
 Tensor = torch.Tensor
 IMAGE, CHANNELS = (2, 3, 6, 6), 8

@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo.patterns.pattern import (
+from zoo.patterns.pattern import (
     dist,
     enter,
     exchange,

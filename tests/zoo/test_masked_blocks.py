@@ -11,7 +11,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
-from rewright.zoo import ring
+from zoo import ring
 
 TOKENS = 3
 Kind = tuple[str, int]

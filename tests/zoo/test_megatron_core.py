@@ -10,8 +10,8 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.engine import answer
-from rewright.zoo import megatron_core
-from rewright.zoo.megatron_core import GPT, MODELS
+from zoo import megatron_core
+from zoo.megatron_core import GPT, MODELS
 
 pytestmark = pytest.mark.skipif(find_spec("megatron") is None, reason="megatron-core has wheels for Linux only")
 

@@ -9,12 +9,12 @@ import pytest
 
 import rewright as rw
 from rewright.refine.verdict import Finding, Verdict
-from rewright.zoo.patterns import PATTERNS, pattern
-from rewright.zoo.patterns import combined as in_combined
-from rewright.zoo.patterns import gradients as in_gradients
-from rewright.zoo.patterns import layers as in_layers
-from rewright.zoo.patterns import losses as in_losses
-from rewright.zoo.patterns import timing as in_timing
+from zoo.patterns import PATTERNS, pattern
+from zoo.patterns import combined as in_combined
+from zoo.patterns import gradients as in_gradients
+from zoo.patterns import layers as in_layers
+from zoo.patterns import losses as in_losses
+from zoo.patterns import timing as in_timing
 
 FILES = {
     str(module.__file__).rpartition("/")[2]: str(module.__file__)

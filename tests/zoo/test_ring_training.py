@@ -11,8 +11,8 @@ import torch
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo import ring_training
-from rewright.zoo.ring import Ring
+from zoo import ring_training
+from zoo.ring import Ring
 
 
 def proof(plan: str, order: str | None, degree: int = 2, **slips: Any) -> Verdict:

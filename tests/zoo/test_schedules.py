@@ -14,7 +14,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 import rewright as rw
 from rewright.ir.errors import CaptureError
 from rewright.refine.verdict import Verdict
-from rewright.zoo import pipelines, ring, routed
+from zoo import pipelines, ring, routed
 
 
 def proof_of_pipeline(build: Any, degree: int = 2, ranks: str = "threads") -> Verdict:

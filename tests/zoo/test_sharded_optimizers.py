@@ -10,7 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo.patterns.pattern import dist
+from zoo.patterns.pattern import dist
 
 ROWS, WIDTH, RANKS = 8, 6, 2
 Tensor = torch.Tensor

@@ -13,7 +13,7 @@ from torch.distributed.fsdp import fully_shard
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo import steps
+from zoo import steps
 
 _dist: Any = dist
 HEADS, WIDTH, ROWS = 2, 8, 8

@@ -10,7 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo.patterns.pattern import dist, enter, reduced, weight
+from zoo.patterns.pattern import dist, enter, reduced, weight
 
 ROWS, WIDTH, SIZE = 5, 6, 4
 Step = dict[str, torch.Tensor]

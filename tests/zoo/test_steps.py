@@ -14,8 +14,8 @@ import torch.nn.functional as F
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo import steps
-from rewright.zoo.steps import STEPS, Step
+from zoo import steps
+from zoo.steps import STEPS, Step
 
 
 def verdict(step: Step) -> Verdict:

@@ -14,7 +14,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
 from rewright.refine.verdict import Verdict
-from rewright.zoo.patterns.pattern import dist, world
+from zoo.patterns.pattern import dist, world
 
 ROWS, WIDTH, WORDS = 5, 3, 6
 Tensor = torch.Tensor

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from rewright import zoo
+import zoo
 from rewright.frontends.torch.capture import capture
 from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.errors import CaptureError
@@ -12,7 +12,7 @@ from rewright.ir.graph import Graph
 from rewright.refine import refine
 from tests.zoo.agreement import disagreements
 
-pytest.importorskip("transformers", reason="the zoo needs the extra rewright[zoo]")
+pytest.importorskip("transformers", reason="the zoo needs the extra rewright[models]")
 
 DTENSOR = ("dtensor", "dtensor_sp", "dtensor_loss", "dtensor_sp_loss")
 DECODERS = ("llama", "qwen2", "qwen3", "phi3", "mixtral")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -37,29 +38,28 @@ class Act:
 
 
 def acts() -> list[Act]:
-    """The questions; raises RewrightError where the extra ``zoo`` is not installed."""
+    """The questions; raises RewrightError where the extra ``models`` is not installed."""
     try:
-        from rewright.cli.demo_model import broken_llama
-        from rewright.zoo import parallel, sequential
+        from rewright.cli.demo_model import broken_llama, llama, parallel_llama
     except ModuleNotFoundError as error:
-        raise RewrightError(f"the demonstration needs the package {error.name}; install rewright[zoo]") from None
+        raise RewrightError(f"the demonstration needs the package {error.name}; install rewright[models]") from None
     return [
         Act(
             "Llama, 2 layers, forward and backward",
-            lambda: sequential("llama", degree=RANKS, backward=True),
-            parallel("llama", degree=RANKS, backward=True),
+            lambda: llama(RANKS, backward=True),
+            partial(parallel_llama, backward=True),
             "proved",
             backward=True,
         ),
         Act(
             "Llama 3.1 8B at full size, forward",
-            lambda: sequential("llama", "8b", degree=RANKS),
-            parallel("llama", size="8b", degree=RANKS),
+            lambda: llama(RANKS, "8b"),
+            partial(parallel_llama, size="8b"),
             "proved",
         ),
         Act(
             "Llama, 2 layers, the last one parallelised by hand",
-            lambda: sequential("llama", degree=RANKS),
+            lambda: llama(RANKS),
             broken_llama,
             "refuted",
         ),

@@ -55,10 +55,6 @@ class Alternative:
     new: tuple[str, ...] = ()
     """Instructions of the pool that the replacement needs."""
 
-    def shares_use(self, other: Alternative) -> bool:
-        """Whether both concern the same use, so that at most one of them can be chosen."""
-        return self.computation == other.computation and bool(set(self.uses) & set(other.uses))
-
 
 @dataclass(frozen=True)
 class AlternativeGraph:

@@ -9,7 +9,6 @@ from rewright.env.xla.names import CPU_PASSES, GPU_PASSES
 from rewright.env.xla.targets import is_target
 from rewright.ir.errors import RewrightError
 
-FIXPOINT = -1
 MOST_LOOPS = 25
 """Times that a pipeline runs at most when it runs to a fixpoint."""
 

@@ -1,7 +1,7 @@
 """Scalar functions on Python numbers, and the number system of IEEE floats.
 
 Integers and truth values are Python's own in every number system; what differs is what a float element is:
-Python's floats here, fractions in :mod:`rewright.interp.rationals`, residues in :mod:`rewright.interp.field`.
+Python's floats here, fractions in :mod:`rewright.interp.rationals`, fifty digits in :mod:`rewright.interp.decimals`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Execution by denotation: every element is the literal reading of its operator's formula.
 
-Exact in rationals or in a prime field, for small shapes: the cost is one evaluation of a formula for each element.
+Exact in rationals, for small shapes: the cost is one evaluation of a formula for each element.
 The numpy execution is tested against this one.
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +15,9 @@ from rewright.ir.errors import RewrightError
 class Rationals:
     """Exact fractions and the two infinities; ``nan`` where infinities cancel.
 
-    Roots are exact where they are rational, and so is e^0. Any other value of a transcendental function has no
-    fraction: with ``opaque`` it is a pseudo-random fraction that depends on function and arguments only, which makes
-    the function uninterpreted (differing results then mean nothing), else RewrightError is raised.
+    Roots are exact where they are rational, and so is e^0. Any other value of a transcendental function is no
+    fraction, and raises RewrightError.
     """
-
-    opaque: bool = False
 
     def literal(self, value: float | int | bool) -> Value:
         """The fraction that a float is exactly."""
@@ -43,10 +39,8 @@ class Rationals:
         exact = _exact_value(function, arguments)
         if exact is not None:
             return exact
-        if self.opaque:
-            return pseudo_random(function, arguments)
         shown = ", ".join(str(argument) for argument in arguments)
-        raise RewrightError(f"{function}({shown}) is no fraction; evaluate with opaque functions or in floats")
+        raise RewrightError(f"{function}({shown}) is no fraction; evaluate in floats")
 
 
 def _exact(value: Value) -> Value:
@@ -90,9 +84,3 @@ def _exact_value(function: str, arguments: Sequence[Fraction]) -> Value | None:
         if root * root == value:
             return root if function == "sqrt" else 1 / root
     return None
-
-
-def pseudo_random(function: str, arguments: Sequence[Value]) -> Fraction:
-    """A fraction between 1 and 2 that depends on a function and its arguments only."""
-    text = f"{function}({', '.join(repr(argument) for argument in arguments)})"
-    return 1 + Fraction(int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]), 2**32)

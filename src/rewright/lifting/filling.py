@@ -102,10 +102,6 @@ class Filler:
         kind, axes = label[1], cast("tuple[int, ...]", label[2])
         return self._refold(str(kind), children[0], axes, region, body)
 
-    def refold(self, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
-        """The sum over a region of some axes of the term ``old``, of another body in its place."""
-        return self._refold("sum", old, axes, region, body)
-
     def _refold(self, kind: str, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
         """The fold of a body that has taken the place of the term ``old``."""
         terms = self._terms

@@ -40,7 +40,6 @@ from rewright.lifting.truths import (
 from rewright.lifting.value import Addend, View
 
 MINUS_ONE = Fraction(-1)
-_Scaled = tuple[Fraction, Operand]
 Transfer = Callable[[Algebra, Operator, Sequence[View], Sequence[TensorType]], View]
 
 

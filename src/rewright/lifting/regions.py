@@ -64,11 +64,6 @@ def covers(region: Region, wanted: Box) -> bool:
     return single(inside) == wanted
 
 
-def sort_key(region: Region) -> str:
-    """A deterministic order of regions."""
-    return repr(region)
-
-
 def _is_empty(box: Box) -> bool:
     return any(low is not None and high is not None and at_most(high, low) is True for low, high in box)
 

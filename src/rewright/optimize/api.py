@@ -12,12 +12,10 @@ from typing import Any, Literal
 import torch
 
 from rewright.frontends.torch import capture
-from rewright.frontends.torch.names import leaves
-from rewright.frontends.torch.owners import Owners
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.optimize import targets
-from rewright.optimize.calls.dispatch import Calls, arguments_by_name
+from rewright.optimize.calls.dispatch import Calls
 from rewright.optimize.checking import Checked, check, small_graph
 from rewright.optimize.composing import Known
 from rewright.optimize.domains import Domain
@@ -286,13 +284,3 @@ def _words(rules: Mapping[str, int]) -> list[str]:
     """The rules that a plan was rewritten by, for its explanation."""
     used = [f"rule {name}, {count} times: {laws()[name].rule.statement}" for name, count in rules.items()]
     return [*used, "every stored value is proved to be what it was before these rules"]
-
-
-def tensors_by_name(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The tensors of a call by the names that a capture gives them: parameters, buffers, arguments."""
-    arguments = arguments_by_name(program, args, kwargs)
-    owners = Owners.of(program, arguments, wrappers=True)
-    found: dict[str, torch.Tensor] = {**owners.parameters(), **owners.buffers()}
-    for name, value in arguments.items():
-        found |= {n: leaf for n, leaf in leaves(name, value) if isinstance(leaf, torch.Tensor)}
-    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rewright.frontends.files import save
 from rewright.ir.errors import RewrightError
 from rewright.optimize.expressions import Expression
-from rewright.optimize.kernel import Kernel, Running, Sweep
+from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import variants
 from rewright.optimize.planning import KernelStep, LibraryStep, Plan
 from rewright.optimize.properties import property_lines
@@ -138,8 +138,3 @@ def _emitted(found: Optimized, folder: Path) -> list[Path]:
             save(replace(graph, metadata=graph.metadata | said), folder / name)
         paths += [folder / name for name in ("certificate.json.gz", "program.json", "plan.json")]
     return paths
-
-
-def kernel_names(kernels: list[Kernel]) -> list[str]:
-    """The names of kernels."""
-    return [k.name for k in kernels]

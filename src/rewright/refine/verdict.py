@@ -27,8 +27,6 @@ class Evidence(Enum):
     """Normal forms agree, for every size, at the stated ranks."""
     BOUNDED = "bounded"
     """Proved at given sizes."""
-    PROBABILISTIC = "probabilistic"
-    """Random evaluation in a finite field, with a stated error bound."""
     TESTED = "tested"
     """Random runs that satisfy the constraints."""
     ASSUMED = "assumed"
@@ -36,7 +34,7 @@ class Evidence(Enum):
 
     @property
     def strength(self) -> int:
-        """0 for assumed, up to 4 for proved."""
+        """0 for assumed, up to 3 for proved."""
         order = list(Evidence)
         return len(order) - 1 - order.index(self)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from rewright.ir.errors import RewrightError
@@ -30,8 +30,6 @@ class Claim:
     """For every finding SVG that takes its colours from the page, or nothing."""
     error: str = ""
     """Why there is no verdict: a capture that failed, a file that is missing; the verdict is then ``unknown``."""
-    details: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What else to tell: the model, the mesh, the version of the code."""
 
     @property
     def status(self) -> str:

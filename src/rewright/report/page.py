@@ -17,7 +17,6 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 _EVIDENCE = {
     Evidence.PROVED: "normal forms agree, and the independent checker confirmed the proof",
     Evidence.BOUNDED: "proved at the sizes that were captured",
-    Evidence.PROBABILISTIC: "random evaluation in a finite field, with a bound on the error",
     Evidence.TESTED: "the engine's word, or random runs: an audit makes a proof of it",
     Evidence.ASSUMED: "taken for granted",
 }

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import get_args
 
 from rewright import ops
-from rewright.ir.dims import Dim, SizeExpr
+from rewright.ir.dims import SizeExpr
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType
 from rewright.rules.pattern import Tensor
-from rewright.terms.conditions import AtMost, SizeCondition
+from rewright.terms.conditions import SizeCondition
 from rewright.terms.normal.assumptions import Claim, all_sizes
 from rewright.terms.parameters import Sort, parameters
 
@@ -136,11 +136,6 @@ def graph(results: Sequence[Tensor], name: str) -> Graph:
 def within(tensor: Tensor, low: float | SizeExpr, high: float | SizeExpr) -> tuple[Tensor, Tensor]:
     """Conditions that all elements of an integer tensor are at least ``low`` and below ``high``."""
     return tensor >= low, tensor < high
-
-
-def ordered(*sizes: Dim) -> tuple[AtMost, ...]:
-    """Conditions that sizes are in ascending order."""
-    return tuple(AtMost(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
 
 
 def _several(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:

@@ -90,27 +90,6 @@ def value_of(expression: Dim, values: Mapping[str, int]) -> int:
     return total
 
 
-def _all_symbols(expression: Dim) -> Iterable[str]:
-    if isinstance(expression, SizeExpr):
-        for name in expression.symbols():
-            yield name
-            if isinstance(name, Rounded):
-                yield from _all_symbols(name.numerator)
-                yield from _all_symbols(name.denominator)
-
-
-def shown(expression: Dim) -> str:
-    """A size expression in parameters, for messages."""
-    text = str(expression)
-    for name in sorted(set(_all_symbols(expression)), key=len, reverse=True):
-        parameter, sort = sort_of(name)
-        if sort == "natural":
-            text = text.replace(name, f"({parameter}+1)")
-        elif sort == "integer":
-            text = text.replace(name, f"{parameter}⁺" if name.endswith(_HIGH) else f"{parameter}⁻")
-    return text
-
-
 def _checked(name: str) -> str:
     if not name.isidentifier() or "__" in name:
         raise RewrightError(f"{name!r} is no name for a size; use a Python name without double underscores")

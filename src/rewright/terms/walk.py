@@ -1,8 +1,8 @@
-"""Walks over scalars: subterms, capture-avoiding substitution, and composition of denotations."""
+"""Walks over scalars: subterms, and capture-avoiding substitution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from rewright.terms import index as index_module
 from rewright.terms.index import Element, Index, Quotient, Remainder, Variable
@@ -86,14 +86,6 @@ def substitute(value: Scalar, values: Environment) -> Scalar:
     return _Rewriter(incoming, incoming | variables(value)).scalar(value, values)
 
 
-def compose(value: Scalar, operand: Callable[[int, tuple[Index, ...]], Scalar]) -> Scalar:
-    """The scalar with every read of an operand replaced by that operand's own denotation at the index read.
-
-    All binders of the result have names of their own.
-    """
-    return _Rewriter(set(), set(variables(value)), operand).scalar(value, {})
-
-
 class _Rewriter:
     """One pass of substitution.
 
@@ -101,20 +93,13 @@ class _Rewriter:
     added to ``used``.
     """
 
-    def __init__(
-        self,
-        avoid: set[Variable],
-        used: set[Variable],
-        operand: Callable[[int, tuple[Index, ...]], Scalar] | None = None,
-    ) -> None:
+    def __init__(self, avoid: set[Variable], used: set[Variable]) -> None:
         self.avoid = avoid
         self.used = used
-        self.operand = operand
 
     def scalar(self, value: Scalar, values: Environment) -> Scalar:
         if isinstance(value, Read):
-            places = tuple(self.index(i, values) for i in value.index)
-            return self._fresh(self.operand(value.operand, places)) if self.operand else Read(value.operand, places)
+            return Read(value.operand, tuple(self.index(i, values) for i in value.index))
         if isinstance(value, Number):
             return Number(self.index(value.index, values))
         if isinstance(value, Table):
@@ -150,10 +135,3 @@ class _Rewriter:
             number += 1
         self.used.add(fresh)
         return fresh
-
-    def _fresh(self, value: Scalar) -> Scalar:
-        """The denotation of an operand with binders that nothing else uses."""
-        bound = variables(value)
-        renamed = _Rewriter(self.used, self.used | bound).scalar(value, {})
-        self.used |= variables(renamed)
-        return renamed

@@ -11,11 +11,11 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import rewright as rw
+from bench.mutants import generate, is_equivalent
 from rewright.ir.errors import CaptureError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine.engine import answer
-from rewright.refine.mutants import generate, is_equivalent
 from tests.frontends.jax import programs
 from tests.frontends.jax.programs import LANGUAGE, PARAMS, TOKENS, X, array, placed, sharded_step, specs
 

@@ -18,7 +18,7 @@ from rewright.frontends.torch.ranks import capture_ranks
 from rewright.ir.placement import place
 from rewright.refine import refine
 from rewright.refine.verdict import Verdict
-from rewright.zoo.megatron import Exchange, apply, keep, reduce
+from zoo.megatron import Exchange, apply, keep, reduce
 
 TOKENS, BATCH, HEADS, HEAD = 8, 2, 4, 4
 WIDTH = HEADS * HEAD

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
 import rewright as rw
-from rewright.zoo.steps import both_ways, pair
+from zoo.steps import both_ways, pair
 
 DEGREE = 20
 

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import pytest
 
+from bench.mutants import Mutant, generate
 from rewright import ops
 from rewright.ir.graph import validate
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import TensorType
-from rewright.refine.mutants import Mutant, generate
 from rewright.refine.twin.twin import Twin, make_twin
 from tests.programs import (
     I64,

@@ -5,12 +5,12 @@ from itertools import product
 
 import pytest
 
+from bench.mutants import Mutant, generate, is_equivalent
 from rewright import ops
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram, place
-from rewright.refine.mutants import Mutant, generate, is_equivalent
 from rewright.refine.twin.divergence import CONVINCING, Divergence, run_all, search_trial
-from rewright.refine.twin.index import correspondences
+from rewright.refine.twin.index import Held, TensorIndex
 from rewright.refine.twin.twin import Trial, Twin, make_twin
 from tests.programs import ALL, Builder, Pair, attention, mlp, sequence_parallel_norm
 
@@ -31,6 +31,13 @@ def part(pair: Pair) -> Divergence | None:
 
 def mutant_of(program: RankProgram, description: str) -> Mutant:
     return next(m for m in generate(program) if m.description == description)
+
+
+def correspondences(twin: Twin, trial: Trial) -> dict[int, Held]:
+    """For every sequential node whose value the ranks hold: the first place that does, and how it is placed."""
+    index = TensorIndex(twin, trial)
+    found = ((position, next(index.find(value), None)) for position, value in trial.sequential.values.items())
+    return {position: held for position, held in found if held is not None}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -202,10 +202,6 @@ class Adapter:
         values = {name: getattr(found, name) for name in dir(found) if name.startswith("xla_")}
         return {name: value for name, value in values.items() if isinstance(value, (str, int, float, bool))}
 
-    def dot_graph(self, proto: bytes) -> str:
-        """The module as a graph in the DOT language."""
-        return self._hlo.hlo_module_to_dot_graph(self._module(proto))
-
     # --- passes
 
     def _compile(self, entrance: bytes, mode: str, swap: bytes | None = None, **flags: Any) -> Any:

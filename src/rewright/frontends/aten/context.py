@@ -58,10 +58,6 @@ class Value:
 
 Number = float | int | bool
 Operand = Value | Number | SizeExpr
-Lowered = int | tuple[int | None, ...]
-Function = Callable[..., Lowered]
-"""The lowering of an operator that makes new tensors: (context, operands and attributes) -> node positions."""
-
 Unknown = Callable[[str, str, TensorType], int]
 """Makes a tensor of which nothing is known but its type: (what it is, name of the node, type) -> position."""
 

@@ -52,11 +52,6 @@ class Lemma:
         """What it says, as an equation over the inputs of both sides."""
         return " == ".join(expression(side, next(iter(side.outputs))) for side in (self.left, self.right))
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether neither side reads anything."""
-        return not self.left.inputs and not self.right.inputs
-
     def facts(self, side: Graph) -> Mapping[str, Facts]:
         """What is given of the inputs of one side."""
         known = dict(self.given)

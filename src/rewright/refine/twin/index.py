@@ -68,17 +68,3 @@ class TensorIndex:
 def _sum(value: Array) -> float:
     with np.errstate(all="ignore"):
         return float(value.astype(np.float64).sum())
-
-
-def correspondences(twin: Twin, trial: Trial) -> dict[int, Held]:
-    """For every sequential node whose value the ranks hold: the first place that does, and how it is placed.
-
-    ``trial`` has to keep the values of all nodes.
-    """
-    index = TensorIndex(twin, trial)
-    found: dict[int, Held] = {}
-    for position, value in trial.sequential.values.items():
-        held = next(index.find(value), None)
-        if held is not None:
-            found[position] = held
-    return found

@@ -11,7 +11,7 @@ import numpy as np
 from rewright import ops
 from rewright.analysis.meetings import Schedule, match_collectives
 from rewright.interp.adversarial import Draws, plan_draws
-from rewright.interp.ranks import Execution, ExecutionFailed, run, run_ranks
+from rewright.interp.ranks import Execution, run, run_ranks
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
@@ -45,8 +45,6 @@ class TwinResult:
     counterexample: Counterexample | None = None
     placements: dict[str, Placement | None] = field(default_factory=dict[str, "Placement | None"])
     """By output: the expected placement where one was given and holds, else the one that fits the values."""
-    failed_at: tuple[int, int] | None = None
-    """Rank and node position where a rank could not go on, though the sequential program could."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +143,8 @@ class Twin:
             held = self.held(inputs, seed, trial)
             ranks = run_ranks(self.program.graphs, held, keep=keep or None, schedule=self.schedule)
         except RewrightError as error:
-            where = (error.rank, error.position) if isinstance(error, ExecutionFailed) else None
             why = f"the sequential program runs, and the distributed one fails: {error}"
-            return TwinResult(False, why, counterexample=_nothing(inputs, sequential, seed), failed_at=where)
+            return TwinResult(False, why, counterexample=_nothing(inputs, sequential, seed))
         return Trial(inputs, held, sequential, ranks)
 
     def held(self, inputs: Mapping[str, Array], seed: int, trial: int) -> list[dict[str, Array]]:

@@ -114,7 +114,6 @@ rope = floats("x", s, 2 * d)
 both_cos, both_sin = concat(1, cos, cos), concat(1, sin, sin)
 x = floats("x", s, e)
 weight = floats("weight", e)
-positive_eps = eps > 0.0
 gate, up = floats("gate", e, h), floats("up", e, h)
 wq, wk, wv = floats("wq", e, a), floats("wk", e, b), floats("wv", e, b)
 fused = dot(x, concat(1, wq, wk, wv))

@@ -32,7 +32,6 @@ C, D = floats("C", n, d), floats("D", m, k)
 X, Y = floats("X", p, n), floats("Y", q, n)
 S, T = floats("S", a, m), floats("T", b, m)
 V3, U3 = floats("V", a, b, m), floats("U", b, m)
-Z3 = floats("Z", a, b, d)
 bm, bk = floats("P", b, m, k), floats("Q", b, k, n)
 
 

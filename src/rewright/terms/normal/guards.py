@@ -65,11 +65,6 @@ def boolean(element: Element) -> Guard:
     return Guard("true", Polynomial({((element, 1),): 1}))
 
 
-def negated(guard: Guard) -> Guard | None:
-    """The guard that holds where this one does not, if it can be written as one over integers."""
-    return Guard("integer>=0", -guard.value - 1) if guard.kind == "integer>=0" else None
-
-
 def with_value(guard: Guard, value: Polynomial) -> Guard | bool:
     """The same kind of guard about another value."""
     if guard.kind == "true":

@@ -12,7 +12,7 @@ from rewright.frontends.torch.trace import trace
 from rewright.frontends.torch.traced import TracedProgram
 from rewright.interp.program import run
 from rewright.ir.graph import Graph, validate
-from rewright.zoo import sequential
+from zoo import sequential
 
 FAMILIES = ["llama", "qwen2", "qwen3", "gpt2", "gemma2", "phi3", "mixtral", "bert", "vit"]
 
@@ -20,7 +20,7 @@ FAMILIES = ["llama", "qwen2", "qwen3", "gpt2", "gemma2", "phi3", "mixtral", "ber
 @pytest.fixture(autouse=True, scope="module")
 def transformers() -> Any:
     """These models come from Transformers."""
-    return pytest.importorskip("transformers", reason="the models come from Transformers; install rewright[zoo]")
+    return pytest.importorskip("transformers", reason="the models come from Transformers; install rewright[models]")
 
 
 def inputs(program: TracedProgram) -> dict[str, torch.Tensor]:

@@ -21,11 +21,6 @@ def count_of(size: int) -> int:
     return size
 
 
-def placed(columns: torch.Tensor, before: torch.Tensor, start: int) -> torch.Tensor:
-    """A matrix with its last columns, from ``start`` on, replaced."""
-    return torch.cat([before[..., :start], columns], -1) if start else columns
-
-
 def eliminated(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Both factors in one matrix, by which row each row was exchanged (from one on), and the first zero pivot."""
     rows, columns = a.shape[-2:]
