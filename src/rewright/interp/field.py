@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rewright.interp.arithmetic import EXACT, ORDERED, REAL, Value, convert
+from rewright.interp.arithmetic import EXACT, Value, convert
 from rewright.interp.rationals import pseudo_random
 from rewright.ir.errors import RewrightError
 
@@ -38,6 +38,10 @@ class Residue:
         return Residue(pow(self.value, -1, self.prime), self.prime)
 
 
+_RING = frozenset({"add", "subtract", "multiply", "negate", "select", "compare_EQ", "compare_NE"})
+"""Functions that need no order."""
+
+
 @dataclass(frozen=True)
 class PrimeField:
     """Integers modulo a prime: exact for sums, products and quotients, and without an order.
@@ -66,20 +70,19 @@ class PrimeField:
 
     def apply(self, function: str, arguments: Sequence[Value]) -> Value:
         """The exact value; raises RewrightError where the field has none."""
-        found = EXACT.get(function)
-        if found is not None:
-            return found(*arguments)
+        if function in _RING:
+            return EXACT[function](*arguments)
         if not any(isinstance(argument, Residue) for argument in arguments):
             return self._of_integers(function, arguments)
         if function == "divide":
             return arguments[0] * arguments[1].inverse()
         if function.startswith("convert_") and not function.startswith(("convert_i", "convert_ui")):
             return arguments[0]
-        if self.opaque and function in REAL:
+        if self.opaque and function not in EXACT:
             return self.residue(pseudo_random(function, [argument.value for argument in arguments]))
         raise RewrightError(f"{function} of a residue has no value; evaluate in rationals or floats")
 
     def _of_integers(self, function: str, arguments: Sequence[Value]) -> Value:
         if function.startswith("convert_"):
             return convert(function.removeprefix("convert_"), arguments[0], self.residue)
-        return ORDERED[function](*arguments)
+        return EXACT[function](*arguments)

@@ -67,7 +67,6 @@ from rewright.ops.transcendental import (
     ErfcScaled,
     ErfInverse,
     LogGamma,
-    Special,
     Zeta,
 )
 from rewright.ops.unary import (
@@ -78,7 +77,6 @@ from rewright.ops.unary import (
     Exponential,
     ExponentialMinusOne,
     Floor,
-    Increasing,
     IsFinite,
     Log,
     Logistic,
@@ -217,7 +215,6 @@ __all__ = [
     "Gather",
     "GroupCollective",
     "Homogeneous",
-    "Increasing",
     "Input",
     "Iota",
     "IsFinite",
@@ -258,7 +255,6 @@ __all__ = [
     "Sine",
     "Slice",
     "Sort",
-    "Special",
     "Sqrt",
     "Subtract",
     "Tanh",

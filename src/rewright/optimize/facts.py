@@ -13,9 +13,9 @@ from rewright import ops
 from rewright.analysis.values import Setting, Values
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType, TensorType
-from rewright.ops.elementwise import Direction
 from rewright.ops.facts import NOTHING, REAL, Facts, in_dtype, is_no_number, of_dtype, of_values, square
-from rewright.ops.facts_functions import reduced
+from rewright.ops.functions.intervals import reduced
+from rewright.ops.functions.record import Direction
 from rewright.optimize.expressions import Expression
 
 _FAMILY: tuple[ops.Elementwise, ...] = (

@@ -16,7 +16,7 @@ from rewright.ir.operator import Operator
 from rewright.ir.rebuilding import pruned
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
-from rewright.ops.elementwise import Direction
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import activation, indexing
 from rewright.ops.reference import building as rb
 

@@ -17,7 +17,7 @@ from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.ops.base import ReductionKind, integer_limits, wrapped
-from rewright.ops.elementwise import Direction
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.scatter import ScatterKind
 
