@@ -13,7 +13,7 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from rewright.ir.types import DType
-from rewright.ops.facts import Facts
+from rewright.ops.facts import UNKNOWN, Facts
 from rewright.terms.scalar import Apply, Fixed, Read, Scalar
 
 Array = NDArray[Any]
@@ -167,6 +167,11 @@ class ScalarFunction:
         if curve is None or curve.slope != "increasing" or curve.at_minus is None or curve.at_plus is None:
             return False
         return curve.at_minus < curve.at_plus
+
+    @property
+    def is_nonnegative(self) -> bool:
+        """Whether no number that it gives is below zero, whatever its one argument is."""
+        return self.curve is not None and self.facts([UNKNOWN], DType.F64).low >= 0
 
     @property
     def in_torch(self) -> str | None:

@@ -73,7 +73,7 @@ SIGN = ScalarFunction(
     domain=EVERYWHERE,
     curve=Curve(-1.0, 1.0, "nondecreasing", "odd", at_zero=0.0, root=0.0),
     laws=laws("finite", "whole", "nan"),
-    code=Code("sign_({0})", _SIGN, torch="sign", hlo="sign", cost=1, infix=None),
+    code=Code("sign_({0})", _SIGN, torch=None, hlo="sign", cost=1, infix="torch.sign({0})"),  # zero of NaN
 )
 FLOOR = ScalarFunction(
     name="floor",
