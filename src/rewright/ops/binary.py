@@ -9,7 +9,7 @@ from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Elementwise, Homogeneous, Linear
 from rewright.ops.facts import Facts
-from rewright.ops.functions import arithmetic, logic, order, powers
+from rewright.ops.functions import arithmetic, logic, order, powers, special, transcendental
 from rewright.ops.functions.record import ScalarFunction
 
 
@@ -152,3 +152,17 @@ class Xor(Bitwise):
     """Exclusive or: logical for booleans, bitwise for integers."""
 
     scalar = logic.XOR
+
+
+@dataclass(frozen=True, slots=True)
+class Atan2(Binary):
+    """The angle of the point (y, x); operands (x, y), the first one opposite of the angle."""
+
+    scalar = transcendental.ATAN2
+
+
+@dataclass(frozen=True, slots=True)
+class Zeta(Binary):
+    """Hurwitz's zeta function: the sum of ``(y + k)^-x`` over k from 0 on."""
+
+    scalar = special.ZETA

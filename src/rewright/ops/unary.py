@@ -9,7 +9,7 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.types import DType, TensorType
 from rewright.ops.elementwise import Elementwise, Homogeneous, Linear
 from rewright.ops.facts import Facts
-from rewright.ops.functions import exponential, logic, powers, rounding, special, trigonometric
+from rewright.ops.functions import logic, powers, rounding, special, transcendental
 from rewright.ops.functions.record import ScalarFunction
 
 
@@ -36,28 +36,28 @@ class Negate(Unary, Linear):
 class Exponential(Unary):
     """e to the power x."""
 
-    scalar = exponential.EXPONENTIAL
+    scalar = transcendental.EXPONENTIAL
 
 
 @dataclass(frozen=True, slots=True)
 class ExponentialMinusOne(Unary):
     """``exp(x) - 1``."""
 
-    scalar = exponential.EXPONENTIAL_MINUS_ONE
+    scalar = transcendental.EXPONENTIAL_MINUS_ONE
 
 
 @dataclass(frozen=True, slots=True)
 class Log(Unary):
     """The natural logarithm."""
 
-    scalar = exponential.LOG
+    scalar = transcendental.LOG
 
 
 @dataclass(frozen=True, slots=True)
 class LogPlusOne(Unary):
     """``log(1 + x)``."""
 
-    scalar = exponential.LOG_PLUS_ONE
+    scalar = transcendental.LOG_PLUS_ONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +78,28 @@ class Rsqrt(Unary):
 class Tanh(Unary):
     """The hyperbolic tangent."""
 
-    scalar = exponential.TANH
+    scalar = transcendental.TANH
 
 
 @dataclass(frozen=True, slots=True)
 class Logistic(Unary):
     """``1 / (1 + exp(-x))``."""
 
-    scalar = exponential.LOGISTIC
+    scalar = transcendental.LOGISTIC
 
 
 @dataclass(frozen=True, slots=True)
 class Sine(Unary):
     """The sine."""
 
-    scalar = trigonometric.SINE
+    scalar = transcendental.SINE
 
 
 @dataclass(frozen=True, slots=True)
 class Cosine(Unary):
     """The cosine."""
 
-    scalar = trigonometric.COSINE
+    scalar = transcendental.COSINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +172,52 @@ class IsFinite(Unary):
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         return self.needs if operands[0].may_be_infinite else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Erfc(Unary):
+    """One less the error function."""
+
+    scalar = special.ERFC
+
+
+@dataclass(frozen=True, slots=True)
+class ErfcScaled(Unary):
+    """``exp(x^2) erfc(x)``."""
+
+    scalar = special.ERFC_SCALED
+
+
+@dataclass(frozen=True, slots=True)
+class ErfInverse(Unary):
+    """The number that x is the error function of; infinite at -1 and 1."""
+
+    scalar = special.ERF_INVERSE
+
+
+@dataclass(frozen=True, slots=True)
+class LogGamma(Unary):
+    """The logarithm of the size of the gamma function."""
+
+    scalar = special.LOG_GAMMA
+
+
+@dataclass(frozen=True, slots=True)
+class Digamma(Unary):
+    """The derivative of the logarithm of the gamma function."""
+
+    scalar = special.DIGAMMA
+
+
+@dataclass(frozen=True, slots=True)
+class BesselI0e(Unary):
+    """``exp(-|x|)`` times the modified Bessel function of order 0."""
+
+    scalar = special.BESSEL_I0E
+
+
+@dataclass(frozen=True, slots=True)
+class BesselI1e(Unary):
+    """``exp(-|x|)`` times the modified Bessel function of order 1."""
+
+    scalar = special.BESSEL_I1E

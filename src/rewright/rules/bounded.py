@@ -85,14 +85,8 @@ def _converted(dtype: str, value: Any) -> Any:
 
 def _finite(function: str, arguments: list[Polynomial]) -> Any:
     first = arguments[0]
-    if function == "add":
-        return first + arguments[1]
-    if function == "subtract":
-        return first - arguments[1]
-    if function == "multiply":
-        return first * arguments[1]
-    if function == "negate":
-        return -first
+    if function in ("add", "subtract", "multiply", "negate"):
+        return EXACT[function](*arguments)
     if function.startswith("compare_"):
         return _compared(function, first - arguments[1])
     if function in ("maximum", "minimum"):

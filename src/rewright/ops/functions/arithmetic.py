@@ -141,4 +141,3 @@ REMAINDER = ScalarFunction(
         infix="torch.fmod({0}, {1})",
     ),
 )
-FUNCTIONS = (ADD, SUBTRACT, MULTIPLY, DIVIDE, DIVIDE_INTEGER, REMAINDER)

@@ -78,4 +78,3 @@ NOT_UNSIGNED = ScalarFunction(
     laws=laws("finite", "exact", "whole"),
     code=Code(None, None, torch="bitwise_not", hlo=None, cost=1, infix=None),
 )
-FUNCTIONS = (AND, OR, XOR, NOT, NOT_UNSIGNED)

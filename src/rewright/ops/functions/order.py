@@ -162,4 +162,3 @@ COMPARISONS: Mapping[Direction, ScalarFunction] = {
     "GE": _compare("GE", ">=", "ge", operator.ge, np.greater_equal),
 }
 """By direction."""
-FUNCTIONS = (MAXIMUM, MINIMUM, CLAMP, SELECT, *COMPARISONS.values())

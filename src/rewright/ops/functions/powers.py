@@ -108,4 +108,3 @@ POWER_INTEGER = ScalarFunction(
     laws=laws("finite", "opaque", "whole"),
     code=Code(None, None, torch=None, hlo=None, cost=40, infix=None),
 )
-FUNCTIONS = (SQRT, RSQRT, POWER, POWER_INTEGER)

@@ -140,4 +140,3 @@ IS_FINITE = ScalarFunction(
         infix=None,
     ),
 )
-FUNCTIONS = (NEGATE, ABS, SIGN, FLOOR, CEIL, ROUND_NEAREST_EVEN, IS_FINITE)

@@ -164,4 +164,3 @@ ZETA = ScalarFunction(
     laws=laws("partial", "opaque"),
     code=Code(None, None, torch="special.zeta", hlo=None, cost=200, infix=None),
 )
-FUNCTIONS = (ERF, ERFC, ERFC_SCALED, ERF_INVERSE, LOG_GAMMA, DIGAMMA, BESSEL_I0E, BESSEL_I1E, ZETA)
