@@ -7,6 +7,7 @@ is computed the instance is left out.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -148,10 +149,10 @@ def _infinite(function: str, arguments: Sequence[Any]) -> Any:
     infinities = [a for a in arguments if isinstance(a, float)]
     others = [a for a in arguments if not isinstance(a, float)]
     value = infinities[0]
-    if function == "negate":
-        return -value
-    if function == "exponential":
-        return ZERO if value < 0 else value
+    curve = FUNCTIONS[function].curve if function in FUNCTIONS else None
+    limit = None if curve is None else curve.at_infinity(1 if value > 0 else -1)
+    if limit is not None and not math.isnan(limit):
+        return limit if math.isinf(limit) else polynomial(Fraction(limit))
     if function in ("maximum", "minimum"):
         wins = (value > 0) == (function == "maximum")
         return value if wins or not others else others[0] if len(infinities) == 1 else value

@@ -92,6 +92,7 @@ def _quotient_facts(operands: Sequence[Facts], dtype: DType) -> Facts:
     return quotient(operands[0], operands[1], dtype)
 
 
+_TRUNCATED = "torch.div({0}, {1}, rounding_mode='trunc')"
 DIVIDE_INTEGER = ScalarFunction(
     name="divide_integer",
     operands=_TWO,
@@ -100,14 +101,8 @@ DIVIDE_INTEGER = ScalarFunction(
     domain=_NOT_BY_ZERO,
     curve=None,
     laws=laws("finite", "whole"),
-    code=Code(
-        "quotient_({0}, {1})",
-        Triton("({0} // {1})", ""),
-        torch=None,  # which raises where the divisor is zero
-        hlo=None,  # divide, on integers
-        cost=20,
-        infix="torch.div({0}, {1}, rounding_mode='trunc')",
-    ),
+    # Torch raises where the divisor is zero; HLO has one opcode for all dtypes, which is that of divide.
+    code=Code("quotient_({0}, {1})", Triton("({0} // {1})", ""), torch=None, hlo=None, cost=20, infix=_TRUNCATED),
 )
 
 
@@ -124,6 +119,7 @@ def _remainders(left: Array, right: Array) -> Array:
     return rest if left.dtype.kind == "f" else np.where(right == 0, left, rest)
 
 
+_MODULO = Triton("({0} % {1})", "")
 REMAINDER = ScalarFunction(
     name="remainder",
     operands=_TWO,
@@ -132,12 +128,6 @@ REMAINDER = ScalarFunction(
     domain=_NOT_BY_ZERO,
     curve=None,
     laws=laws("finite", "opaque", "nan"),
-    code=Code(
-        "std::fmod({0}, {1})",
-        Triton("({0} % {1})", ""),
-        torch=None,  # which raises where an integer divisor is zero
-        hlo="remainder",
-        cost=20,
-        infix="torch.fmod({0}, {1})",
-    ),
+    # Of an integer and zero there is none in torch, which raises.
+    code=Code("std::fmod({0}, {1})", _MODULO, torch=None, hlo="remainder", cost=20, infix="torch.fmod({0}, {1})"),
 )

@@ -39,40 +39,23 @@ def _minimum(left: Any, right: Any) -> Any:
     return left if left != left or left <= right else right
 
 
-MAXIMUM = ScalarFunction(
-    name="maximum",
-    operands=Operands(2, "any"),
-    values=Values(np.maximum, _maximum, digits=None, definition=None, jumps="nowhere"),
-    facts=transfer(larger),
-    domain=EVERYWHERE,
-    curve=None,
-    laws=laws("finite", "commutative", "exact", "nan"),
-    code=Code(
-        "larger({0}, {1})",
-        Triton(f"tl.maximum({{0}}, {{1}}, {_NAN})", ""),
-        torch="maximum",
-        hlo="maximum",
-        cost=1,
-        infix=None,
-    ),
-)
-MINIMUM = ScalarFunction(
-    name="minimum",
-    operands=Operands(2, "any"),
-    values=Values(np.minimum, _minimum, digits=None, definition=None, jumps="nowhere"),
-    facts=transfer(smaller),
-    domain=EVERYWHERE,
-    curve=None,
-    laws=laws("finite", "commutative", "exact", "nan"),
-    code=Code(
-        "smaller({0}, {1})",
-        Triton(f"tl.minimum({{0}}, {{1}}, {_NAN})", ""),
-        torch="minimum",
-        hlo="minimum",
-        cost=1,
-        infix=None,
-    ),
-)
+def _extremum(
+    name: str, cpp: str, exact: Callable[[Any, Any], Any], ufunc: np.ufunc, facts: Callable[[Facts, Facts], Facts]
+) -> ScalarFunction:
+    return ScalarFunction(
+        name=name,
+        operands=Operands(2, "any"),
+        values=Values(ufunc, exact, digits=None, definition=None, jumps="nowhere"),
+        facts=transfer(facts),
+        domain=EVERYWHERE,
+        curve=None,
+        laws=laws("finite", "commutative", "exact", "nan"),
+        code=Code(cpp, Triton(f"tl.{name}({{0}}, {{1}}, {_NAN})", ""), torch=name, hlo=name, cost=1, infix=None),
+    )
+
+
+MAXIMUM = _extremum("maximum", "larger({0}, {1})", _maximum, np.maximum, larger)
+MINIMUM = _extremum("minimum", "smaller({0}, {1})", _minimum, np.minimum, smaller)
 
 
 def _clamp(low: Any, value: Any, high: Any) -> Any:
@@ -87,6 +70,8 @@ def _between(low: Facts, value: Facts, high: Facts) -> Facts:
     return smaller(larger(value, low), high)
 
 
+_CLAMP = Triton(f"tl.minimum(tl.maximum({{1}}, {{0}}, {_NAN}), {{2}}, {_NAN})", "")
+_CLAMP_IN_TORCH = "torch.minimum(torch.maximum({1}, {0}), {2})"
 CLAMP = ScalarFunction(
     name="clamp",
     operands=Operands(3, "number"),
@@ -95,14 +80,8 @@ CLAMP = ScalarFunction(
     domain=EVERYWHERE,
     curve=None,
     laws=laws("finite", "exact", "nan"),
-    code=Code(
-        "smaller(larger({1}, {0}), {2})",
-        Triton(f"tl.minimum(tl.maximum({{1}}, {{0}}, {_NAN}), {{2}}, {_NAN})", ""),
-        torch=None,  # whose clamp has the value first
-        hlo="clamp",
-        cost=2,
-        infix="torch.minimum(torch.maximum({1}, {0}), {2})",
-    ),
+    # The clamp of torch has the value first.
+    code=Code("smaller(larger({1}, {0}), {2})", _CLAMP, torch=None, hlo="clamp", cost=2, infix=_CLAMP_IN_TORCH),
 )
 
 
@@ -124,14 +103,7 @@ SELECT = ScalarFunction(
     domain=EVERYWHERE,
     curve=None,
     laws=laws("finite", "exact"),
-    code=Code(
-        "({0} ? {1} : {2})",
-        Triton("tl.where({0}, {1}, {2})", ""),
-        torch="where",
-        hlo="select",
-        cost=1,
-        infix=None,
-    ),
+    code=Code("({0} ? {1} : {2})", Triton("tl.where({0}, {1}, {2})", ""), "where", "select", cost=1, infix=None),
 )
 
 

@@ -105,6 +105,7 @@ def round_(x):
     up = (rest > 0.5) | ((rest == 0.5) & (odd == 1.0))
     return tl.where(x == low, x, low + tl.where(up, 1.0, 0.0))
 '''
+_ROUNDED = Triton("round_({0})", _ROUND)
 ROUND_NEAREST_EVEN = ScalarFunction(
     name="round_nearest_even",
     operands=_FLOAT,
@@ -123,6 +124,7 @@ def _finiteness(x: Facts) -> Facts:
     return of_values([False]) if is_no_number(x) else TRUTH
 
 
+_BELOW_INFINITY = Triton('(tl.abs({0}) < float("inf"))', "")
 IS_FINITE = ScalarFunction(
     name="is_finite",
     operands=_FLOAT,
@@ -131,12 +133,5 @@ IS_FINITE = ScalarFunction(
     domain=Domain("its argument is not infinite", ()),
     curve=None,
     laws=laws("finite", "exact", "whole"),
-    code=Code(
-        "std::isfinite({0})",
-        Triton('(tl.abs({0}) < float("inf"))', ""),
-        torch="isfinite",
-        hlo="is-finite",
-        cost=2,
-        infix=None,
-    ),
+    code=Code("std::isfinite({0})", _BELOW_INFINITY, torch="isfinite", hlo="is-finite", cost=2, infix=None),
 )
