@@ -11,7 +11,7 @@ from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType
-from rewright.ops.elementwise import Direction
+from rewright.ops.functions.record import Direction
 from rewright.refine import refine
 from tests.programs import Builder
 

@@ -13,8 +13,9 @@ from rewright import ops
 from rewright.ir.attributes import field_names
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import TensorOperator, array_dtype, identity_value
-from rewright.ops.elementwise import COMPARISONS
 from rewright.ops.facts import REAL, between
+from rewright.ops.functions import FUNCTIONS
+from rewright.ops.functions.order import COMPARISONS
 from rewright.terms.scalar import Read
 from tests.ops.cases import CASES, NUMBERS
 
@@ -137,7 +138,8 @@ def test_what_grows_with_all_operands() -> None:
     """Where the others are positive numbers; an operator that is defined at some numbers alone is none of them."""
     applied = {name: ops.REGISTRY[name]() for name in members(ops.Unary) + members(ops.Binary)}
     grown = {name for name, op in applied.items() if len(op.grows_with([between(0.25, 3)] * op.arity)) == op.arity}
-    assert grown == {*members(ops.Increasing), "add", "multiply"}
+    increasing = {name for name, function in FUNCTIONS.items() if function.is_increasing}
+    assert grown == {*increasing, "add", "multiply"}
 
 
 @pytest.mark.parametrize("name", members(ops.RoundingToWhole))
@@ -204,13 +206,6 @@ def test_an_update_changes_no_more_elements_than_it_has(name: str, data: st.Data
     before, after = drawn.operands[0], drawn.op.execute(drawn.operands)
     updates = drawn.operands[1 if name == "dynamic_update_slice" else 2]
     assert np.count_nonzero(~((before == after) | ((before != before) & (after != after)))) <= updates.size
-
-
-@pytest.mark.parametrize("name", members(ops.Special))
-def test_a_special_function_is_elementwise_and_keeps_its_name(name: str) -> None:
-    """Proofs know it by name alone."""
-    op = ops.REGISTRY[name]()
-    assert isinstance(op, ops.Elementwise) and op.function(DType.F32) == name
 
 
 def test_what_only_moves_elements_by_attributes_is_a_layout() -> None:

@@ -12,7 +12,7 @@ from rewright import ops
 from rewright.ir.types import DType
 from rewright.ops.facts import REAL
 from rewright.optimize.expressions import Bound, Expression, Table
-from rewright.optimize.facts import Known, facts_of_tensors, operator_of
+from rewright.optimize.facts import Known, facts_of_tensors
 from rewright.optimize.reading import variable_index
 from rewright.optimize.values import is_no_number, under
 from tests.optimize.programs import normal
@@ -33,15 +33,6 @@ class Scalars:
 
     def number(self, value: float) -> Expression:
         return self.table.constant(value, DType.F32)
-
-
-def test_every_scalar_function_of_an_elementwise_operator_is_that_operator() -> None:
-    for name, kind in ops.REGISTRY.items():
-        if issubclass(kind, ops.Elementwise) and kind not in (ops.Convert, ops.Compare):
-            assert all(operator_of(kind().function(dtype)) == kind() for dtype in DType), name
-    assert operator_of("convert_bf16") == ops.Convert(DType.BF16)
-    assert operator_of("compare_LE") == ops.Compare("LE")
-    assert operator_of("at_least_zero") is None
 
 
 def test_what_is_read_is_real_and_a_function_that_is_not_known_gives_anything() -> None:

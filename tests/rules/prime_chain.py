@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from rewright import ops
-from rewright.interp.arithmetic import EXACT, ORDERED, Value, convert
+from rewright.interp.arithmetic import EXACT, Value, convert
 from rewright.interp.exact import run_exactly
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -74,7 +74,7 @@ class PrimeChain:
         if function in ("select", "and", "or", "xor", "not"):
             return EXACT[function](*arguments)
         if not any(isinstance(a, (Residues, float)) for a in arguments):
-            return (EXACT.get(function) or ORDERED[function])(*arguments)
+            return EXACT[function](*arguments)
         if any(isinstance(a, float) for a in arguments):
             return self._infinite(function, arguments)
         found = _FUNCTIONS.get(function)

@@ -10,12 +10,12 @@ from rewright.env.hlo.program import Computation, Instruction, Program, called_f
 from rewright.env.hlo.shapes import read_shape
 from rewright.env.hlo.wire import BYTES, integers, message, read_fields
 from rewright.env.words import words
+from rewright.ops.functions import FUNCTIONS
 
 FREE = words("parameter constant tuple get-tuple-element bitcast after-all iota partition-id replica-id")
 """Operators that need no kernel of their own, and no traffic."""
-TRANSCENDENTAL = words(
-    """exponential exponential-minus-one log log-plus-one logistic tanh sine cosine tan power sqrt rsqrt cbrt atan2
-    erf"""
+TRANSCENDENTAL = words("tan cbrt").union(
+    f.code.hlo for f in FUNCTIONS.values() if f.code.hlo is not None and f.values.exact is None and f.name != "divide"
 )
 _FLOPS_PER_SECOND = 2e10
 _BYTES_PER_SECOND = 1e10

@@ -25,7 +25,7 @@ from rewright.ir.text import print_attributes
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real
 from rewright.ops.elementwise import Elementwise
-from rewright.ops.facts import REAL, UNKNOWN, Facts, fits
+from rewright.ops.facts import REAL, UNKNOWN, fits
 from rewright.terms.normal.functions import TOTAL
 
 MACHINE = Setting(floats=UNKNOWN, is_rounded=True)
@@ -50,9 +50,6 @@ class AsComputed(Elementwise):
 
     def function(self, dtype: DType) -> str:
         return f"{TOTAL}{self.of}"
-
-    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        return super(AsComputed, self).facts((), (), result)
 
 
 def as_on_machines(left: Graph, right: Graph) -> tuple[Graph, Graph]:

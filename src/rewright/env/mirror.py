@@ -21,12 +21,11 @@ from rewright.ir.graph import Graph, GraphBuilder, Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import TensorType
 from rewright.ops.elementwise import Elementwise
+from rewright.ops.functions import FUNCTIONS
 
 _ELEMENTS = {dtype: name for name, dtype in DTYPES.items()}
 _SAME_NAME = {
-    name.replace("_", "-"): kind
-    for name, kind in ops.REGISTRY.items()
-    if issubclass(kind, Elementwise) and name not in ("compare", "convert")
+    record.code.hlo: ops.ELEMENTWISE[record.name] for record in FUNCTIONS.values() if record.code.hlo is not None
 }
 _STARTS: Mapping[str, float | bool] = {
     "sum": 0, "product": 1, "maximum": -math.inf, "minimum": math.inf, "and": True, "or": False,
@@ -72,7 +71,7 @@ def mirror(module: HloModule) -> Mirror:
 def _operator(module: Module, i: Instruction) -> Any:
     """The operator that an instruction is; None where there is no single one."""
     if i.opcode in _SAME_NAME:
-        return _SAME_NAME[i.opcode]()
+        return _SAME_NAME[i.opcode]
     try:
         return _READERS[i.opcode](module, i) if i.opcode in _READERS else None
     except (UnsupportedOperator, TypeMismatch):
@@ -178,7 +177,10 @@ class Writer:
             return inputs[op.label]
         if type(op) in _WRITERS:
             return _WRITERS[type(op)](self, op, node.type, operands)
-        return self.add(node.type, op.name.replace("_", "-"), operands)
+        opcode = op.scalar.code.hlo if isinstance(op, Elementwise) and op.scalar else op.name.replace("_", "-")
+        if opcode is None:
+            raise UnsupportedOperator(f"{op.name} is not written as HLO")
+        return self.add(node.type, opcode, operands)
 
     def fold(self, kind: str, tensor: TensorType) -> str:
         """The name of the computation that a reduction folds with."""

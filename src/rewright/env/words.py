@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rewright.ops.functions import FUNCTIONS
+
 
 def words(text: str) -> frozenset[str]:
     """The words of a text as a set."""
@@ -14,9 +16,7 @@ def ordered_words(text: str) -> tuple[str, ...]:
 
 
 ELEMENTWISE = words(
-    """add subtract multiply divide maximum minimum power and or xor not negate abs exponential exponential-minus-one
-    log log-plus-one tanh sqrt rsqrt cbrt sine cosine floor ceil sign compare select clamp convert shift-left
-    shift-right-logical shift-right-arithmetic is-finite atan2 remainder round-nearest-afz round-nearest-even logistic
-    erf popcnt bitcast-convert"""
-)
+    """cbrt compare convert shift-left shift-right-logical shift-right-arithmetic round-nearest-afz popcnt
+    bitcast-convert"""
+).union(record.code.hlo for record in FUNCTIONS.values() if record.code.hlo is not None)
 """Operators that compute each element from the elements at its place."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rewright.interp.arithmetic import EXACT, ORDERED, Floats, Value, convert, divide
+from rewright.interp.arithmetic import EXACT, Floats, Value, convert
 from rewright.ir.errors import RewrightError
+from rewright.ops.functions import FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Rationals:
         """The exact value; raises RewrightError where there is none."""
         if function.startswith("convert_"):
             return convert(function.removeprefix("convert_"), arguments[0], Fraction)
-        found = EXACT.get(function) or ORDERED.get(function)
+        found = EXACT.get(function)
         return _exact(found(*arguments) if found else self._real(function, arguments))
 
     def _real(self, function: str, arguments: Sequence[Value]) -> Value:
@@ -35,7 +36,7 @@ class Rationals:
             return Floats().apply(function, [float(argument) for argument in arguments])
         if function == "divide":
             left, right = arguments
-            return left / right if right else divide(float(left), 0.0)
+            return left / right if right else Floats().apply(function, (float(left), 0.0))
         exact = _exact_value(function, arguments)
         if exact is not None:
             return exact
@@ -48,23 +49,6 @@ def _exact(value: Value) -> Value:
     return Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
 
 
-_AT_ZERO = {
-    "exponential": Fraction(1),
-    "exponential_minus_one": Fraction(0),
-    "log_plus_one": Fraction(0),
-    "sqrt": Fraction(0),
-    "tanh": Fraction(0),
-    "logistic": Fraction(1, 2),
-    "sine": Fraction(0),
-    "cosine": Fraction(1),
-    "erf": Fraction(0),
-    "erfc": Fraction(1),
-    "erf_inverse": Fraction(0),
-    "bessel_i0e": Fraction(1),
-    "bessel_i1e": Fraction(0),
-}
-
-
 def _exact_value(function: str, arguments: Sequence[Fraction]) -> Value | None:
     """A root, a power or a transcendental function where it is rational or infinite."""
     value = arguments[0]
@@ -73,11 +57,12 @@ def _exact_value(function: str, arguments: Sequence[Fraction]) -> Value | None:
         if exponent.denominator != 1:
             return None
         return value**exponent if value or exponent >= 0 else math.inf
-    if value == 0 and function in _AT_ZERO:
-        return _AT_ZERO[function]
+    curve = FUNCTIONS[function].curve
+    if value == 0 and curve is not None and curve.at_zero is not None:
+        return _exact(curve.at_zero)
     if value <= 0 and function in ("log", "rsqrt", "sqrt"):
         return Floats().apply(function, (float(value),))
-    if value == 1 and function == "log":
+    if curve is not None and value == curve.root:
         return Fraction(0)
     if function in ("sqrt", "rsqrt"):
         root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))

@@ -30,7 +30,7 @@ from rewright.ops.base import (
     check_sizes,
 )
 from rewright.ops.facts import Facts, join, of_values
-from rewright.ops.facts_functions import reduced
+from rewright.ops.functions.intervals import reduced
 from rewright.ops.leaf import Leaf
 from rewright.terms.index import Index
 from rewright.terms.scalar import Scalar

@@ -5,31 +5,42 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
-
-import numpy as np
+from typing import ClassVar
 
 from rewright.ir.errors import TypeMismatch
 from rewright.ir.operator import Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array, Real, TensorOperator, array_dtype, check_count, check_same_dtype
-from rewright.ops.facts import Facts, fits, join, maximum, minimum, whole_limit
-from rewright.ops.facts_functions import comparison, converted, integral
+from rewright.ops.facts import Facts, fits, of_dtype, whole_limit
+from rewright.ops.functions import order
+from rewright.ops.functions.intervals import converted, integral
+from rewright.ops.functions.record import Direction, Dtypes, ScalarFunction
 from rewright.terms.index import Index
 from rewright.terms.scalar import Apply, Read, Scalar
 
-Domain = Literal["float", "number", "logical", "any"]
-_DOMAIN_NAMES = {"float": "floats", "number": "numbers", "logical": "booleans or integers", "any": "values"}
+_DTYPE_NAMES = {"float": "floats", "number": "numbers", "logical": "booleans or integers", "any": "values"}
 
 
 class Elementwise(TensorOperator):
-    """All operands have one shape; nothing is broadcast implicitly."""
+    """All operands have one shape; nothing is broadcast implicitly.
+
+    A class names the record of its scalar function, which says all else. Where the dtype decides which function it is,
+    the class overrides ``record``.
+    """
 
     __slots__ = ()
-    domain: ClassVar[Domain] = "any"
-    """Which dtypes the operands may have."""
-    ufunc: ClassVar[np.ufunc]
-    """The numpy function that computes it, where one does."""
+    scalar: ClassVar[ScalarFunction | None] = None
+    """None where there is no record of it, as for conversions."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        scalar = cls.scalar
+        if scalar is not None:
+            cls.name, cls.arity, cls.needs = scalar.name, scalar.operands.count, scalar.domain.needs
+
+    def record(self, dtype: DType) -> ScalarFunction | None:
+        """The scalar function on operands of a dtype; None where there is no record of it, as for conversions."""
+        return self.scalar
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)
@@ -50,11 +61,17 @@ class Elementwise(TensorOperator):
 
     def check_domain(self, dtype: DType) -> None:
         """Raise TypeMismatch where the operator is not defined on a dtype."""
-        if not _allows(self.domain, dtype):
-            raise TypeMismatch(f"{self.name} is defined on {_DOMAIN_NAMES[self.domain]} and got {dtype.value}")
+        allowed = "any" if self.scalar is None else self.scalar.operands.dtypes
+        if not _allows(allowed, dtype):
+            raise TypeMismatch(f"{self.name} is defined on {_DTYPE_NAMES[allowed]} and got {dtype.value}")
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        return self.ufunc(*operands)
+        assert self.scalar is not None, "what has no record is computed by its class"
+        return self.scalar.values.numpy(*operands)
+
+    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
+        record = self.record(types[0].dtype)
+        return of_dtype(result.dtype) if record is None else record.facts(operands, result.dtype)
 
     def denotation(
         self, operands: Sequence[TensorType], result: TensorType, index: tuple[Index, ...]
@@ -63,14 +80,16 @@ class Elementwise(TensorOperator):
 
     def function(self, dtype: DType) -> str:
         """The name of the scalar function on operands of a dtype."""
-        return self.name
+        record = self.record(dtype)
+        return self.name if record is None else record.name
 
     def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
-        """The operands in which it is strictly increasing where the others are what is known of them; none by default.
+        """The operands in which it is strictly increasing where the others are what is known of them.
 
         For floats, over the reals and both infinities: larger elements give larger ones, equal ones equal ones.
         """
-        return ()
+        record = self.record(DType.F64)
+        return (0,) if record is not None and record.is_increasing else ()
 
 
 class Homogeneous(Elementwise):
@@ -88,7 +107,7 @@ class Linear(Homogeneous):
     __slots__ = ()
 
 
-def _allows(domain: Domain, dtype: DType) -> bool:
+def _allows(domain: Dtypes, dtype: DType) -> bool:
     if domain == "any":
         return True
     if domain == "float":
@@ -96,17 +115,6 @@ def _allows(domain: Domain, dtype: DType) -> bool:
     if domain == "number":
         return dtype is not DType.BOOL
     return not dtype.is_float
-
-
-Direction = Literal["EQ", "NE", "LT", "LE", "GT", "GE"]
-COMPARISONS: dict[str, np.ufunc] = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +128,17 @@ class Compare(Homogeneous):
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)
         check_same_dtype(self.name, operands)
-        if self.direction not in COMPARISONS:
-            raise TypeMismatch(f"compare has no direction {self.direction!r}; use one of {', '.join(COMPARISONS)}")
+        if self.direction not in order.COMPARISONS:
+            raise TypeMismatch(
+                f"compare has no direction {self.direction!r}; use one of {', '.join(order.COMPARISONS)}"
+            )
         return TensorType(first.shape, DType.BOOL)
 
+    def record(self, dtype: DType) -> ScalarFunction:
+        return order.COMPARISONS[self.direction]
+
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        return COMPARISONS[self.direction](operands[0], operands[1])
-
-    def function(self, dtype: DType) -> str:
-        return f"compare_{self.direction}"
-
-    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        return comparison(self.direction, operands[0], operands[1])
+        return order.COMPARISONS[self.direction].values.numpy(*operands)
 
     def condition(self, operands: Sequence[Facts], result: TensorType, found: Facts) -> str:
         first, second = operands
@@ -143,8 +150,7 @@ class Compare(Homogeneous):
 class Select(Elementwise):
     """``on_true`` where the predicate holds, else ``on_false``; operands (predicate, on_true, on_false)."""
 
-    name: ClassVar[str] = "select"
-    arity: ClassVar[int | None] = 3
+    scalar = order.SELECT
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         self.check_operands(operands)
@@ -153,34 +159,15 @@ class Select(Elementwise):
         check_same_dtype(self.name, operands[1:])
         return operands[1]
 
-    def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        return np.where(operands[0], operands[1], operands[2])
-
     def moves(self, count: int) -> tuple[int, ...]:
         return (1, 2)
-
-    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        predicate, on_true, on_false = operands
-        if predicate.low == predicate.high:
-            return on_true if predicate.low else on_false
-        return join(on_true, on_false)
 
 
 @dataclass(frozen=True, slots=True)
 class Clamp(Homogeneous):
     """``min(max(x, low), high)``; operands (low, x, high)."""
 
-    name: ClassVar[str] = "clamp"
-    arity: ClassVar[int | None] = 3
-    domain: ClassVar[Domain] = "number"
-
-    def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        low, value, high = operands
-        return np.minimum(np.maximum(value, low), high)
-
-    def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
-        low, value, high = operands
-        return minimum(maximum(value, low), high)
+    scalar = order.CLAMP
 
 
 @dataclass(frozen=True, slots=True)

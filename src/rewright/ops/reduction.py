@@ -29,7 +29,7 @@ from rewright.ops.base import (
     static,
 )
 from rewright.ops.facts import Facts, join, of_values
-from rewright.ops.facts_functions import reduced
+from rewright.ops.functions.intervals import reduced
 from rewright.terms.index import Index
 from rewright.terms.scalar import Condition, Fixed, Read, Scalar, all_of, at_least, below, choose
 

@@ -8,22 +8,11 @@ from dataclasses import dataclass
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
+from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.constants import power_of_two
 from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Kernel
 
-WEIGHTS = {
-    "exponential": 16,
-    "log": 20,
-    "tanh": 24,
-    "logistic": 20,
-    "divide": 4,
-    "sqrt": 4,
-    "rsqrt": 6,
-    "power": 40,
-    "erf": 30,
-}
-"""Operations of a scalar function; one for all others."""
 FREE = ("load", "index", "constant", "reduce")
 POWER_OF_TWO = 13
 """Operations of two to a power, which needs no multiplication and a shorter reduction than the exponential."""
@@ -72,7 +61,7 @@ def weight(e: Expression) -> float:
         return 0  # the exponent of a power of two, of which only the power is computed
     if power_of_two(e) is not None:
         return POWER_OF_TWO
-    return WEIGHTS.get(e.op, 1)
+    return FUNCTIONS[e.op].code.cost if e.op in FUNCTIONS else 1  # a condition on indices
 
 
 def _is_log_two(e: Expression) -> bool:

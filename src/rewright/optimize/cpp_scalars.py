@@ -9,6 +9,7 @@ import numpy as np
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
+from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.constants import closed_value
 from rewright.optimize.expressions import Expression, Number, Table, names
 from rewright.optimize.ranges import joined_digits
@@ -29,31 +30,7 @@ ELEMENT = {
 }
 """How elements of a dtype lie in memory."""
 
-_INFIX = {"add": "+", "subtract": "-", "multiply": "*"}
-_COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
-_CALLS = {
-    "exponential": "exp_",
-    "log": "log_",
-    "tanh": "tanh_",
-    "logistic": "logistic_",
-    "rsqrt": "rsqrt_",
-    "sqrt": "std::sqrt",
-    "sine": "std::sin",
-    "cosine": "std::cos",
-    "abs": "std::abs",
-    "floor": "std::floor",
-    "ceil": "std::ceil",
-    "round_nearest_even": "std::nearbyint",
-    "erf": "std::erf",
-    "exponential_minus_one": "std::expm1",
-    "log_plus_one": "std::log1p",
-    "maximum": "larger",
-    "minimum": "smaller",
-    "sign": "sign_",
-    "power": "std::pow",
-    "is_finite": "std::isfinite",
-}
-COSTLY = frozenset({*_CALLS, "divide"} - {"abs", "maximum", "minimum", "sign"})
+COSTLY = frozenset(name for name, record in FUNCTIONS.items() if record.code.cost > 1)
 """Functions that are worth computing once for a lane or a row."""
 
 
@@ -106,30 +83,14 @@ def _function(e: Expression, a: list[str], real: str) -> str:
     op, kind = e.op, e.arguments[0].dtype
     if op.startswith("convert_"):
         return _converted(e.dtype, kind, a[0], real)
-    if op.startswith("compare_"):
-        return f"({a[0]} {_COMPARE[op.removeprefix('compare_')]} {a[1]})"
-    if op == "select":
-        return f"({a[0]} ? {a[1]} : {a[2]})"
-    if op in _INFIX:
-        return f"({a[0]} {_INFIX[op]} {a[1]})"
-    if op in ("and", "or", "xor"):
-        return f"({a[0]} {dict(zip(('and', 'or', 'xor'), '&|^', strict=True))[op]} {a[1]})"
-    if op == "not":
-        return f"(!{a[0]})" if kind is DType.BOOL else f"(~{a[0]})"
-    if op == "negate":
-        return f"(-{a[0]})"
-    if op == "divide":
-        return f"({a[0]} / {a[1]})"
-    if op == "divide_integer":
-        return f"quotient_({a[0]}, {a[1]})"
-    if op == "remainder":
-        return f"{'std::fmod' if kind.is_float else 'rest_'}({a[0]}, {a[1]})"
-    if op == "clamp":
-        return f"smaller(larger({a[1]}, {a[0]}), {a[2]})"
+    if op == "not" and kind is DType.BOOL:
+        return f"(!{a[0]})"
+    if op == "remainder" and not kind.is_float:
+        return f"rest_({a[0]}, {a[1]})"
     if op in ("at_least_zero", "is_zero"):
         return f"({a[0]} {'>=' if op == 'at_least_zero' else '=='} 0)"
-    if op in _CALLS:
-        return f"{_CALLS[op]}({', '.join(a)})"
+    if op in FUNCTIONS and (text := FUNCTIONS[op].code.cpp) is not None:
+        return text.format(*a)
     raise RewrightError(f"no C++ for the function {op}")
 
 

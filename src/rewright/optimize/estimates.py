@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from rewright.ir.types import DType
+from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.expressions import Expression, Table, contains
 
 Rest = Callable[[Expression], tuple[Expression, Expression | None]]
@@ -130,7 +131,7 @@ def is_nonnegative(e: Expression) -> bool:
     """Whether a number is never below zero, as its functions say: a power, a square, a truth value, or made of such."""
     if e.op == "constant":
         return e.value >= 0
-    if e.op in ("exponential", "logistic", "abs", "sqrt"):
+    if e.op in FUNCTIONS and FUNCTIONS[e.op].is_nonnegative:
         return True
     if e.op.startswith("convert_"):
         return e.arguments[0].dtype is DType.BOOL or is_nonnegative(e.arguments[0])

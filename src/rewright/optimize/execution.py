@@ -13,7 +13,6 @@ from rewright import ops
 from rewright.frontends.torch.lower import foreign
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Node
-from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.ops.base import Array, TensorOperator
 from rewright.optimize.eager import by_torch
@@ -33,18 +32,6 @@ TORCH = {
 }
 """torch's name of every dtype."""
 
-_TORCH: Any = torch  # whose special functions have no types
-_SPECIAL: Mapping[type[Operator], Callable[..., torch.Tensor]] = {
-    ops.Atan2: torch.atan2,
-    ops.BesselI0e: _TORCH.special.i0e,
-    ops.BesselI1e: _TORCH.special.i1e,
-    ops.Digamma: torch.digamma,
-    ops.Erfc: torch.erfc,
-    ops.ErfcScaled: _TORCH.special.erfcx,
-    ops.ErfInverse: torch.erfinv,
-    ops.LogGamma: torch.lgamma,
-    ops.Zeta: _TORCH.special.zeta,
-}
 Launch = Callable[[Sequence[torch.Tensor]], None]
 """A kernel on its tensors, in the order of its source."""
 
@@ -126,8 +113,6 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
         exact = not any(x.is_cuda for x in operands)  # a GPU's products of 16 bits are summed in float32 anyway
         given = [x.to(kind) if exact and x.is_floating_point() else x for x in operands]
         return _dot(op, *given).to(kind)
-    if (special := _SPECIAL.get(type(op))) is not None:
-        return special(*operands)
     if isinstance(op, ops.TopK):
         return _top_k(operands[0], _sizes((op.k,))[0], op.result).to(TORCH[node.type.dtype])
     if isinstance(op, ops.Sort):
@@ -139,11 +124,8 @@ def library(node: Node, operands: Sequence[torch.Tensor]) -> torch.Tensor:
         if scan is not None:
             found = scan(operands[0], axis)
             return found if isinstance(found, torch.Tensor) else found.values
-    if (
-        function := by_torch(op, operands[0].dtype if isinstance(op, ops.Compare) else TORCH[node.type.dtype])
-    ) is not None:
-        return function(operands)
-    return _by_numpy(node, operands)
+    function = by_torch(op, node.type.dtype, TORCH[node.type.dtype])
+    return _by_numpy(node, operands) if function is None else function(operands)
 
 
 def _taken_along(op: ops.Gather, x: torch.Tensor) -> int | None:

@@ -7,39 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import get_args
 
 from rewright import ops
 from rewright.analysis.values import Setting, Values
 from rewright.ir.graph import Graph
-from rewright.ir.types import DType, TensorType
-from rewright.ops.elementwise import Direction
+from rewright.ir.types import TensorType
 from rewright.ops.facts import NOTHING, REAL, Facts, in_dtype, is_no_number, of_dtype, of_values, square
-from rewright.ops.facts_functions import reduced
+from rewright.ops.functions.intervals import reduced
 from rewright.optimize.expressions import Expression
 
-_FAMILY: tuple[ops.Elementwise, ...] = (
-    *(ops.Convert(dtype) for dtype in DType),
-    *(ops.Compare(direction) for direction in get_args(Direction)),
-    *(
-        kind()
-        for kind in ops.REGISTRY.values()
-        if issubclass(kind, ops.Elementwise) and kind not in (ops.Convert, ops.Compare)
-    ),
-)
-_OPERATORS = {op.function(dtype): op for op in _FAMILY for dtype in DType}
 MASK = replace(REAL, plus_infinity=True, minus_infinity=True)
 """What is read from an input and added as it is."""
 
 
-def operator_of(function: str) -> ops.Elementwise | None:
-    """The operator whose scalar function has a name; None for what is none, as conditions on indices are."""
-    return _OPERATORS.get(function)
-
-
 def applied(e: Expression, operands: Sequence[Facts]) -> Facts:
     """What a function gives of arguments that are known so far: anything of its type where no operator has it."""
-    op = operator_of(e.op)
+    op = ops.ELEMENTWISE.get(e.op)
     if op is None:
         return of_dtype(e.dtype)
     if len(operands) == 2 and e.arguments[0] is e.arguments[1] and e.dtype.is_float:
@@ -130,4 +113,4 @@ def _is_input(graph: Graph, position: int) -> bool:
     return isinstance(graph.nodes[position].op, ops.Input) and graph.nodes[position].type.rank > 0
 
 
-__all__ = ["MASK", "Known", "applied", "facts_of_tensors", "operator_of", "reals", "where_defined"]
+__all__ = ["MASK", "Known", "applied", "facts_of_tensors", "reals", "where_defined"]

@@ -19,7 +19,7 @@ import numpy as np
 from rewright import ops
 from rewright.ir.graph import Graph
 from rewright.ops.facts import UNKNOWN, Facts, join, meet, of_dtype, of_values
-from rewright.ops.facts_functions import reduced
+from rewright.ops.functions.intervals import reduced
 from rewright.optimize.expressions import Expression, Table
 from rewright.optimize.facts import MASK, Known, applied, reals
 from rewright.optimize.kernel import Kernel, Sweep

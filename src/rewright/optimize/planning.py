@@ -16,7 +16,7 @@ from rewright import ops
 from rewright.analysis.values import facts_of
 from rewright.frontends.torch.lower.foreign import TARGET, names
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator, Unsupported
 from rewright.ir.types import DType, TensorType
 from rewright.ops.facts import Facts, integer_range
@@ -146,7 +146,7 @@ class Planner(Storing):
                 self._leave(position, f"{what} has no kernel")
             elif position in self.fixed and node.type.dtype.is_integer and self._wraps(position):
                 self.library[position] = f"{node.op.name} at {node.span} may not fit its integers"
-            elif isinstance(node.op, ops.Special):
+            elif _has_no_code(node):
                 self.library[position] = f"{node.op.name} at {node.span} is a special function"
             elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
                 self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
@@ -377,6 +377,12 @@ class Planner(Storing):
                 ready |= set(writes(step))
                 steps.remove(step)
         return tuple(done)
+
+
+def _has_no_code(node: Node) -> bool:
+    """Whether a kernel cannot compute an elementwise operator on its dtype."""
+    record = node.op.record(node.type.dtype) if isinstance(node.op, ops.Elementwise) else None
+    return record is not None and record.code.cpp is None
 
 
 def _contracts_several(op: Operator) -> bool:

@@ -16,7 +16,6 @@ from rewright.ir.types import DType, TensorType
 from rewright.optimize.cutting import between, is_moved
 from rewright.optimize.derive import product_of, products
 from rewright.optimize.expressions import Expression, walk
-from rewright.optimize.facts import operator_of
 from rewright.optimize.folding import digit_of
 from rewright.optimize.kernel import Kernel, Running, Store
 from rewright.optimize.planning import LibraryStep, Plan, writes
@@ -377,7 +376,7 @@ class _Writer(Loads):
 
 def function_of(e: Expression) -> ops.TensorOperator:
     """The operator that a function is; raises NoGraph where it is none."""
-    found = operator_of(e.op)
+    found = ops.ELEMENTWISE.get(e.op)
     if found is None:
         raise NoGraph(f"the function {e.op} is no operator")
     return found

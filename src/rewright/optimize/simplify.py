@@ -10,16 +10,9 @@ from typing import Any
 
 from rewright.ir.types import DType
 from rewright.ops.facts import integer_range
+from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.expressions import Expression, Number, Table
 from rewright.terms.index import Index
-
-
-def _both(left: int, right: int) -> int:
-    return left & right
-
-
-def _either(left: int, right: int) -> int:
-    return left | right
 
 
 def over(left: Any, right: Any) -> Any:
@@ -27,23 +20,8 @@ def over(left: Any, right: Any) -> Any:
     return left / right
 
 
-_FOLDED: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "maximum": max,
-    "minimum": min,
-    "negate": operator.neg,
-    "not": operator.not_,
-    "and": _both,
-    "or": _either,
-    "compare_EQ": operator.eq,
-    "compare_NE": operator.ne,
-    "compare_LT": operator.lt,
-    "compare_LE": operator.le,
-    "compare_GT": operator.gt,
-    "compare_GE": operator.ge,
-}
+_FOLDED = frozenset({"add", "subtract", "multiply", "maximum", "minimum", "negate", "and", "or"})
+"""Functions whose values on constants are constants; comparisons and ``not`` are too."""
 _ROUNDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -100,14 +78,15 @@ def _folded(table: Table, op: str, arguments: tuple[Expression, ...]) -> Express
         return _exactly(table, op, values, arguments[0].dtype)
     if op in ("at_least_zero", "is_zero"):
         return table.constant(values[0] >= 0 if op == "at_least_zero" else values[0] == 0, DType.BOOL)
-    if op == "not" and arguments[0].dtype is not DType.BOOL:
+    kind = arguments[0].dtype
+    if op == "not":
+        return table.constant(not values[0], kind) if kind is DType.BOOL else None
+    exact = FUNCTIONS[op].values.exact if op in _FOLDED or op.startswith("compare_") else None
+    if exact is None or any(isinstance(v, float) and math.isnan(v) for v in values):
         return None
-    if op not in _FOLDED or any(isinstance(v, float) and math.isnan(v) for v in values):
-        return None
-    result = _FOLDED[op](*values)
+    result = exact(*values)
     if op.startswith("compare_"):
         return table.constant(result, DType.BOOL)
-    kind = arguments[0].dtype
     return table.constant(_fitting(result, kind) if kind.is_integer and math.isfinite(result) else result, kind)
 
 

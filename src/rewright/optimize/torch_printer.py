@@ -15,6 +15,7 @@ import torch
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
+from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.constants import closed_value, power_of_two
 from rewright.optimize.estimates import Estimate
 from rewright.optimize.execution import TORCH, Launch, Runner
@@ -30,44 +31,6 @@ from rewright.terms.index import Index, Quotient, Remainder, Variable
 TILE = 32
 """Elements of a lane in one step."""
 
-_CALLS = {
-    "exponential": "torch.exp({0})",
-    "exponential_minus_one": "torch.expm1({0})",
-    "log": "torch.log({0})",
-    "log_plus_one": "torch.log1p({0})",
-    "sqrt": "torch.sqrt({0})",
-    "rsqrt": "torch.rsqrt({0})",
-    "tanh": "torch.tanh({0})",
-    "logistic": "torch.sigmoid({0})",
-    "sine": "torch.sin({0})",
-    "cosine": "torch.cos({0})",
-    "abs": "torch.abs({0})",
-    "sign": "torch.sign({0})",
-    "floor": "torch.floor({0})",
-    "ceil": "torch.ceil({0})",
-    "round_nearest_even": "torch.round({0})",
-    "erf": "torch.erf({0})",
-    "is_finite": "torch.isfinite({0})",
-    "maximum": "torch.maximum({0}, {1})",
-    "minimum": "torch.minimum({0}, {1})",
-    "power": "torch.pow({0}, {1})",
-    "negate": "(-{0})",
-    "add": "({0} + {1})",
-    "subtract": "({0} - {1})",
-    "multiply": "({0} * {1})",
-    "divide": "({0} / {1})",
-    "divide_integer": "torch.div({0}, {1}, rounding_mode='trunc')",
-    "remainder": "torch.fmod({0}, {1})",
-    "and": "({0} & {1})",
-    "or": "({0} | {1})",
-    "xor": "({0} ^ {1})",
-    "not": "(~{0})",
-    "select": "torch.where({0}, {1}, {2})",
-    "clamp": "torch.minimum(torch.maximum({1}, {0}), {2})",
-    "at_least_zero": "({0} >= 0)",
-    "is_zero": "({0} == 0)",
-}
-_COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 _REDUCE = {"sum": "sum", "maximum": "amax", "minimum": "amin", "or": "any", "and": "all", "product": "prod"}
 _JOIN = {
     "sum": "{0} + {1}",
@@ -339,11 +302,11 @@ class _Printer:
         """A scalar function."""
         if e.op.startswith("convert_"):
             return f"({a[0]}).to({self.kind(e.dtype)})"
-        if e.op.startswith("compare_"):
-            return f"({a[0]} {_COMPARE[e.op.removeprefix('compare_')]} {a[1]})"
-        if e.op not in _CALLS:
+        if e.op in ("at_least_zero", "is_zero"):
+            return f"({a[0]} {'>=' if e.op == 'at_least_zero' else '=='} 0)"
+        if e.op not in FUNCTIONS or (text := FUNCTIONS[e.op].in_torch) is None:
             raise RewrightError(f"no torch for the function {e.op}")
-        return _CALLS[e.op].format(*a)
+        return text.format(*a)
 
 
 def _literal(value: float | int | bool, dtype: DType, real: str) -> str:

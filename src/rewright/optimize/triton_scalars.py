@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
+from rewright.ops.functions import FUNCTIONS
 from rewright.optimize.expressions import Expression, Number
 from rewright.optimize.simplify import as_index
 from rewright.optimize.values import identity
@@ -38,46 +39,6 @@ POINTERS = {
 }
 """Types of pointers in signatures, for compiling ahead of time."""
 
-_NAN = "propagate_nan=tl.PropagateNan.ALL"
-"""The larger of two numbers is no number where one of them is none; without that the device takes the other one."""
-_CALLS = {
-    "exponential": "tl.exp({0})",
-    "log": "tl.log({0})",
-    "sqrt": "tl.sqrt({0})",
-    "rsqrt": "(1.0 / tl.sqrt({0}))",
-    "tanh": "tanh_({0})",
-    "logistic": "(1.0 / (1.0 + tl.exp(-{0})))",
-    "sine": "tl.sin({0})",
-    "cosine": "tl.cos({0})",
-    "abs": "tl.abs({0})",
-    "floor": "tl.floor({0})",
-    "ceil": "tl.ceil({0})",
-    "erf": "tl.erf({0})",
-    "maximum": f"tl.maximum({{0}}, {{1}}, {_NAN})",
-    "minimum": f"tl.minimum({{0}}, {{1}}, {_NAN})",
-    "negate": "(-{0})",
-    "add": "({0} + {1})",
-    "subtract": "({0} - {1})",
-    "multiply": "({0} * {1})",
-    "divide": "({0} / {1})",
-    "divide_integer": "({0} // {1})",
-    "remainder": "({0} % {1})",
-    "and": "({0} & {1})",
-    "or": "({0} | {1})",
-    "xor": "({0} ^ {1})",
-    "select": "tl.where({0}, {1}, {2})",
-    "clamp": f"tl.minimum(tl.maximum({{1}}, {{0}}, {_NAN}), {{2}}, {_NAN})",
-    "at_least_zero": "({0} >= 0)",
-    "is_zero": "({0} == 0)",
-    "exponential_minus_one": "expm1_({0})",
-    "log_plus_one": "log1p_({0})",
-    "round_nearest_even": "round_({0})",
-    "power": "power_({0}, {1})",
-    "is_finite": '(tl.abs({0}) < float("inf"))',
-    "sign": "tl.where({0} > 0, 1.0, tl.where({0} < 0, -1.0, 0.0))",
-}
-_COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
-
 
 def literal(value: Number, dtype: DType) -> str:
     """A fixed number."""
@@ -99,13 +60,13 @@ def function(e: Expression, a: list[str]) -> str:
         if e.dtype.is_float:
             return a[0] if kind.is_float else f"({a[0]}).to(tl.float32)"
         return f"({a[0]} != 0)" if e.dtype is DType.BOOL else f"({a[0]}).to({TYPES[e.dtype]})"
-    if e.op.startswith("compare_"):
-        return f"({a[0]} {_COMPARE[e.op.removeprefix('compare_')]} {a[1]})"
-    if e.op == "not":
-        return f"({a[0]} == 0)" if kind is DType.BOOL else f"(~{a[0]})"
-    if e.op not in _CALLS:
+    if e.op == "not" and kind is DType.BOOL:
+        return f"({a[0]} == 0)"
+    if e.op in ("at_least_zero", "is_zero"):
+        return f"({a[0]} {'>=' if e.op == 'at_least_zero' else '=='} 0)"
+    if e.op not in FUNCTIONS or (code := FUNCTIONS[e.op].code.triton) is None:
         raise RewrightError(f"no Triton for the function {e.op}; use target='cpu'")
-    return _CALLS[e.op].format(*a)
+    return code.text.format(*a)
 
 
 Bounds = Mapping[str, tuple[str, str]]

@@ -7,6 +7,7 @@ is computed the instance is left out.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,15 @@ from fractions import Fraction
 from typing import Any
 
 from rewright import ops
-from rewright.interp.arithmetic import EXACT, ORDERED
+from rewright.interp.arithmetic import EXACT
 from rewright.ir.errors import RewrightError, TypeMismatch
 from rewright.ir.graph import Graph
+from rewright.ops.functions import FUNCTIONS
 from rewright.rules.concrete import both_sides
 from rewright.rules.elements import Place, Program
 from rewright.rules.instances import sample_inputs, sample_sizes
 from rewright.rules.rule import Rule
+from rewright.terms.evaluate import Evaluator
 from rewright.terms.normal.atoms import ZERO, Element, Function, Polynomial, polynomial
 from rewright.terms.normal.equality import cleared
 from rewright.terms.normal.powers import exponential, logarithm, power
@@ -45,7 +48,7 @@ class Symbolic:
         if function.startswith("convert_"):
             return _converted(function.removeprefix("convert_"), arguments[0])
         if not any(isinstance(a, (Polynomial, float)) for a in arguments):
-            found = EXACT.get(function) or ORDERED.get(function)
+            found = EXACT.get(function)
             if found is None:
                 raise RewrightError(f"{function} of integers is not decided here")
             return _of_integers(found, arguments)
@@ -83,14 +86,8 @@ def _converted(dtype: str, value: Any) -> Any:
 
 def _finite(function: str, arguments: list[Polynomial]) -> Any:
     first = arguments[0]
-    if function == "add":
-        return first + arguments[1]
-    if function == "subtract":
-        return first - arguments[1]
-    if function == "multiply":
-        return first * arguments[1]
-    if function == "negate":
-        return -first
+    if function in ("add", "subtract", "multiply", "negate"):
+        return EXACT[function](*arguments)
     if function.startswith("compare_"):
         return _compared(function, first - arguments[1])
     if function in ("maximum", "minimum"):
@@ -106,16 +103,13 @@ def _real(function: str, arguments: list[Polynomial]) -> Polynomial:
             return first * power(arguments[1], -1)
         if function == "exponential":
             return exponential(first)
-        if function == "exponential_minus_one":
-            return exponential(first) - 1
-        if function in ("log", "log_plus_one"):
-            return logarithm(first + (1 if function == "log_plus_one" else 0))
+        if function == "log":
+            return logarithm(first)
         if function in ("sqrt", "rsqrt"):
             return _root(first, function == "rsqrt")
-        if function == "logistic":
-            return power(exponential(-first) + 1, -1)
-        if function == "tanh":
-            return (exponential(first * 2) - 1) * power(exponential(first * 2) + 1, -1)
+        definition = FUNCTIONS[function].values.definition if function in FUNCTIONS else None
+        if definition is not None:
+            return Evaluator(Symbolic(), lambda operand, _: arguments[operand]).scalar(definition, {})
     except ZeroDivisionError:
         raise RewrightError(f"{function} of zero is not defined") from None
     return polynomial(Function(function, tuple(arguments)))
@@ -133,7 +127,7 @@ def _compared(function: str, difference: Polynomial) -> bool:
     constant = difference.constant()
     if constant is None:
         raise NeedsOrder("which of two elements is larger")
-    return bool((EXACT.get(function) or ORDERED[function])(constant, 0))
+    return bool(EXACT[function](constant, 0))
 
 
 def _largest(values: list[Polynomial]) -> Polynomial:
@@ -155,10 +149,10 @@ def _infinite(function: str, arguments: Sequence[Any]) -> Any:
     infinities = [a for a in arguments if isinstance(a, float)]
     others = [a for a in arguments if not isinstance(a, float)]
     value = infinities[0]
-    if function == "negate":
-        return -value
-    if function == "exponential":
-        return ZERO if value < 0 else value
+    curve = FUNCTIONS[function].curve if function in FUNCTIONS else None
+    limit = None if curve is None else curve.at_infinity(1 if value > 0 else -1)
+    if limit is not None and not math.isnan(limit):
+        return limit if math.isinf(limit) else polynomial(Fraction(limit))
     if function in ("maximum", "minimum"):
         wins = (value > 0) == (function == "maximum")
         return value if wins or not others else others[0] if len(infinities) == 1 else value

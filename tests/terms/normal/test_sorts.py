@@ -6,6 +6,7 @@ import pytest
 
 from rewright import ops
 from rewright.ir.types import DType
+from rewright.ops.functions.record import Sort
 from rewright.rules import Tensor, absolute, apply, exp, floats, log, rule, select, size, sqrt
 from rewright.rules.verdict import judge
 from rewright.terms.normal.algebra import new_context
@@ -14,7 +15,6 @@ from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter
 from rewright.terms.normal.equality import difference
 from rewright.terms.normal.guards import Value
-from rewright.terms.records import Sort
 
 n = size("n")
 x, y = floats("x", n), floats("y", n)

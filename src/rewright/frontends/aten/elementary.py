@@ -13,7 +13,7 @@ from rewright import ops
 from rewright.frontends.aten.context import Context, Operand, Table, Value
 from rewright.ir.errors import UnsupportedOperator
 from rewright.ir.graph import GraphBuilder
-from rewright.ops.elementwise import Direction
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 
 TABLE = Table()

@@ -16,7 +16,8 @@ from rewright.ir.operator import Operator
 from rewright.ir.rebuilding import pruned
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import Array
-from rewright.ops.elementwise import Direction
+from rewright.ops.functions import FUNCTIONS
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import activation, indexing
 from rewright.ops.reference import building as rb
 
@@ -25,45 +26,23 @@ _SHORT = 16
 """Integers of at most so many bits are packed weights, of which shifts take parts."""
 
 
-def _unary(op: Operator) -> Callable[[Context, Value], int]:
+def _unary(op: ops.Elementwise) -> Callable[[Context, Value], int]:
     def lower(c: Context, x: Value) -> int:
-        return c.b.add(op, *c.positions(x))
+        record = op.record(x.dtype)
+        is_itself = record is not None and record.has("keeps whole") and not x.dtype.is_float
+        return x.position if is_itself else c.b.add(op, *c.positions(x))
 
     return lower
 
 
-for _name, _op in {
-    "abs": ops.Abs(),
-    "neg": ops.Negate(),
-    "exp": ops.Exponential(),
-    "expm1": ops.ExponentialMinusOne(),
-    "log": ops.Log(),
-    "log1p": ops.LogPlusOne(),
-    "sqrt": ops.Sqrt(),
-    "rsqrt": ops.Rsqrt(),
-    "tanh": ops.Tanh(),
-    "sigmoid": ops.Logistic(),
-    "sin": ops.Sine(),
-    "cos": ops.Cosine(),
-    "erf": ops.Erf(),
-}.items():
-    TABLE.register(f"aten.{_name}.default")(_unary(_op))
+for _record in FUNCTIONS.values():
+    if _record.curve is not None and (_torch := _record.code.torch) is not None:
+        TABLE.register(f"aten.{_torch.replace('.', '_')}.default")(_unary(ops.ELEMENTWISE[_record.name]))
 
 
 @TABLE.register("aten.sign.default", "aten.sgn.default")
 def sign(c: Context, x: Value) -> int:
     return x.position if x.dtype is DType.BOOL else c.b.add(ops.Sign(), x.position)
-
-
-def _rounding(op: Operator) -> Callable[[Context, Value], int]:
-    def lower(c: Context, x: Value) -> int:
-        return c.b.add(op, x.position) if x.dtype.is_float else x.position
-
-    return lower
-
-
-for _name, _op in {"floor": ops.Floor(), "ceil": ops.Ceil(), "round": ops.RoundNearestEven()}.items():
-    TABLE.register(f"aten.{_name}.default")(_rounding(_op))
 
 
 @TABLE.register("aten.trunc.default", "aten.fix.default")

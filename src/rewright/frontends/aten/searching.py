@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewright import ops
 from rewright.frontends.aten.context import Context, Operand, Table, Value
 from rewright.ir.types import DType
-from rewright.ops.elementwise import Direction
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.reference import indexing
 

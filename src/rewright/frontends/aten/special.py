@@ -1,4 +1,4 @@
-"""Inverse trigonometric, gamma, error and Bessel functions, by the few of them that are operators of their own."""
+"""Inverse trigonometric, gamma, error and Bessel functions, by the few of them that are operators."""
 
 from __future__ import annotations
 
@@ -55,10 +55,6 @@ def log_ndtr(b: GraphBuilder, x: int) -> int:
     return rb.select(b, rb.compare(b, "LT", x, rb.splat_like(b, NEAR, x)), far, near)
 
 
-def _own(op: ops.TensorOperator) -> Callable[[GraphBuilder, int], int]:
-    return lambda b, x: b.add(op, x)
-
-
 def _lowering(function: Callable[[GraphBuilder, int], int]) -> Callable[[Context, Value], int]:
     def lower(c: Context, x: Value) -> int:
         (position,) = c.positions(x)
@@ -71,15 +67,8 @@ for _name, _function in {
     "atan": atan,
     "asin": asin,
     "acos": acos,
-    "erfc": _own(ops.Erfc()),
-    "erfinv": _own(ops.ErfInverse()),
-    "lgamma": _own(ops.LogGamma()),
-    "digamma": _own(ops.Digamma()),
     "i0": _bessel(ops.BesselI0e),
-    "special_i0e": _own(ops.BesselI0e()),
     "special_i1": _bessel(ops.BesselI1e),
-    "special_i1e": _own(ops.BesselI1e()),
-    "special_erfcx": _own(ops.ErfcScaled()),
     "special_log_ndtr": log_ndtr,
 }.items():
     TABLE.register(f"aten.{_name}.default")(_lowering(_function))

@@ -17,7 +17,8 @@ from rewright.ir.errors import RewrightError, UnsupportedOperator
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
 from rewright.ops.base import ReductionKind, integer_limits, wrapped
-from rewright.ops.elementwise import Direction
+from rewright.ops.functions import FUNCTIONS
+from rewright.ops.functions.record import Direction
 from rewright.ops.reference import building as rb
 from rewright.ops.scatter import ScatterKind
 
@@ -26,38 +27,7 @@ TABLE: dict[str, Function] = {}
 """By opcode, the lowering of instructions with one array as result."""
 
 _ELEMENTWISE: dict[str, Operator] = {
-    "abs": ops.Abs(),
-    "add": ops.Add(),
-    "and": ops.And(),
-    "atan2": ops.Atan2(),
-    "ceil": ops.Ceil(),
-    "cosine": ops.Cosine(),
-    "divide": ops.Divide(),
-    "erf": ops.Erf(),
-    "exponential": ops.Exponential(),
-    "exponential-minus-one": ops.ExponentialMinusOne(),
-    "floor": ops.Floor(),
-    "is-finite": ops.IsFinite(),
-    "log": ops.Log(),
-    "log-plus-one": ops.LogPlusOne(),
-    "logistic": ops.Logistic(),
-    "maximum": ops.Maximum(),
-    "minimum": ops.Minimum(),
-    "multiply": ops.Multiply(),
-    "negate": ops.Negate(),
-    "not": ops.Not(),
-    "or": ops.Or(),
-    "power": ops.Power(),
-    "remainder": ops.Remainder(),
-    "round-nearest-even": ops.RoundNearestEven(),
-    "rsqrt": ops.Rsqrt(),
-    "select": ops.Select(),
-    "sign": ops.Sign(),
-    "sine": ops.Sine(),
-    "sqrt": ops.Sqrt(),
-    "subtract": ops.Subtract(),
-    "tanh": ops.Tanh(),
-    "xor": ops.Xor(),
+    record.code.hlo: ops.ELEMENTWISE[record.name] for record in FUNCTIONS.values() if record.code.hlo is not None
 }
 _ON_BOOLEANS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
 

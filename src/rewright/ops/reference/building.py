@@ -16,7 +16,7 @@ from rewright.ir.graph import GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.ops.base import ReductionKind
-from rewright.ops.elementwise import Direction
+from rewright.ops.functions.record import Direction
 
 Scalar = float | int | bool
 

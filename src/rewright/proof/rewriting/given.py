@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from rewright import ops
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
-from rewright.ops.elementwise import Direction
 from rewright.ops.facts import UNKNOWN, Facts, integer_range, is_no_number
+from rewright.ops.functions.record import Direction
 from rewright.proof.rewriting.lemma import Lemma
 from rewright.terms.normal.assumptions import Claim
 

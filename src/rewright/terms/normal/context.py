@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from rewright.ops.functions.record import Sort
 from rewright.terms.normal.atoms import Atom, Element, Guard, Polynomial, Symbol, polynomial, symbol
 from rewright.terms.normal.bridge import Bridge, Signed
 from rewright.terms.normal.guards import at_least, below, is_zero
 from rewright.terms.normal.intervals import EVERYTHING, Intervals, complement, extremes, intersection, linear, solutions
-from rewright.terms.records import Sort
 
 TOO_DEEP = (RecursionError, ctypes.ArgumentError)
 """What is raised for terms that are nested too deeply; the second where the solver was asked."""

@@ -7,11 +7,15 @@ With a grade below ``real`` the arithmetic that rounds in floating point is unin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Literal
 
+from rewright.ops.functions import FUNCTIONS
+from rewright.ops.functions.record import Sort, Trait
+from rewright.terms.evaluate import Evaluator
 from rewright.terms.normal.atoms import (
     ONE,
     ZERO,
@@ -51,26 +55,13 @@ from rewright.terms.normal.presence import count_present, is_present, may_be_inf
 from rewright.terms.normal.signs import is_nonnegative, is_positive
 from rewright.terms.normal.sorts import of_sort
 from rewright.terms.normal.uninterpreted import uninterpreted
-from rewright.terms.records import RECORDS, Sort
 
 Grade = Literal["move", "assoc", "real"]
 Require = Callable[[Kind, Polynomial, str], None]
 
-EXACT_IN_FLOATS = frozenset(
-    {"negate", "abs", "maximum", "minimum", "clamp", "select", "not", "not_unsigned", "and", "or", "xor", "is_finite"}
-)
-"""Functions that never round; comparisons are too."""
 TOTAL = "?total "
 """Starts the names of functions of which only this is known: they have a value for all arguments, NaN among them."""
 _LINEAR = frozenset({"add", "subtract"})
-_COMMUTATIVE = frozenset({"add", "multiply", "and", "or", "xor"})
-_OPAQUE = frozenset(
-    {"sine", "cosine", "erf", "floor", "ceil", "round_nearest_even", "remainder", "power", "power_integer", "absent"}
-    | {"erfc_scaled", "erf_inverse", "log_gamma", "digamma", "bessel_i0e", "bessel_i1e", "atan2", "zeta"}
-)
-_PARTIAL = frozenset({"zeta", "absent"})
-"""Functions of several arguments that may be infinite, or not a number, of numbers."""
-_STAYS_ON_INTEGERS = frozenset({"floor", "ceil", "round_nearest_even"})
 
 
 class Functions:
@@ -113,7 +104,7 @@ class Functions:
         return leaf
 
     def _is_uninterpreted(self, name: str) -> bool:
-        if self.grade == "real" or name in EXACT_IN_FLOATS or name.startswith("compare_"):
+        if self.grade == "real" or _has(name, "exact"):
             return False
         return not (self.grade == "assoc" and name in _LINEAR)
 
@@ -123,7 +114,7 @@ class Functions:
         Of numbers it is of a sort, and of an infinity it may be anything, unless it is an integer.
         """
         found = [self._argument(leaf) for leaf in leaves]
-        if name.removeprefix("rounded ") in _COMMUTATIVE:
+        if _has(name.removeprefix("rounded "), "commutative"):
             found.sort(key=lambda p: p.key)
         if not integer and not all(isinstance(leaf, Polynomial) for leaf in leaves):
             sort = "partial"
@@ -156,22 +147,24 @@ class Functions:
             return self._compare(name.removeprefix("compare_"), finite[0], finite[1])
         if name.startswith("?"):
             return self.opaque(name, finite, sort="partial")
-        if name in _OPAQUE:
-            return self._uninterpreted(name, finite, is_float)
-        found = _FUNCTIONS.get(name)
-        if found is None:
-            raise TooHard(f"the function {name}")
-        return found(self, *finite)
+        return self.of_numbers(name, finite, is_float)
 
-    def _uninterpreted(self, name: str, leaves: tuple[Polynomial, ...], is_float: bool) -> Value:
-        if name in _STAYS_ON_INTEGERS and leaves[0].integer:
+    def of_numbers(self, name: str, leaves: tuple[Polynomial, ...], is_float: bool) -> Value:
+        """By a law of its own, by its definition, or as a name."""
+        if name == "remainder" and not is_float:
+            return self._remainder(*leaves)
+        if name in _LAWS:
+            return _LAWS[name](self, *leaves)
+        record = FUNCTIONS.get(name)
+        if record is not None and record.values.definition is not None:
+            return Evaluator(_Definitions(self), lambda operand, _: leaves[operand]).scalar(
+                record.values.definition, {}
+            )
+        if record is None or not record.has("opaque"):
+            raise TooHard(f"the function {name}")
+        if record.has("keeps whole") and leaves[0].integer:
             return leaves[0]
-        if name == "remainder":
-            return self._float_remainder(*leaves) if is_float else self._remainder(*leaves)
-        if name == "power":
-            return self._power(*leaves)
-        sort: Sort = RECORDS[name].sort if name in RECORDS else "partial" if name in _PARTIAL else "finite"
-        return self.opaque(name, leaves, name in _STAYS_ON_INTEGERS or name == "power_integer", sort)
+        return self.opaque(name, leaves, record.has("whole"), record.laws.sort)
 
     def settled(self, leaf: Leaf) -> Value:
         """A value as a choice between a number and an infinity, where it is a maximum that may be one of nothing."""
@@ -244,7 +237,8 @@ class Functions:
         self.require("not zero", right, "divide")
         return left * power(right, -1)
 
-    def _power(self, base: Polynomial, exponent: Polynomial) -> Value:
+    def power(self, base: Polynomial, exponent: Polynomial) -> Value:
+        """A power whose exponent is a number, or else an unknown function."""
         constant = exponent.constant()
         if constant is None:
             # Of numbers it is infinite at zero, and not a number at negative ones, by an exponent that is not known.
@@ -316,19 +310,6 @@ class Functions:
         self.require("not negative", value, "log")
         return branch(self.context, is_zero(value), lambda: MINUS_INFINITY, lambda: logarithm(value))
 
-    def log_plus_one(self, value: Polynomial) -> Value:
-        """The logarithm of one more."""
-        return self.log(value + 1)
-
-    def logistic(self, value: Polynomial) -> Value:
-        """``1 / (1 + exp(-x))``."""
-        return power(exponential(-value) + 1, -1)
-
-    def tanh(self, value: Polynomial) -> Value:
-        """``(exp(2x) - 1) / (exp(2x) + 1)``."""
-        grown = exponential(value * 2)
-        return (grown - 1) * power(grown + 1, -1)
-
     # --- integers
 
     def quotient(self, left: Polynomial, right: Polynomial) -> Value:
@@ -359,7 +340,8 @@ class Functions:
 
         return branch(self.context, at_least_zero(left), lambda: of(left, 1), lambda: of(-left, -1))
 
-    def _float_remainder(self, left: Polynomial, right: Polynomial) -> Value:
+    def remainder(self, left: Polynomial, right: Polynomial) -> Value:
+        """What is left of a float, as an unknown function; the divisor is not zero."""
         self.require("not zero", right, "remainder")
         return self.opaque("remainder", (left, right))
 
@@ -371,8 +353,7 @@ class Functions:
             return ONE if name == "compare_NE" else ZERO
         if name == "is_finite":
             return ZERO
-        known = name in RECORDS or name in _ARITHMETIC or name.startswith(("convert_f", "convert_bf"))
-        if is_float and known:
+        if is_float and (_has(name, "nan") or name.startswith(("convert_f", "convert_bf"))):
             return NOT_A_NUMBER
         raise TooHard(f"{name} of what is not a number")
 
@@ -383,8 +364,9 @@ class Functions:
             return ZERO
         if name.startswith(("convert_f", "convert_bf")):
             return value
-        if name in RECORDS and isinstance(value, Infinite):
-            found = RECORDS[name].at_infinity(value.sign)
+        record = FUNCTIONS.get(name)
+        if record is not None and record.curve is not None and isinstance(value, Infinite):
+            found = record.curve.at_infinity(value.sign)
             return self.opaque(name, leaves) if found is None else constant(found)
         if len(leaves) == 2:
             return self._infinite_pair(name, leaves[0], leaves[1])
@@ -454,9 +436,6 @@ class Functions:
 _OF_INFINITIES = frozenset({"negate", "is_finite"})
 """Functions that have a value at an infinity whatever else is there."""
 
-_ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "remainder", "atan2"})
-"""Functions of two floats that are not a number where one of these is not."""
-
 _MIRRORED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 _COMPARED: dict[str, Callable[[int, int], bool]] = {
@@ -467,6 +446,33 @@ _COMPARED: dict[str, Callable[[int, int], bool]] = {
     "GT": lambda a, b: a > b,
     "GE": lambda a, b: a >= b,
 }
+
+
+@dataclass(frozen=True)
+class _Definitions:
+    """Arithmetic on guarded values, in which definitions of functions are evaluated."""
+
+    functions: Functions
+
+    def literal(self, value: float | int | bool) -> Value:
+        """A number as a polynomial."""
+        return polynomial(Fraction(value))
+
+    def apply(self, function: str, arguments: Sequence[Value]) -> Value:
+        """A function of values; a quotient by what is positive needs nothing."""
+
+        def leaf(*leaves: Leaf) -> Value:
+            numbers = tuple(map(finite, leaves))
+            if function == "divide" and is_positive(self.functions.context, numbers[1]):
+                return numbers[0] * power(numbers[1], -1)
+            return self.functions.of_numbers(function, numbers, is_float=True)
+
+        return each(self.functions.context, leaf, *arguments)
+
+
+def _has(name: str, trait: Trait) -> bool:
+    """Whether a function is claimed to have a trait."""
+    return name in FUNCTIONS and FUNCTIONS[name].has(trait)
 
 
 def _product(*leaves: Leaf) -> Value:
@@ -509,14 +515,6 @@ def _exponential(_: Functions, value: Polynomial) -> Value:
     return exponential(value)
 
 
-def _complement(_: Functions, value: Polynomial) -> Polynomial:
-    return polynomial(1) - uninterpreted("erf", (value,))
-
-
-def _exponential_minus_one(_: Functions, value: Polynomial) -> Value:
-    return exponential(value) - 1
-
-
 def _is_finite(functions: Functions, value: Polynomial) -> Value:
     atom = may_be_infinite(value)
     if atom is None:
@@ -524,24 +522,21 @@ def _is_finite(functions: Functions, value: Polynomial) -> Value:
     return branch(functions.context, is_zero(count_present(functions.context, atom)), lambda: ZERO, lambda: ONE)
 
 
-_FUNCTIONS: dict[str, Callable[..., Value]] = {
+_LAWS: dict[str, Callable[..., Value]] = {
     "add": _add,
     "subtract": _subtract,
     "multiply": _multiply,
     "negate": _negate,
     "divide": Functions.divide,
     "divide_integer": Functions.quotient,
+    "remainder": Functions.remainder,
+    "power": Functions.power,
     "abs": Functions.absolute,
     "sign": Functions.sign,
     "exponential": _exponential,
-    "exponential_minus_one": _exponential_minus_one,
-    "erfc": _complement,
     "log": Functions.log,
-    "log_plus_one": Functions.log_plus_one,
     "sqrt": Functions.sqrt,
     "rsqrt": Functions.rsqrt,
-    "logistic": Functions.logistic,
-    "tanh": Functions.tanh,
     "is_finite": _is_finite,
 }
-"""Functions of finite values."""
+"""What functions of numbers are as guarded polynomials; all others have a definition by these, or are names."""

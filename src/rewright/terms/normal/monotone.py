@@ -5,9 +5,12 @@ Functions are compared where they have a value; that they have one is required w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from rewright.ops.functions import FUNCTIONS
+from rewright.ops.functions.record import Curve
 from rewright.terms.normal.atoms import (
     ZERO,
     Atom,
@@ -22,10 +25,13 @@ from rewright.terms.normal.atoms import (
 )
 from rewright.terms.normal.powers import exponential, is_positive_sum, logarithm, power
 from rewright.terms.normal.uninterpreted import uninterpreted
-from rewright.terms.records import RECORDS
 
-_GROWING = frozenset({"log", "erf"})
-"""Functions that grow strictly wherever they are defined."""
+_CURVES: Mapping[str, Curve] = {
+    name: record.curve
+    for name, record in FUNCTIONS.items()
+    if record.curve is not None and record.curve.slope == "increasing" and record.laws.sort == "finite"
+}
+"""Functions that grow strictly wherever they are defined, and are numbers there."""
 _STEPS = 8
 _MOST_TERMS = 8
 """Longer sums are not multiplied out."""
@@ -106,8 +112,8 @@ def _sum(left: Monomial, right: Monomial) -> Polynomial | None:
     one, other = _function_of(left), _function_of(right)
     if one is None or other is None or one[0] != other[0] or isinstance(one[0], Fraction):
         return None
-    record = RECORDS.get(one[0])
-    return one[1] + other[1] if record is not None and record.parity == "odd" else None
+    curve = _CURVES.get(one[0])
+    return one[1] + other[1] if curve is not None and curve.parity == "odd" else None
 
 
 def _against_number(monomial: Monomial, threshold: Fraction) -> Polynomial | None:
@@ -116,8 +122,9 @@ def _against_number(monomial: Monomial, threshold: Fraction) -> Polynomial | Non
     if found is None:
         return None
     function, argument = found
-    if function in _GROWING and threshold == 0:
-        return argument - (1 if function == "log" else 0)
+    if isinstance(function, str) and function in _CURVES and threshold == 0:
+        root = _CURVES[function].root
+        return None if root is None else argument - Fraction(root)
     if isinstance(function, Fraction) and abs(function) == Fraction(1, 2) and threshold > 0:
         return (argument - (threshold if function > 0 else 1 / threshold) ** 2) * _growth(function)
     return None
@@ -130,7 +137,7 @@ def _function_of(monomial: Monomial) -> tuple[str | Fraction, Polynomial] | None
     atom, exponent = monomial[0]
     if len(monomial) == 1 and isinstance(exponent, Fraction):
         return exponent, atom.value if isinstance(atom, Base) else polynomial(atom)
-    if len(monomial) == 1 and exponent == 1 and isinstance(atom, Function) and atom.name in _GROWING:
+    if len(monomial) == 1 and exponent == 1 and isinstance(atom, Function) and atom.name in _CURVES:
         return atom.name, atom.arguments[0]
     return _power_of_atom(monomial) if len(monomial) == 2 else None
 

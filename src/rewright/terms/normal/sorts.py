@@ -9,6 +9,7 @@ of nothing (:mod:`rewright.terms.normal.presence`), which is settled before a la
 
 from __future__ import annotations
 
+from rewright.ops.functions.record import Sort
 from rewright.terms.normal.atoms import Atom, Element, Function, Guard, Polynomial, polynomial
 from rewright.terms.normal.cases import branch, leaves
 from rewright.terms.normal.context import Context
@@ -21,7 +22,6 @@ from rewright.terms.normal.guards import (
     NotANumber,
     Value,
 )
-from rewright.terms.records import Sort
 
 _KINDS: dict[Sort, tuple[Infinite | NotANumber, ...]] = {
     "finite": (),

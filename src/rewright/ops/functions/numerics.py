@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rewright.ops.base import Array
+from rewright.ops.functions.record import Array
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 _erfc = np.frompyfunc(math.erfc, 1, 1)

@@ -10,7 +10,7 @@ from typing import Literal
 from rewright.ir.dims import Dim
 from rewright.ir.types import DType
 from rewright.ops import facts as domain
-from rewright.ops.facts import INF, NOTHING, TRUTH, UNKNOWN, Facts, Number, between, integer_range, is_no_number, join
+from rewright.ops.facts import INF, NOTHING, TRUTH, Facts, Number, between, integer_range, is_no_number, join
 
 
 def logarithm(x: Facts, shift: int) -> Facts:
@@ -147,8 +147,3 @@ def reduced(kind: str, x: Facts, count: Dim, dtype: DType) -> Facts:
         empty = domain.of_values([kind == "and"])
         return x if domain.size_range(count)[0] >= 1 else join(x, empty)
     return domain.of_dtype(dtype)
-
-
-def finite_or_unknown(x: Facts) -> Facts:
-    """Of a function that is real on real numbers, of whose values at infinities nothing is said."""
-    return domain.REAL if x.is_finite else UNKNOWN
