@@ -10,11 +10,14 @@ from typing import Any, Literal, get_args
 import torch
 
 from rewright.ir.errors import RewrightError
-from rewright.optimize import building, cpp
+from rewright.optimize import building
 from rewright.optimize.costs import Machine
 from rewright.optimize.execution import TORCH, Runner, native
 from rewright.optimize.isolation import Isolated
 from rewright.optimize.planning import Plan
+from rewright.optimize.printing.cpp.renderer import Source, render, translation_unit
+from rewright.optimize.printing.loops.context import Tiling
+from rewright.optimize.printing.loops.kernel import lower
 
 Target = Literal["cpu", "cuda", "torch"]
 
@@ -25,8 +28,8 @@ class Printed:
 
     target: Target
     files: Mapping[str, str]
-    sources: tuple[cpp.Source, ...] = ()
-    small: tuple[cpp.Source, ...] = ()
+    sources: tuple[Source, ...] = ()
+    small: tuple[Source, ...] = ()
 
 
 def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
@@ -58,12 +61,12 @@ def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
         from rewright.optimize import triton_launch
 
         return Printed("cuda", {"kernels.py": triton_launch.module_text(plan)})
-    sources = tuple(cpp.print_kernel(plan.graph, plan.table, k) for k in plan.kernels)
-    tests: tuple[cpp.Source, ...] = ()
+    sources = tuple(render(lower(plan.graph, plan.table, k)) for k in plan.kernels)
+    tests: tuple[Source, ...] = ()
     if small is not None:
-        tiny = cpp.Tiling(6, 16)
-        tests = tuple(cpp.print_kernel(small.graph, small.table, k, tiny, prefix="small_") for k in small.kernels)
-    return Printed("cpu", {"kernels.cpp": cpp.translation_unit(sources)}, sources, tests)
+        tiny = Tiling(6, 16)
+        tests = tuple(render(lower(small.graph, small.table, k, tiny, prefix="small_")) for k in small.kernels)
+    return Printed("cpu", {"kernels.cpp": translation_unit(sources)}, sources, tests)
 
 
 def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None]:
@@ -76,7 +79,7 @@ def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tu
         from rewright.optimize import triton_launch
 
         return triton_launch.runner(plan), None if small is None else triton_launch.runner(small, tune=False)
-    library = building.build(cpp.translation_unit([*code.sources, *code.small]))
+    library = building.build(translation_unit([*code.sources, *code.small]))
     first = {
         k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))
         for k, s in zip(plan.kernels, code.sources, strict=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
 from rewright.optimize.constants import closed_value, power_of_two
-from rewright.optimize.cpp_scalars import offset
+from rewright.optimize.printing.places import offset
 from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Kernel
 from rewright.optimize.planning import Plan
