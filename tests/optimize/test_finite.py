@@ -14,8 +14,9 @@ from rewright.optimize.finite import Certain, needs
 from rewright.optimize.phases import variants
 from rewright.optimize.planning import Plan, Planner
 from rewright.optimize.preparing import prepared
+from rewright.optimize.printing.tiles.kernel import lower
+from rewright.optimize.printing.triton.renderer import render
 from rewright.optimize.targets import Target
-from rewright.optimize.triton_printer import Printer
 from tests.optimize.programs import normal, places
 
 INF = float("inf")
@@ -181,8 +182,8 @@ def test_a_causal_mask_takes_no_look_in_triton_and_what_is_read_and_added_does()
     causal = plan_of(program(selected, lambda i, j: j <= i), arguments())
     padded = plan_of(biased, (*arguments(), torch.zeros(200)))
 
-    assert not any("sound" in Printer(causal, kernel).text() for kernel in causal.kernels)
-    assert any("sound" in Printer(padded, kernel).text() for kernel in padded.kernels)
+    assert not any("sound" in render(lower(causal, kernel)) for kernel in causal.kernels)
+    assert any("sound" in render(lower(padded, kernel)) for kernel in padded.kernels)
 
 
 @pytest.mark.parametrize("target", ["torch", "cpu"])
@@ -216,4 +217,4 @@ def test_functions_of_squares_are_numbers_for_certain() -> None:
     plan = plan_of(run, arguments()[:2])
 
     assert all(asked(plan))
-    assert not any("sound" in Printer(plan, kernel).text() for kernel in plan.kernels)
+    assert not any("sound" in render(lower(plan, kernel)) for kernel in plan.kernels)

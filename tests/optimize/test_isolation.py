@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import rewright as rw
-from rewright.optimize import building, cpp
+from rewright.optimize import building
 from rewright.optimize.isolation import Crashed, Isolated
+from rewright.optimize.printing.cpp import renderer
 from tests.optimize.programs import normal
 
 SOURCE = """
@@ -34,7 +35,9 @@ def test_a_kernel_runs_in_another_process_and_its_crash_is_an_error(tmp_path: Pa
 
 
 def test_a_kernel_that_crashes_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpp, "HEADER", cpp.HEADER.replace("float exp_(float x) {", "float exp_(float x) { abort();", 1))
+    monkeypatch.setattr(
+        renderer, "HEADER", renderer.HEADER.replace("float exp_(float x) {", "float exp_(float x) { abort();", 1)
+    )
 
     found = rw.optimize(torch.exp, (normal(3, 8),), target="cpu")
 

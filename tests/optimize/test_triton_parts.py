@@ -15,7 +15,8 @@ import torch
 import rewright as rw
 from rewright.optimize.planning import Planner
 from rewright.optimize.preparing import prepared
-from rewright.optimize.triton_printer import Printer
+from rewright.optimize.printing.tiles.kernel import lower
+from rewright.optimize.printing.triton.renderer import render
 
 Mask = Callable[[Any, Any], Any]
 ASSIGNED = re.compile(r"    (\w+) = (.*)")
@@ -71,7 +72,7 @@ def kernel_text(mask: Mask, rows: int, lanes: int, other: float = -float("inf"))
     args = tuple(torch.empty(n, 16, device="meta") for n in (rows, lanes, lanes))
     plan = Planner(prepared(rw.capture(run, args))).plan()
     (kernel,) = plan.kernels
-    return Printer(plan, kernel).text()
+    return render(lower(plan, kernel))
 
 
 def tiles(text: str, first: int, rows: int, lanes: int) -> Iterator[tuple[int, bool]]:

@@ -58,9 +58,9 @@ def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
 
         return Printed("torch", {"kernels.py": torch_printer.module_text(plan)})
     if target == "cuda":
-        from rewright.optimize import triton_launch
+        from rewright.optimize.printing.triton import launch
 
-        return Printed("cuda", {"kernels.py": triton_launch.module_text(plan)})
+        return Printed("cuda", {"kernels.py": launch.module_text(plan)})
     sources = tuple(render(lower(plan.graph, plan.table, k)) for k in plan.kernels)
     tests: tuple[Source, ...] = ()
     if small is not None:
@@ -76,9 +76,9 @@ def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tu
 
         return torch_printer.runner(plan), None if small is None else torch_printer.runner(small)
     if target == "cuda":
-        from rewright.optimize import triton_launch
+        from rewright.optimize.printing.triton import launch
 
-        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small, tune=False)
+        return launch.runner(plan), None if small is None else launch.runner(small, tune=False)
     library = building.build(translation_unit([*code.sources, *code.small]))
     first = {
         k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))

@@ -226,6 +226,8 @@ class Function:
     body: tuple[Statement, ...]
     dtype: DType = DType.F32
     """The dtype that floats are computed in."""
+    index: DType = DType.I64
+    """The dtype that places are computed in."""
     is_reversed: bool = False
     """Whether later blocks of rows have more work, and so come first."""
 
@@ -267,6 +269,11 @@ def total(*terms: Scalar | int | tuple[Scalar, int]) -> Sum:
     """A sum of places, numbers, and places with factors."""
     constant = sum(t for t in terms if isinstance(t, int))
     return Sum(tuple(t if isinstance(t, tuple) else (t, 1) for t in terms if not isinstance(t, int)), constant)
+
+
+def whole(number: int) -> Sum:
+    """A fixed integer."""
+    return Sum((), number)
 
 
 def at(buffer: str, *terms: Scalar | int | tuple[Scalar, int]) -> Element:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Table, walk
+from rewright.optimize.expressions import Table
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.printing.loops.scopes import Scopes
-from rewright.optimize.printing.statements import Argument, Buffer, Name, Sum
+from rewright.optimize.printing.statements import Buffer, Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +88,3 @@ class Context:
 def padded(size: int) -> int:
     """The size rounded up to whole vectors."""
     return -(-size // 16) * 16
-
-
-def whole(number: int) -> Sum:
-    """A fixed integer."""
-    return Sum((), number)
-
-
-def arguments(graph: Graph, kernel: Kernel) -> tuple[Argument, ...]:
-    """The tensors that a kernel takes: those that it reads, in order, and then those that it writes."""
-    stored = [s.tensor for s in kernel.stores]
-    read = {e.tensor for s in kernel.stores for e in walk(s.value) if e.op == "load" and e.tensor >= 0}
-    found: list[Argument] = []
-    for tensor in dict.fromkeys([*sorted(read), *stored]):
-        node = graph.nodes[tensor]
-        label = getattr(node.op, "label", None)
-        title = f"{label} {node.type}" if label else f"{node.op.name} {node.type} of {node.span}"
-        found.append(Argument(tensor, node.type.dtype, tensor in stored, title))
-    return tuple(found)

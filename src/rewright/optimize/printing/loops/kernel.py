@@ -9,6 +9,7 @@ from rewright.ir.types import DType
 from rewright.optimize.expressions import Table
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.phases import Variants, Work, variants
+from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import (
     BEGIN,
     COLUMNS,
@@ -17,9 +18,7 @@ from rewright.optimize.printing.loops.context import (
     ROWS,
     Context,
     Tiling,
-    arguments,
     padded,
-    whole,
 )
 from rewright.optimize.printing.loops.packing import pack_left
 from rewright.optimize.printing.loops.rows import bind_state, enter_row, simpler, tile_condition
@@ -43,6 +42,7 @@ from rewright.optimize.printing.statements import (
     call,
     folded,
     total,
+    whole,
 )
 
 

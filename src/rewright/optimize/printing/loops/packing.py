@@ -10,7 +10,7 @@ from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Loop as Axis
 from rewright.optimize.kernel import Product, Sweep
 from rewright.optimize.phases import Work
-from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context, padded, whole
+from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context, padded
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import is_state
 from rewright.optimize.printing.loops.values import value
@@ -31,6 +31,7 @@ from rewright.optimize.printing.statements import (
     at,
     call,
     total,
+    whole,
 )
 
 PACKED_LIMIT = 16 << 20

@@ -10,7 +10,7 @@ from rewright.optimize.expressions import Expression, contains
 from rewright.optimize.finite import needs
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import Test
-from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context, whole
+from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.states import state, state_dtype
 from rewright.optimize.printing.loops.values import value, writer
@@ -29,6 +29,7 @@ from rewright.optimize.printing.statements import (
     equal,
     folded,
     total,
+    whole,
 )
 from rewright.optimize.simplify import as_index
 

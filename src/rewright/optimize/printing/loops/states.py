@@ -6,7 +6,7 @@ from rewright.ir.types import DType
 from rewright.optimize.estimates import Estimate
 from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Running, Sweep
-from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, ROW, ROWS, Context, whole
+from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, ROW, ROWS, Context
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.values import value, writer
 from rewright.optimize.printing.statements import (
@@ -24,6 +24,7 @@ from rewright.optimize.printing.statements import (
     select,
     total,
     unequal,
+    whole,
 )
 from rewright.optimize.printing.states import gaps, is_kept, joined, known_to_growth, old
 
