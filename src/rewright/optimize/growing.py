@@ -19,7 +19,7 @@ the estimate is none of the state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -50,23 +50,6 @@ class Growth:
     def coefficients(self) -> tuple[Expression, ...]:
         """What other states, and the number of elements, are multiplied by."""
         return (*(() if self.each is None else (self.each,)), *(coefficient for coefficient, _ in self.others))
-
-    def text(
-        self,
-        closed: Callable[[Expression], str],
-        state: Callable[[Expression], str] = lambda e: f"old{e.number}",
-        seen: str = "begin",
-    ) -> str:
-        """The sum of what is added; ``closed`` writes a coefficient, and ``state`` what another state was."""
-        parts = [f"{state(other)} * {closed(coefficient)}" for coefficient, other in self.others]
-        if self.each is not None:
-            parts.append(f"{seen} * {closed(self.each)}")
-        return f"({' + '.join(parts)})"
-
-    def names(self) -> dict[int, str]:
-        """The names of estimates in printed code, from before and after a tile."""
-        before = {e.leaf.number: f"was{e.leaf.number}" for e in self.estimates}
-        return before | {e.renewed.number: f"guess{e.leaf.number}" for e in self.estimates}
 
     @staticmethod
     def following(depends: Sequence[Expression]) -> list[Expression]:

@@ -54,9 +54,9 @@ def machine(target: Target) -> Machine:
 def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
     """The code of all kernels, and of those of the small plan that they are tested with."""
     if target == "torch":
-        from rewright.optimize import torch_printer
+        from rewright.optimize.printing.reference import renderer
 
-        return Printed("torch", {"kernels.py": torch_printer.module_text(plan)})
+        return Printed("torch", {"kernels.py": renderer.module_text(plan)})
     if target == "cuda":
         from rewright.optimize.printing.triton import launch
 
@@ -72,9 +72,9 @@ def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
 def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None]:
     """Runners of the plan and of the small one, whose kernels in C++ run in a process of their own."""
     if target == "torch":
-        from rewright.optimize import torch_printer
+        from rewright.optimize.printing.reference import renderer
 
-        return torch_printer.runner(plan), None if small is None else torch_printer.runner(small)
+        return renderer.runner(plan), None if small is None else renderer.runner(small)
     if target == "cuda":
         from rewright.optimize.printing.triton import launch
 
