@@ -6,7 +6,7 @@ differences are NaN, so that others follow it by ``safe<number>`` (after) and ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rewright.ir.types import DType
@@ -15,20 +15,25 @@ from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.printing.statements import (
+    Assign,
     Let,
     Name,
     Number,
     Scalar,
+    Statement,
     Value,
     call,
     equal,
     folded,
     select,
     unequal,
+    whole,
 )
 from rewright.optimize.values import identity
 
 _JOIN = {"sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum", "or": "or", "and": "and"}
+Moved = tuple[tuple[Let, ...], Scalar]
+"""A value, after variables that it needs."""
 Names = Mapping[int, Scalar]
 """Values by the numbers of the expressions that they are of."""
 
@@ -87,9 +92,40 @@ class Writer:
             text = select(self.is_empty(state(e), e), nothing, text)
         return text
 
-    def zero_where_empty(self, state: Scalar, extremum: Expression) -> Scalar:
-        """An extremum with 0 where it has seen nothing: any number will do."""
-        return select(self.is_empty(state, extremum), self.zero(), state)
+    def moved(self, running: Running, memory: Scalar, factor: Scalar | None, new: Value, begin: Scalar) -> Moved:
+        """A state taken to what it follows now, before the results of the tile: grown, scaled, or started again."""
+        update, found = running.update, memory
+        if update.growth is not None:
+            found = call("add", found, self.grown(update.growth, known_to_growth(running), old, begin))
+        found = found if factor is None else call("multiply", found, factor)
+        if update.reset is None:
+            return (), found
+        (e,), kept = update.depends, Name(f"kept{running.value.number}")
+        is_same = call("or", equal(new(e), old(e)), unequal(old(e), old(e)))  # NaN stays
+        let = Let(kept.text, call("or", is_same, call("is_zero", begin)), DType.BOOL)
+        return (let,), select(kept, found, self.value(update.reset.value))
+
+    def reading(self, sweep: Sweep, e: Expression, new: Scalar) -> Moved:
+        """What the other states of a pass read of a state, which is ``new`` after the tile."""
+        assert e.bound is not None
+        if e.bound.kind not in ("maximum", "minimum") or not e.dtype.is_float:
+            return (), new
+        named = [("safe", new)] + ([("from", old(e))] if e.number in sweep.grown else [])
+        lets = (Let(f"{n}{e.number}", select(self.is_empty(s, e), self.zero(), s), self.real) for n, s in named)
+        return tuple(lets), Name(f"safe{e.number}")
+
+    def settled(self, table: Table, sweep: Sweep, state: Callable[[Expression], Name]) -> Iterator[Statement]:
+        """The states at the end of a sweep, moved from the last estimates of means to the means."""
+        size, names = whole(sweep.lane.size), gaps(table, sweep)
+        for estimate, left in sweep.remainders:
+            yield Let(f"rest{estimate.leaf.number}", call("divide", state(left.value), size))
+        for running in sweep.settled:
+            assert running.update.growth is not None
+            memory = state(running.value)
+            yield Assign(memory, call("add", memory, self.grown(running.update.growth, names, state, size)))
+        for estimate, _ in sweep.remainders:
+            mean = call("add", Name(f"guess{estimate.leaf.number}"), Name(f"rest{estimate.leaf.number}"))
+            yield Assign(state(estimate.sum), call("multiply", mean, size))
 
     def guesses(self, estimate: Estimate, new: Value, before: Value, seen: Scalar, begin: Scalar) -> tuple[Let, Let]:
         """What is taken, after a tile and before it, for a value that is known at the end only."""
@@ -131,13 +167,6 @@ def known_to_growth(running: Running) -> dict[int, Scalar]:
     for e in running.update.growth.estimates:
         names[e.leaf.number], names[e.renewed.number] = Name(f"was{e.leaf.number}"), Name(f"guess{e.leaf.number}")
     return names
-
-
-def is_kept(running: Running, new: Value, begin: Scalar) -> Scalar:
-    """Whether a state that starts again where its extremum moves goes on: it has not moved, was NaN, or is new."""
-    (e,) = running.update.depends
-    same = call("or", equal(new(e), old(e)), unequal(old(e), old(e)))
-    return call("or", same, call("is_zero", begin))
 
 
 def gaps(table: Table, sweep: Sweep) -> dict[int, Scalar]:

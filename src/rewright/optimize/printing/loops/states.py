@@ -26,7 +26,7 @@ from rewright.optimize.printing.statements import (
     unequal,
     whole,
 )
-from rewright.optimize.printing.states import gaps, is_kept, joined, known_to_growth, old
+from rewright.optimize.printing.states import gaps, joined, known_to_growth, old
 
 SHORT = 16
 """Sums of so few elements, as those of a window, are double throughout: there is no vector of them to fill."""
@@ -90,14 +90,8 @@ def renew(k: Context, row: Scope, sweep: Sweep, running: Running) -> None:
     assert running.value.bound is not None
     memory, kind, real = state(k, running), running.value.bound.kind, k.computed(running.value.dtype)
     factor = _factor(k, row, running)
-    before: Scalar = memory if factor is None else call("multiply", memory, factor)
-    if running.update.reset is not None:
-        row.add(Let(f"kept{number}", is_kept(running, _new, BEGIN), DType.BOOL))
-        before = select(Name(f"kept{number}"), before, value(k, running.update.reset.value))
-    if running.update.growth is not None:
-        grown = writer(k).grown(running.update.growth, known_to_growth(running), old, BEGIN)
-        before = call("add", memory, grown)
-        before = before if factor is None else call("multiply", before, factor)
+    lets, before = writer(k).moved(running, memory, factor, _new, BEGIN)
+    row.add(*lets)
     part = Name(f"part{number}")
     if number in sweep.exact:
         nothing = Number(float("nan"), real)
@@ -109,26 +103,13 @@ def renew(k: Context, row: Scope, sweep: Sweep, running: Running) -> None:
         Assign(memory, Name(f"next{number}")),
         Let(f"new{number}", Name(f"next{number}"), real),
     )
-    row.names[number] = _reading(k, row, sweep, running)
+    lets, row.names[number] = writer(k).reading(sweep, running.value, _new(running.value))
+    row.add(*lets)
     row.names[k.table.renewed(running.value).number] = Name(f"new{number}")
 
 
 def _new(e: Expression) -> Scalar:
     return Name(f"new{e.number}")
-
-
-def _reading(k: Context, row: Scope, sweep: Sweep, running: Running) -> Scalar:
-    """What the other states of the pass read of a state."""
-    e = running.value
-    assert e.bound is not None
-    if e.bound.kind not in ("maximum", "minimum") or not e.dtype.is_float:
-        return _new(e)
-    safe = Name(f"safe{e.number}")
-    note = "nothing yet: any number will do"
-    row.add(Let(safe.text, writer(k).zero_where_empty(_new(e), e), k.real, note))
-    if e.number in sweep.grown:
-        row.add(Let(f"from{e.number}", writer(k).zero_where_empty(old(e), e), k.real))
-    return safe
 
 
 def renew_features(k: Context, row: Scope, sweep: Sweep, running: Running) -> None:

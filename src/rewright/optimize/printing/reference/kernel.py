@@ -24,11 +24,10 @@ from rewright.optimize.printing.statements import (
     Scalar,
     Sum,
     call,
-    select,
     total,
     whole,
 )
-from rewright.optimize.printing.states import gaps, is_kept, joined, known_to_growth, old
+from rewright.optimize.printing.states import joined, old
 
 TILE = 32
 """Elements of a lane in one step."""
@@ -94,7 +93,7 @@ def _sweep(k: Context, block: Scope, sweep: Sweep) -> None:
         for store in sweep.stores:
             tile.add(put(k, store, store.value))
     block.add(Loop("begin", whole(lane.size), tile.body, step=whole(TILE)))
-    _settle(k, block, sweep)
+    block.add(*writer(k).settled(k.table, sweep, lambda e: Name(k.states[e.number])))
     for running in sweep.running:
         _finish(k, block, running)
 
@@ -120,7 +119,7 @@ def _finish(k: Context, block: Scope, running: Running) -> None:
 
 def _renew(k: Context, tile: Scope, sweep: Sweep, running: Running) -> None:
     """The new state after a tile."""
-    e, update, memory = running.value, running.update, _state(k, running)
+    e, memory = running.value, _state(k, running)
     assert e.bound is not None
     write, number, kind = writer(k), e.number, e.bound.kind
     factor = write.factor(running)
@@ -131,37 +130,15 @@ def _renew(k: Context, tile: Scope, sweep: Sweep, running: Running) -> None:
     if sweep.lane.name not in running.body.free:
         body = call("add", body, Sum(((Name(sweep.lane.name), 0),)))
     tile.add(Let(f"part{number}", call(f"reduced_{kind}", body, _lane(k))), Let(f"old{number}", memory))
-    before: Scalar = memory
-    if update.growth is not None:
-        before = call("add", before, write.grown(update.growth, known_to_growth(running), old, BEGIN))
-    before = before if factor is None else call("multiply", before, factor)
-    if update.reset is not None:
-        tile.add(Let(f"kept{number}", is_kept(running, lambda x: Name(k.states[x.number]), BEGIN)))
-        before = select(Name(f"kept{number}"), before, value(k, update.reset.value))
+    lets, before = write.moved(running, memory, factor, lambda x: Name(k.states[x.number]), BEGIN)
+    tile.add(*lets)
     tile.add(Assign(memory, joined(kind, before, Name(f"part{number}"), e.dtype)))
-    tile.names[number] = tile.names[k.table.renewed(e).number] = memory
-    if kind in ("maximum", "minimum") and e.dtype.is_float:
-        tile.add(Let(f"safe{number}", write.zero_where_empty(memory, e)))
-        tile.names[number] = Name(f"safe{number}")
-        if number in sweep.grown:
-            tile.add(Let(f"from{number}", write.zero_where_empty(old(e), e)))
+    lets, tile.names[number] = write.reading(sweep, e, memory)
+    tile.names[k.table.renewed(e).number] = memory
+    tile.add(*lets)
 
 
 def _estimate(k: Context, tile: Scope, sweep: Sweep, estimate: Estimate) -> None:
     """What is taken for a value that is known at the end only, from before and after the tile."""
     tile.add(*writer(k).guesses(estimate, lambda e: Name(k.states[e.number]), old, _seen(sweep), BEGIN))
     tile.names[estimate.leaf.number] = Name(f"guess{estimate.leaf.number}")
-
-
-def _settle(k: Context, block: Scope, sweep: Sweep) -> None:
-    """Means as they are, and what follows them, where the sweep knows how far its estimates are from them."""
-    size, names = whole(sweep.lane.size), gaps(k.table, sweep)
-    for estimate, left in sweep.remainders:
-        block.add(Let(f"rest{estimate.leaf.number}", call("divide", _state(k, left), size)))
-    for running in sweep.settled:
-        assert running.update.growth is not None
-        grown = writer(k).grown(running.update.growth, names, lambda e: Name(k.states[e.number]), size)
-        block.add(Assign(_state(k, running), call("add", _state(k, running), grown)))
-    for estimate, _ in sweep.remainders:
-        mean = call("add", Name(f"guess{estimate.leaf.number}"), Name(f"rest{estimate.leaf.number}"))
-        block.add(Assign(Name(k.states[estimate.sum.number]), call("multiply", mean, size)))

@@ -47,11 +47,10 @@ from rewright.optimize.printing.tiles.states import (
     finish_states,
     finished,
     renew,
-    settle,
     start,
     state,
 )
-from rewright.optimize.printing.tiles.values import value
+from rewright.optimize.printing.tiles.values import value, writer
 from rewright.optimize.roles import outside
 
 TOGETHER = 4
@@ -105,7 +104,7 @@ def _sweep(k: Context, c: Block, sweep: Sweep) -> bool:
     for part in parts:
         _loop(k, loops, sweep, part, lefts)
     c.add(*(descriptors.statements if descriptors is not None else ()), *loops.body)
-    settle(k, c, sweep)
+    c.add(*writer(k, c.inner()).settled(k.table, sweep, lambda e: state(k, e)))
     k.done.extend(sweep.running)
     return limits.is_longer_later()
 

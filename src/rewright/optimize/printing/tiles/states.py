@@ -19,7 +19,7 @@ from rewright.optimize.printing.statements import (
     unequal,
     whole,
 )
-from rewright.optimize.printing.states import gaps, is_kept, known_to_growth, old
+from rewright.optimize.printing.states import known_to_growth, old
 from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, Block, Context, padded
 from rewright.optimize.printing.tiles.values import value, writer
 
@@ -84,20 +84,6 @@ def estimate_mean(k: Context, c: Block, sweep: Sweep, estimate: Estimate) -> Non
     c.names[estimate.leaf.number] = Name(f"guess{estimate.leaf.number}")
 
 
-def settle(k: Context, c: Block, sweep: Sweep) -> None:
-    """Means as they are, and what follows them, where the sweep knows how far its estimates are from them."""
-    size, names = whole(sweep.lane.size), gaps(k.table, sweep)
-    for estimate, left in sweep.remainders:
-        c.add(Let(f"rest{estimate.leaf.number}", call("divide", state(k, left.value), size)))
-    for running in sweep.settled:
-        assert running.update.growth is not None
-        grown = writer(k, c.inner()).grown(running.update.growth, names, lambda e: state(k, e), size)
-        c.add(Assign(state(k, running.value), call("add", state(k, running.value), grown)))
-    for estimate, _ in sweep.remainders:
-        mean = call("add", Name(f"guess{estimate.leaf.number}"), Name(f"rest{estimate.leaf.number}"))
-        c.add(Assign(state(k, estimate.sum), call("multiply", mean, size)))
-
-
 def grown(k: Context, c: Block, running: Running) -> Scalar:
     """A state with what it grows by for all that was seen; as it is where it does not grow."""
     if running.update.growth is None:
@@ -129,11 +115,8 @@ def renew(k: Context, c: Block, sweep: Sweep, running: Running, source: Expressi
         raise RewrightError(f"no Triton for a reduction of kind {e.bound.kind}; use target='cpu'")
     part = Name(f"part{number}")
     c.add(Let(part.text, call(f"row_{kind}", Name(f"whole{number}"))), Let(f"old{number}", memory))
-    before = grown(k, c, running)
-    before = before if scale is None else call("multiply", before, scale)
-    if running.update.reset is not None:
-        c.add(Let(f"kept{number}", is_kept(running, lambda x: state(k, x), BEGIN)))
-        before = select(Name(f"kept{number}"), before, value(k, c, running.update.reset.value))
+    lets, before = writer(k, c).moved(running, memory, scale, lambda x: state(k, x), BEGIN)
+    c.add(*lets)
     is_exact = number in sweep.exact
     if is_exact:
         found = call("row_max", call("cast", unequal(Name(f"whole{number}"), Name(f"whole{number}")), dtype=DType.I32))
@@ -142,7 +125,8 @@ def renew(k: Context, c: Block, sweep: Sweep, running: Running, source: Expressi
     if is_exact:  # no maximum or minimum of the device keeps NaN
         joint = select(call("or", unequal(old(e), old(e)), unequal(part, part)), NOTHING, joint)
     c.add(Assign(memory, joint))
-    c.names[number] = _reading(k, c, sweep, running)
+    lets, c.names[number] = writer(k, c).reading(sweep, e, memory)
+    c.add(*lets)
     c.names[k.table.renewed(e).number] = memory
 
 
@@ -157,16 +141,3 @@ def _reduced(k: Context, c: Block, sweep: Sweep, running: Running, source: Expre
     inside = c.guards.get(sweep.lane.name)
     body = body if inside is None else select(inside, body, first(k, c, running.value))
     c.add(Let(f"whole{running.value.number}", body))
-
-
-def _reading(k: Context, c: Block, sweep: Sweep, running: Running) -> Scalar:
-    """What the other states of the pass read of a state."""
-    e = running.value
-    assert e.bound is not None
-    if e.bound.kind not in ("maximum", "minimum") or not e.dtype.is_float:
-        return state(k, e)
-    write, safe = writer(k, c), Name(f"safe{e.number}")
-    c.add(Let(safe.text, write.zero_where_empty(state(k, e), e), note="nothing yet: any number will do"))
-    if e.number in sweep.grown:
-        c.add(Let(f"from{e.number}", write.zero_where_empty(old(e), e)))
-    return safe
