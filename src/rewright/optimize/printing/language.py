@@ -23,6 +23,8 @@ class Language:
     types: Mapping[DType, str]
     literal: Callable[[Number], str]
     load: Callable[[Load, str, str], str]
+    element: Callable[[str, str], str] = "{}[{}]".format
+    """An element of a buffer at a place."""
     wrapped: Mapping[DType, str] = field(default_factory=dict[DType, str])
     """For dtypes whose results have to be brought into range, how: integers are computed in wider ones."""
     advice: str = ""
@@ -46,7 +48,7 @@ class Language:
                 parts += [str(constant)] if constant or not parts else []
                 return f"({' + '.join(parts)})" if len(parts) > 1 or (terms and terms[0][1] != 1) else parts[0]
             case Element(buffer, place):
-                return f"{buffer}[{bare(self.text(place))}]"
+                return self.element(buffer, bare(self.text(place)))
             case Load(_, place, guard, _):
                 return self.load(scalar, self.text(place), "" if guard is None else self.text(guard))
 

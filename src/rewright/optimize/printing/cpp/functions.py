@@ -85,7 +85,7 @@ def language(real: DType) -> Language:
     def literal(number: Number) -> str:
         return _literal(number, types[number.dtype])
 
-    return Language("C++", FUNCTIONS, types, literal, _load, _WRAPPED)
+    return Language("C++", FUNCTIONS, types, literal, _load, wrapped=_WRAPPED)
 
 
 def _load(load: Load, place: str, guard: str) -> str:
