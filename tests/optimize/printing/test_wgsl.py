@@ -10,8 +10,8 @@ import torch
 
 import rewright as rw
 from rewright.ir.errors import RewrightError
-from rewright.optimize.planning import Planner
-from rewright.optimize.preparing import prepared
+from rewright.optimize.planning.planner import Planner
+from rewright.optimize.planning.preparing import prepared
 from rewright.optimize.printing.loops.context import Tiling
 from rewright.optimize.printing.loops.kernel import lower
 from rewright.optimize.printing.wgsl.renderer import render

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rewright.ir.graph import Graph
-from rewright.optimize.expressions import walk
 from rewright.optimize.kernel import Kernel
 from rewright.optimize.printing.statements import Argument
+from rewright.optimize.scalars.expressions import walk
 
 
 def arguments(graph: Graph, kernel: Kernel) -> tuple[Argument, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewright.optimize.expressions import Expression, Table
 from rewright.optimize.printing.statements import Scalar, Sum, call
-from rewright.optimize.simplify import as_index
+from rewright.optimize.scalars.expressions import Expression, Table
+from rewright.optimize.scalars.simplify import as_index
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 Bounds = Mapping[str, tuple[Scalar, Scalar]]

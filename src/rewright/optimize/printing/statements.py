@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Loop as Axis
+from rewright.optimize.scalars.expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)

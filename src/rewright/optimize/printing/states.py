@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rewright.ir.types import DType
-from rewright.optimize.estimates import Estimate
-from rewright.optimize.expressions import Expression, Table, walk
-from rewright.optimize.growing import Growth
 from rewright.optimize.kernel import Running, Sweep
+from rewright.optimize.online.estimates import Estimate
+from rewright.optimize.online.growing import Growth
 from rewright.optimize.printing.statements import (
     Assign,
     Let,
@@ -29,7 +28,8 @@ from rewright.optimize.printing.statements import (
     unequal,
     whole,
 )
-from rewright.optimize.values import identity
+from rewright.optimize.scalars.expressions import Expression, Table, walk
+from rewright.optimize.scalars.values import identity
 
 _JOIN = {"sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum", "or": "or", "and": "and"}
 Moved = tuple[tuple[Let, ...], Scalar]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Table
 from rewright.optimize.kernel import Kernel, Running
 from rewright.optimize.printing.loops.scopes import Scopes
 from rewright.optimize.printing.statements import Buffer, Name
+from rewright.optimize.scalars.expressions import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from rewright.ir.graph import Graph
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Table
 from rewright.optimize.kernel import Kernel, Sweep
 from rewright.optimize.phases import Variants, Work, variants
 from rewright.optimize.printing.arguments import arguments
@@ -44,6 +43,7 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
+from rewright.optimize.scalars.expressions import Table
 
 
 def lower(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None, prefix: str = "") -> Function:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Loop as Axis
 from rewright.optimize.kernel import Product, Sweep
 from rewright.optimize.phases import Work
@@ -33,6 +32,7 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
+from rewright.optimize.scalars.expressions import Expression, walk
 
 PACKED_LIMIT = 16 << 20
 """Bytes that a thread may keep of packed tiles, so that all row blocks of one grid index share them."""

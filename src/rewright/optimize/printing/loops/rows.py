@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rewright.ir.types import DType
-from rewright.optimize.constants import closed_value
-from rewright.optimize.expressions import Expression, contains
-from rewright.optimize.finite import needs
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import Test
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context
@@ -31,7 +28,10 @@ from rewright.optimize.printing.statements import (
     total,
     whole,
 )
-from rewright.optimize.simplify import as_index
+from rewright.optimize.scalars.constants import closed_value
+from rewright.optimize.scalars.expressions import Expression, contains
+from rewright.optimize.scalars.finite import needs
+from rewright.optimize.scalars.simplify import as_index
 
 
 def enter_row(k: Context, row: Scope) -> None:

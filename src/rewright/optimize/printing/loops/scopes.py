@@ -6,8 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rewright.optimize.expressions import Expression
 from rewright.optimize.printing.statements import Scalar, Statement
+from rewright.optimize.scalars.expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rewright.ir.types import DType
-from rewright.optimize.estimates import Estimate
-from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Running, Sweep
+from rewright.optimize.online.estimates import Estimate
 from rewright.optimize.printing.loops.context import BEGIN, COLUMNS, ROW, ROWS, Context
 from rewright.optimize.printing.loops.scopes import Scope
 from rewright.optimize.printing.loops.values import value, writer
@@ -27,6 +26,7 @@ from rewright.optimize.printing.statements import (
     whole,
 )
 from rewright.optimize.printing.states import gaps, joined, known_to_growth, old
+from rewright.optimize.scalars.expressions import Expression
 
 SHORT = 16
 """Sums of so few elements, as those of a window, are double throughout: there is no vector of them to fill."""

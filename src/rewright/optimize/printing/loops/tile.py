@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Expression, walk
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import Work, kept, new_estimates, phases
 from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, Context
@@ -27,6 +26,7 @@ from rewright.optimize.printing.statements import (
     at,
     total,
 )
+from rewright.optimize.scalars.expressions import Expression, walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,15 @@ import numpy as np
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
-from rewright.optimize.constants import closed_value, power_of_two
-from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Store
 from rewright.optimize.printing import statements
 from rewright.optimize.printing.loops.context import Context
 from rewright.optimize.printing.places import offset
 from rewright.optimize.printing.statements import Let, Load, Name, Number, Scalar, Sum, Value, call, operation, whole
 from rewright.optimize.printing.states import Writer
-from rewright.optimize.ranges import joined_digits, span
+from rewright.optimize.scalars.constants import closed_value, power_of_two
+from rewright.optimize.scalars.expressions import Expression
+from rewright.optimize.scalars.ranges import joined_digits, span
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 

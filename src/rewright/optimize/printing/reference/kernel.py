@@ -6,11 +6,11 @@ broadcasts; only the tiles of a lane are a loop. States follow each other as eve
 
 from __future__ import annotations
 
-from rewright.optimize.estimates import Estimate
 from rewright.optimize.kernel import Kernel, Running, Sweep
 from rewright.optimize.kernel import Loop as Axis
+from rewright.optimize.online.estimates import Estimate
 from rewright.optimize.phases import body_of, new_estimates, phases
-from rewright.optimize.planning import Plan
+from rewright.optimize.planning.planner import Plan
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.loops.context import BEGIN, Context, Tiling
 from rewright.optimize.printing.loops.scopes import Scope

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from rewright.ir.graph import Graph
-from rewright.optimize.expressions import Table
-from rewright.optimize.finite import Certain
 from rewright.optimize.kernel import Kernel, Running
-from rewright.optimize.planning import Plan
+from rewright.optimize.planning.planner import Plan
 from rewright.optimize.printing.statements import Name, Scalar, Statement
+from rewright.optimize.scalars.expressions import Table
+from rewright.optimize.scalars.finite import Certain
 
 BLOCK_ROWS, BLOCK_LANES = Name("BM"), Name("BN")
 """Rows and lanes of a tile, which are fixed when a kernel is compiled."""

@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable
 
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Expression
 from rewright.optimize.printing.places import offset
 from rewright.optimize.printing.statements import Assign, If, Name, Scalar, call, whole
 from rewright.optimize.printing.tiles.context import DESCRIPTORS, Block, Context, Way
-from rewright.optimize.ranges import span
-from rewright.optimize.simplify import as_index
+from rewright.optimize.scalars.expressions import Expression
+from rewright.optimize.scalars.ranges import span
+from rewright.optimize.scalars.simplify import as_index
 from rewright.terms.index import Index, variable
 
 _BYTES = {DType.F16: 2, DType.BF16: 2, DType.F32: 4}

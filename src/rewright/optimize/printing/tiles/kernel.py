@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rewright.ir.types import DType
-from rewright.optimize.finite import Certain
 from rewright.optimize.kernel import Kernel, Store, Sweep
 from rewright.optimize.phases import new_estimates, phases, variants
-from rewright.optimize.planning import Plan
+from rewright.optimize.planning.planner import Plan
+from rewright.optimize.planning.roles import outside
 from rewright.optimize.printing import statements
 from rewright.optimize.printing.arguments import arguments
 from rewright.optimize.printing.statements import (
@@ -51,7 +51,7 @@ from rewright.optimize.printing.tiles.states import (
     state,
 )
 from rewright.optimize.printing.tiles.values import value, writer
-from rewright.optimize.roles import outside
+from rewright.optimize.scalars.finite import Certain
 
 TOGETHER = 4
 """Tiles between two looks whether anything still changes."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Expression
-from rewright.optimize.finite import needs
 from rewright.optimize.kernel import Sweep
 from rewright.optimize.phases import Variants, Work
 from rewright.optimize.printing.places import Bounds, ends
@@ -29,7 +27,9 @@ from rewright.optimize.printing.statements import (
 )
 from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, FIRST, Block, Context, padded
 from rewright.optimize.printing.tiles.values import value
-from rewright.optimize.simplify import as_index
+from rewright.optimize.scalars.expressions import Expression
+from rewright.optimize.scalars.finite import needs
+from rewright.optimize.scalars.simplify import as_index
 from rewright.terms.index import Index, Variable
 
 WIDE = 2048

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Product, Running, Sweep
 from rewright.optimize.printing.statements import (
     Assign,
@@ -35,6 +34,7 @@ from rewright.optimize.printing.tiles.context import (
 )
 from rewright.optimize.printing.tiles.states import factor, grown, state
 from rewright.optimize.printing.tiles.values import value
+from rewright.optimize.scalars.expressions import Expression
 
 DEPTH = 256
 """Products over more elements than this go in steps."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
-from rewright.optimize.estimates import Estimate
-from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Running, Sweep
+from rewright.optimize.online.estimates import Estimate
 from rewright.optimize.printing.statements import (
     Assign,
     Let,
@@ -22,6 +21,7 @@ from rewright.optimize.printing.statements import (
 from rewright.optimize.printing.states import known_to_growth, old
 from rewright.optimize.printing.tiles.context import BEGIN, BLOCK_LANES, BLOCK_ROWS, Block, Context, padded
 from rewright.optimize.printing.tiles.values import value, writer
+from rewright.optimize.scalars.expressions import Expression
 
 _REDUCED = {"sum": "sum", "maximum": "max", "minimum": "min", "or": "max", "and": "min"}
 _JOINED = {"sum": "add", "max": "most", "min": "least"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from rewright.ir.errors import RewrightError
 from rewright.ir.types import DType
-from rewright.optimize.constants import closed_value, power_of_two
-from rewright.optimize.expressions import Expression
 from rewright.optimize.printing.places import offset
 from rewright.optimize.printing.statements import (
     Assign,
@@ -25,7 +23,9 @@ from rewright.optimize.printing.statements import (
 from rewright.optimize.printing.states import Writer
 from rewright.optimize.printing.tiles.context import DESCRIPTORS, Block, Context
 from rewright.optimize.printing.tiles.descriptors import described
-from rewright.optimize.ranges import span
+from rewright.optimize.scalars.constants import closed_value, power_of_two
+from rewright.optimize.scalars.expressions import Expression
+from rewright.optimize.scalars.ranges import span
 from rewright.terms.index import Index, Quotient, Remainder, Variable
 
 
