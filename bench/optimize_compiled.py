@@ -16,11 +16,11 @@ import torch
 import rewright as rw
 from bench import attention
 from bench.tables import print_table
-from rewright.optimize.planning import Planner
-from rewright.optimize.preparing import prepared
-from rewright.optimize.rewriting import rewritten
-from rewright.optimize.triton_launch import compiled
-from rewright.optimize.triton_tuning import Tiles, tilings
+from rewright.optimize.planning.planner import Planner
+from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.printing.triton.launch import compiled
+from rewright.optimize.printing.triton.tuning import Tiles, tilings
+from rewright.optimize.proving.rewriting import rewritten
 
 MATRIX = ("wgmma.mma_async", "mma.sync", "tcgen05.mma")
 HEADER = (

@@ -12,7 +12,7 @@ import torch
 import rewright as rw
 from bench import attention
 from bench.tables import print_table
-from rewright.optimize.targets import TORCH
+from rewright.optimize.running.targets import TORCH
 
 DTYPES = {str(t).removeprefix("torch."): t for t in TORCH.values() if t.is_floating_point and t is not torch.float64}
 

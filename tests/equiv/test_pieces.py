@@ -20,9 +20,9 @@ from rewright.frontends.files import save
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize.composing import Composed, Known, NotComposed, composed
-from rewright.optimize.planning import Planner
-from rewright.optimize.preparing import prepared_with_places
+from rewright.optimize.planning.planner import Planner
+from rewright.optimize.planning.preparing import prepared_with_places
+from rewright.optimize.proving.composing import Composed, Known, NotComposed, composed
 from rewright.proof.checker import OtherPrograms, Refused
 
 LAYERS = 4

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 import rewright as rw
-from rewright.optimize import targets
-from rewright.optimize.planning import Planner
-from rewright.optimize.preparing import prepared
-from rewright.optimize.splitting import split_plan
-from rewright.optimize.targets import Target
+from rewright.optimize.planning.planner import Planner
+from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.splitting import split_plan
+from rewright.optimize.running import targets
+from rewright.optimize.running.targets import Target
 from tests.optimize.programs import PROGRAMS, normal
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import rewright as rw
-from rewright.optimize.planning import LibraryStep, Planner
-from rewright.optimize.preparing import prepared
+from rewright.optimize.planning.planner import LibraryStep, Planner
+from rewright.optimize.planning.preparing import prepared
 from tests.optimize.programs import PROGRAMS, normal
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import rewright as rw
 from rewright.ir.types import DType
-from rewright.optimize.expressions import Table
 from rewright.optimize.phases import variants
-from rewright.optimize.reading import variable_index
-from rewright.optimize.values import absorbed
+from rewright.optimize.planning.reading import variable_index
+from rewright.optimize.scalars.expressions import Table
+from rewright.optimize.scalars.values import absorbed
 from tests.optimize.programs import PROGRAMS, attention, normal, places
 
 conditions = st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-20, 20), st.sampled_from(["ge", "lt"]))

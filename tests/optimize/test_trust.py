@@ -13,11 +13,11 @@ from rewright.cli.main import run as command
 from rewright.equiv.audit import audit as audit_equivalence
 from rewright.equiv.certificate import EquivalenceCertificate
 from rewright.ir.errors import RewrightError
-from rewright.optimize.checking import check
-from rewright.optimize.planning import Planner
-from rewright.optimize.preparing import prepared
-from rewright.optimize.proofs import trust
-from rewright.optimize.targets import runners
+from rewright.optimize.planning.planner import Planner
+from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.proving.proofs import trust
+from rewright.optimize.running.checking import check
+from rewright.optimize.running.targets import runners
 from rewright.proof.checker import audit
 from tests.optimize.programs import PROGRAMS, normal
 
@@ -51,7 +51,7 @@ def test_a_plan_that_computes_something_else_is_not_proved() -> None:
 
 def test_a_plan_without_a_proof_runs_only_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     from rewright.optimize import api
-    from rewright.optimize.proofs import Trust
+    from rewright.optimize.proving.proofs import Trust
 
     monkeypatch.setattr(api, "trust", lambda *args, **options: Trust(reason="no law for it"))
     x = normal(4, 6)
@@ -116,7 +116,7 @@ def test_explanation_and_code_are_written(tmp_path: Path) -> None:
 
 
 def test_no_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rewright.optimize import building
+    from rewright.optimize.running import building
 
     monkeypatch.setattr(building, "compiler", lambda: None)
 

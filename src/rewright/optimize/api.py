@@ -14,22 +14,22 @@ import torch
 from rewright.frontends.torch import capture
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
-from rewright.optimize import targets
 from rewright.optimize.calls.dispatch import Calls
-from rewright.optimize.checking import Checked, check, small_graph
-from rewright.optimize.composing import Known
-from rewright.optimize.domains import Domain
-from rewright.optimize.execution import Runner
-from rewright.optimize.laws import laws
-from rewright.optimize.leaving import computed_for, look_ups
-from rewright.optimize.planning import Plan, Planner, widened
-from rewright.optimize.preparing import prepared
-from rewright.optimize.proofs import LEAST, Trust, trust, unproved_identity
+from rewright.optimize.planning.planner import Plan, Planner, widened
+from rewright.optimize.planning.preparing import prepared
+from rewright.optimize.planning.splitting import split_plan
+from rewright.optimize.proving.composing import Known
+from rewright.optimize.proving.laws import laws
+from rewright.optimize.proving.leaving import computed_for, look_ups
+from rewright.optimize.proving.proofs import LEAST, Trust, trust, unproved_identity
+from rewright.optimize.proving.rewrite_proofs import unproved_rewrite
+from rewright.optimize.proving.rewriting import rewritten
 from rewright.optimize.report import emitted, explained
-from rewright.optimize.rewrite_proofs import unproved_rewrite
-from rewright.optimize.rewriting import rewritten
-from rewright.optimize.splitting import split_plan
-from rewright.optimize.targets import Printed, Target
+from rewright.optimize.running import targets
+from rewright.optimize.running.checking import Checked, check, small_graph
+from rewright.optimize.running.execution import Runner
+from rewright.optimize.running.targets import Printed, Target
+from rewright.optimize.scalars.domains import Domain
 
 Allow = Literal["proved", "tested"]
 ROUNDS = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewright.ir.types import DType
-from rewright.optimize.derive import Update
-from rewright.optimize.estimates import Estimate
-from rewright.optimize.expressions import Expression, walk
+from rewright.optimize.online.derive import Update
+from rewright.optimize.online.estimates import Estimate
+from rewright.optimize.scalars.expressions import Expression, walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rewright.optimize.estimates import Estimate
-from rewright.optimize.expressions import Expression, Table, walk
 from rewright.optimize.kernel import Kernel, Running, Store, Sweep
-from rewright.optimize.values import Chosen, absorbed, index_conditions, under
+from rewright.optimize.online.estimates import Estimate
+from rewright.optimize.scalars.expressions import Expression, Table, walk
+from rewright.optimize.scalars.values import Chosen, absorbed, index_conditions, under
 
 Test = tuple[tuple[int, bool], ...]
 """Conditions, by number, and the values that they have everywhere in a tile."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from rewright.frontends.files import save
 from rewright.ir.errors import RewrightError
-from rewright.optimize.expressions import Expression
 from rewright.optimize.kernel import Running, Sweep
 from rewright.optimize.phases import variants
-from rewright.optimize.planning import KernelStep, LibraryStep, Plan
-from rewright.optimize.properties import property_lines
+from rewright.optimize.planning.planner import KernelStep, LibraryStep, Plan
+from rewright.optimize.scalars.expressions import Expression
+from rewright.optimize.scalars.properties import property_lines
 from rewright.proof.calls import KEY
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Online reductions: how sums follow running values in one pass. Start at ``derive``."""

@@ -1,0 +1,181 @@
+"""Stored tensors that one pass can compute together: they share reductions, rows and grid."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from rewright.optimize.kernel import Kernel
+from rewright.optimize.planning.reading import Places, Reader, variable_index
+from rewright.optimize.planning.roles import Cut, Job, arrange
+from rewright.optimize.scalars.expressions import walk
+from rewright.terms.index import Index
+
+
+def merged(reader: Reader, jobs: Sequence[Job], reads: Mapping[int, Collection[int]]) -> list[Kernel]:
+    """One kernel for each group of jobs that fit together; groups are grown from the job with the most work."""
+    waiting = sorted(jobs, key=lambda job: -len(list(walk(*(s.value for s in job.stores)))))
+    order, anchors = _Order(reads, jobs), _Anchors(reader)
+    kernels: list[Kernel] = []
+    while waiting:
+        host = waiting.pop(0)
+        kernel = arrange(reader.table, host, f"kernel{len(kernels)}")
+        rest: list[Job] = []
+        for guest in waiting:
+            if anchors.of(host).keys().isdisjoint(anchors.of(guest)):
+                rest.append(guest)
+                continue
+            both = _together(anchors, host, guest, kernel, order) or _swapped(anchors, host, guest, kernel, order)
+            if both is None:
+                rest.append(guest)
+            else:
+                host, kernel = both
+                order.join(host)
+        waiting = rest
+        kernels.append(
+            Kernel(f"kernel{len(kernels)}", kernel.grid, kernel.rows, kernel.features, kernel.sweeps, kernel.finals)
+        )
+    return kernels
+
+
+class _Order:
+    """Which stored tensor is computed from which others; the stores of one kernel count as one."""
+
+    def __init__(self, reads: Mapping[int, Collection[int]], jobs: Sequence[Job]) -> None:
+        self.reads = {tensor: frozenset(found) for tensor, found in reads.items()}
+        for job in jobs:
+            self.join(job)
+
+    def join(self, job: Job) -> None:
+        """Note what a job reads, for all that it stores."""
+        found = loaded(job)
+        for store in job.stores:
+            self.reads[store.tensor] = found
+
+    def needs(self, job: Job, targets: frozenset[int]) -> bool:
+        """Whether a job reads one of the targets, or something that is computed from one."""
+        seen: set[int] = set()
+        stack = list(loaded(job))
+        while stack:
+            p = stack.pop()
+            if p in targets:
+                return True
+            if p not in seen:
+                seen.add(p)
+                stack.extend(self.reads.get(p, ()))
+        return False
+
+
+def loaded(job: Job) -> frozenset[int]:
+    """The tensors that a job reads."""
+    return frozenset(e.tensor for e in walk(*(s.value for s in job.stores)) if e.op == "load")
+
+
+def _swapped(anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, order: _Order) -> tuple[Job, Kernel] | None:
+    """The two jobs as one with the loops of the guest, which may have features that the host has not."""
+    other = arrange(anchors.reader.table, guest, kernel.name)
+    if other.features is None or kernel.features is not None or not other.sweeps:
+        return None
+    return _together(anchors, guest, host, other, order, max(len(kernel.sweeps), len(other.sweeps)))
+
+
+def _together(
+    anchors: _Anchors, host: Job, guest: Job, kernel: Kernel, order: _Order, most: int = 0
+) -> tuple[Job, Kernel] | None:
+    """The two jobs as one, where loops can be matched and neither job needs what the other one stores.
+
+    That takes as many passes as the kernel of the host has, or ``most``, or at least one less than apart.
+    """
+    mine, other = (frozenset(s.tensor for s in j.stores) for j in (host, guest))
+    if order.needs(host, other) or order.needs(guest, mine):
+        return None
+    reader = anchors.reader
+    for names in _matches(anchors, host, guest):
+        renamed = {old: variable_index(new) for old, new in names.items()}
+        stores = tuple(
+            replace(s, axes=tuple(names[a] for a in s.axes), value=reader.renamed(s.value, renamed))
+            for s in guest.stores
+        )
+        # A loop of one index that the host has not is one more of its grid.
+        ones = {new: 1 for new in names.values() if new not in host.sizes}
+        job = Job((*host.stores, *stores), {**host.sizes, **ones})
+        try:
+            found = arrange(reader.table, job, kernel.name)
+        except Cut:
+            continue
+        grids = [tuple(loop for loop in k.grid if loop.name not in ones) for k in (found, kernel)]
+        same = grids[0] == grids[1] and (found.rows, found.features) == (kernel.rows, kernel.features)
+        apart = len(kernel.sweeps) + len(arrange(reader.table, guest, kernel.name).sweeps)
+        if same and len(found.sweeps) <= max(len(kernel.sweeps) + _stores_rows_only(kernel), most, apart - 1):
+            return job, found
+    return None
+
+
+def _stores_rows_only(kernel: Kernel) -> bool:
+    """Whether a kernel has no sweep that stores along the lane, so that one more costs a reading and no more."""
+    return not any(s.stores for s in kernel.sweeps)
+
+
+def _matches(anchors: _Anchors, host: Job, guest: Job) -> list[dict[str, str]]:
+    """Ways to read the guest's loops as the host's: those under which a common reduction or load is the same."""
+    seen: list[dict[str, str]] = []
+    mine, other = anchors.of(host), anchors.of(guest)
+    for anchor, places in other.items():
+        for theirs in places:
+            for ours in mine.get(anchor, ()):
+                names = _unified(guest, host, theirs, ours)
+                if names is not None and names not in seen:
+                    seen.append(names)
+    return seen[:8]
+
+
+class _Anchors:
+    """What two jobs may have in common, reductions, stores and loads, each with the indices that it is at."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._known: dict[int, tuple[Job, dict[object, list[Places]]]] = {}
+
+    def of(self, job: Job) -> dict[object, list[Places]]:
+        """The anchors of a job."""
+        if id(job) not in self._known:  # with the job, so that no other one gets its number
+            self._known[id(job)] = job, self._found(job)
+        return self._known[id(job)][1]
+
+    def _found(self, job: Job) -> dict[object, list[Places]]:
+        found: dict[object, list[Places]] = {}
+        every = list(walk(*(s.value for s in job.stores)))
+        for e in every:
+            if e in self.reader.origin:
+                position, places = self.reader.origin[e]
+                found.setdefault(("node", position), []).append(places)
+        for store in job.stores:
+            found.setdefault(("node", store.tensor), []).append(tuple(variable_index(a) for a in store.axes))
+        for e in every:
+            if e.op == "load" and all(a.op in ("index", "constant") for a in e.arguments):
+                places = tuple(a.index if a.index is not None else Index(int(a.value)) for a in e.arguments)
+                found.setdefault(("load", e.tensor), []).append(places)
+        return found
+
+
+def _unified(guest: Job, host: Job, theirs: tuple[Index, ...], ours: tuple[Index, ...]) -> dict[str, str] | None:
+    names: dict[str, str] = {}
+    for a, b in zip(theirs, ours, strict=True):
+        left, right = a.as_variable(), b.as_variable()
+        if left is None or right is None:
+            if a == b:
+                continue
+            return None
+        if left.name in guest.sizes:
+            if guest.sizes[left.name] != host.sizes.get(right.name) or names.get(left.name, right.name) != right.name:
+                return None
+            names[left.name] = right.name
+    used = set(names.values())
+    for name, size in guest.sizes.items():
+        if name not in names:
+            if size != 1:
+                return None
+            free = [n for n, s in host.sizes.items() if s == 1 and n not in used]
+            names[name] = free[0] if free else f"one{len(host.sizes) + len(used)}"
+            used.add(names[name])
+    return names if len(set(names.values())) == len(names) else None

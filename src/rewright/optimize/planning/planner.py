@@ -1,0 +1,455 @@
+"""From a graph to steps: which tensors are stored, which kernels compute them, what is left to a library.
+
+Everything is inlined until something forbids it: a reduction inside of another one that is no product of tiles, an
+accumulator that is too wide, a plain matrix product. What is cut off there becomes a tensor in memory, and the search
+starts
+again with one more such tensor; so there are at most as many rounds as reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from rewright import ops
+from rewright.analysis.values import facts_of
+from rewright.frontends.torch.lower.foreign import TARGET, names
+from rewright.ir.errors import RewrightError
+from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator, Unsupported
+from rewright.ir.types import DType, TensorType
+from rewright.ops.facts import Facts, integer_range
+from rewright.ops.sorting import is_ranked
+from rewright.optimize.kernel import Kernel, Store
+from rewright.optimize.online.distributing import distributed
+from rewright.optimize.planning.merging import loaded, merged
+from rewright.optimize.planning.reading import DEEP, NotScalar, Places, Reader, TooDeep
+from rewright.optimize.planning.roles import Cut, Job, arrange, reductions
+from rewright.optimize.planning.storing import CHEAP, Storing, elements, many_values
+from rewright.optimize.scalars.expressions import Expression, Table, walk
+from rewright.optimize.scalars.facts import facts_of_tensors
+from rewright.terms.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class LibraryStep:
+    """A node that a library computes."""
+
+    position: int
+    why: str
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """A fused kernel."""
+
+    kernel: Kernel
+
+
+Step = LibraryStep | KernelStep
+
+THIN = 8
+"""A tensor is thin where it has so many times fewer elements than what it is computed from."""
+
+
+@dataclass
+class Plan:
+    """Steps in an order in which they can run, and what was decided on the way."""
+
+    graph: Graph
+    table: Table
+    memory: frozenset[int]
+    steps: tuple[Step, ...]
+    decisions: list[str] = field(default_factory=list[str])
+
+    @cached_property
+    def tensors(self) -> list[Facts]:
+        """What its tensors may be, of inputs that are real numbers or masks."""
+        return facts_of_tensors(self.graph)
+
+    @cached_property
+    def defined(self) -> list[Facts]:
+        """What its tensors may be wherever the program is defined."""
+        return facts_of_tensors(self.graph, defined=True)
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The fused kernels."""
+        return [s.kernel for s in self.steps if isinstance(s, KernelStep)]
+
+
+class Planner(Storing):
+    """The search for a plan of one graph whose sizes are numbers."""
+
+    def __init__(self, graph: Graph, apart: Collection[int] = (), before: Planner | None = None) -> None:
+        self.graph = graph
+        self.library: dict[int, str] = {}
+        self.apart = apart
+        """What a library has to do."""
+        self.cuts: set[int] = set() if before is None else set(before.cuts) - set(apart)
+        self.needed: set[int] = set()
+        """Operands of libraries: they are stored, and nothing computes them again."""
+        self.whole: set[int] = set()
+        """Nor are these, whose slices are read side by side."""
+        self.hard: dict[int, set[int]] = {} if before is None else {p: set(cuts) for p, cuts in before.hard.items()}
+        """For the job of a tensor, the stored tensors that it has to read rather than compute again."""
+        self.table = Table() if before is None else before.table
+        self.origin: dict[Expression, tuple[int, Places]] = {} if before is None else before.origin
+        self.jobs: dict[tuple[int, frozenset[int]], Job] = {} if before is None else before.jobs
+        """The job of a tensor by the tensors in memory that it reads."""
+        self.decisions: list[str] = []
+        self.denotations: dict[int, Scalar | Unsupported] = {} if before is None else before.denotations
+        self.live = sorted(graph.live())
+        self.users = graph.users()
+        self._facts: list[Facts] = []
+        self.fixed = self._fixed()
+        """What depends on no input, as masks do: it is known where it is computed, and not where it is read."""
+        self.projections = frozenset(p for p in self.live if self._is_projection(p))
+
+    def plan(self) -> Plan:
+        """The plan; raises RewrightError where an operator can neither be fused nor run by a library."""
+        self._opaque()
+        self._shared()
+        self._rolled()
+        self._looked_up()
+        self._long()
+        table, origin = self.table, self.origin
+        while True:
+            memory = self._memory()
+            try:
+                jobs = [self._job(table, memory, origin, p) for p in sorted(memory) if self._is_computed(p)]
+            except _Again:
+                continue
+            jobs = self._read(jobs)
+            made = {job.stores[0].tensor for job in jobs}
+            memory = frozenset(p for p in memory if p in made or not self._is_computed(p))
+            reads = {p: {self.base(o) for o in self.graph.nodes[p].operands} for p in self.library}
+            kernels = merged(Reader(self.graph, table, memory, origin), jobs, reads)
+            return Plan(self.graph, table, memory, self._ordered(kernels), self.decisions)
+
+    # --- what is stored
+
+    def _opaque(self) -> None:
+        """Operators without a scalar denotation are a library's."""
+        for position in self.live:
+            node = self.graph.nodes[position]
+            if position in self.apart:
+                self._leave(position, "as a part of a kernel it is not proved")
+                continue
+            if isinstance(node.op, ops.TopK) and not is_ranked(node.op, self.graph.nodes[node.operands[0]].type):
+                continue
+            if isinstance(node.op, (ops.Ordering, ops.Update)):
+                self.library[position] = f"{node.op.name} at {node.span} is no loop nest"
+            elif isinstance(node.op, ops.CustomCall):
+                what = ", ".join(names(node.op)) if node.op.target == TARGET else node.op.target
+                self._leave(position, f"{what} has no kernel")
+            elif position in self.fixed and node.type.dtype.is_integer and self._wraps(position):
+                self.library[position] = f"{node.op.name} at {node.span} may not fit its integers"
+            elif _has_no_code(node):
+                self.library[position] = f"{node.op.name} at {node.span} is a special function"
+            elif isinstance(node.op, ops.ReduceWindow) and node.op.is_cumulative(node.type.shape):
+                self.library[position] = f"{node.op.name} at {node.span} is a running total, which needs one step each"
+            elif _contracts_several(node.op):
+                self.library[position] = f"{node.op.name} at {node.span} contracts over several axes"
+
+    def _wraps(self, position: int) -> bool:
+        """Whether a number of places may wrap: as an index it would be computed as if it did not."""
+        if not isinstance(self.graph.nodes[position].op, (ops.Elementwise, ops.Reduce)):
+            return False
+        if not self._facts:
+            self._facts = facts_of(self.graph)
+        known, (low, high) = self._facts[position], integer_range(self.graph.nodes[position].type.dtype)
+        return known.low <= low or high <= known.high
+
+    # --- kernels
+
+    def _job(
+        self, table: Table, memory: frozenset[int], origin: dict[Expression, tuple[int, Places]], position: int
+    ) -> Job:
+        """The job of one stored tensor, cut until its roles fit; raises _Again where something new is stored.
+
+        What reads the same tensors as in a round before is the same job, so that a deep network is read about once.
+        """
+        while True:
+            read = memory - self._transparent(position, memory)
+            key = (position, self._stops(position, read))
+            if key not in self.jobs:
+                job = self._tried(table, read, origin, position)
+                if job is None:
+                    continue
+                self.jobs[key] = job
+            return self.jobs[key]
+
+    def _stops(self, position: int, read: frozenset[int]) -> frozenset[int]:
+        """The tensors in memory that a tensor is computed from, among those that are read."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        stack = list(self.graph.nodes[position].operands)
+        while stack:
+            p = stack.pop()
+            if p in read:
+                found.add(p)
+            elif p not in seen:
+                seen.add(p)
+                stack.extend(self.graph.nodes[p].operands)
+        return frozenset(found)
+
+    def _too_deep(self, root: int, read: frozenset[int]) -> int | None:
+        """A projection inside of so many reductions that a reader would give up there, found without reading."""
+        seen: set[tuple[int, int]] = set()
+        stack = [(root, 0)]
+        while stack:
+            position, depth = stack.pop()
+            if (position, depth) in seen or (position in read and position != root):
+                continue
+            seen.add((position, depth))
+            if depth >= DEEP and position in self.projections:
+                return position
+            node = self.graph.nodes[position]
+            depth = min(depth + isinstance(node.op, (ops.Reduce, ops.DotGeneral, ops.ReduceWindow)), DEEP)
+            stack.extend((p, depth) for p in reversed(node.operands))
+        return None
+
+    def _tried(
+        self, table: Table, read: frozenset[int], origin: dict[Expression, tuple[int, Places]], position: int
+    ) -> Job | None:
+        """The job that reads these stored tensors; None where it has to read more, which is noted."""
+        shape = self.graph.nodes[position].type.shape
+        sizes = {f"o{axis}": size for axis, size in enumerate(shape) if isinstance(size, int)}
+        names = tuple(f"o{axis}" for axis in range(len(shape)))
+        returned = position in self.graph.outputs.values()
+        deep = self._too_deep(position, read)
+        if deep is not None:
+            self.cuts.add(deep)
+            raise _Again
+        reader = Reader(self.graph, table, read, origin, self.projections, self.denotations)
+        try:
+            value = reader.root(position, names)
+        except TooDeep as projection:
+            self.cuts.add(projection.position)
+            raise _Again from None
+        except NotScalar as error:
+            self.library[position] = str(error)
+            raise _Again from None
+        try:
+            return _arranged(table, Store(position, names, distributed(table, value), returned), sizes)
+        except Cut:
+            pass  # it may fit as it was
+        try:
+            return _arranged(table, Store(position, names, value, returned), sizes)
+        except Cut as cut:
+            self._cut(reader, position, cut, value)
+        return None
+
+    def _transparent(self, root: int, memory: frozenset[int]) -> frozenset[int]:
+        """Stored tensors that a job computes anew: reductions, and elementwise tensors that it reads first."""
+        hard = self.hard.get(root, set())
+        found: set[int] = set()
+        seen: set[tuple[int, bool]] = set()
+        stack = [(p, True) for p in self.graph.nodes[root].operands]
+        while stack:
+            p, first = stack.pop()
+            if (p, first) in seen:
+                continue
+            seen.add((p, first))
+            if p in memory:
+                op = self.graph.nodes[p].op
+                if (
+                    p in hard
+                    or p in self.whole
+                    or not self._is_computed(p)
+                    or (p in self.needed and p not in self.fixed)
+                ):
+                    continue
+                if isinstance(op, ops.Reduce) or p in self.fixed:
+                    found.add(p)
+                elif first and isinstance(op, CHEAP):
+                    found.add(p)
+                    first = False
+                else:
+                    continue
+            stack.extend((q, first) for q in self.graph.nodes[p].operands)
+        return frozenset(found)
+
+    def _cut(self, reader: Reader, root: int, cut: Cut, value: Expression) -> None:
+        """Store what does not fit, for this job or for all; raises _Again where the tensors in memory change."""
+        thin = None if cut.library else self._thin(reader, cut, value)
+        if thin is not None:
+            self.cuts.add(thin)
+            self.hard.setdefault(root, set()).add(thin)
+            self.decisions.append(
+                f"{self.graph.nodes[thin].op.name} at {self.graph.nodes[thin].span} is stored: it is thin"
+            )
+            raise _Again
+        fresh = again = False
+        for e in cut.values:
+            origin = reader.origin.get(e)
+            if origin is None or origin[0] == root:
+                continue
+            position = origin[0]
+            node = self.graph.nodes[position]
+            if cut.library and isinstance(node.op, ops.DotGeneral):
+                self._leave(position, str(cut))
+                again = True
+                continue
+            if position in self.hard.get(root, ()):
+                continue
+            self.hard.setdefault(root, set()).add(position)
+            fresh = True
+            if position not in reader.memory and position not in self.cuts:
+                self.cuts.add(position)
+                self.decisions.append(f"{node.op.name} at {node.span} is stored: {cut}")
+                again = again or position not in self.graph.outputs.values()
+        if not fresh and not again:
+            self._hardest(reader, root, value, str(cut))
+            again = True
+        if again:
+            raise _Again
+
+    def _thin(self, reader: Reader, cut: Cut, value: Expression) -> int | None:
+        """What an outer reduction reads, where that is far smaller than what it is computed from."""
+        around = {e.number for e in cut.values}
+        for e in walk(value):
+            if any(a.number in around for a in e.arguments):
+                around.add(e.number)
+        for outer in reductions(value):
+            if outer not in reader.origin or outer.arguments[0].number not in around:
+                continue
+            node = self.graph.nodes[reader.origin[outer][0]]
+            if not isinstance(node.op, ops.Reduce):
+                continue
+            operand = self.base(node.operands[0])
+            leaves = sum(elements(self.graph, p) for p in self._leaves(operand))
+            if operand not in reader.memory and THIN * elements(self.graph, operand) <= leaves:
+                return operand
+        return None
+
+    def _leave(self, position: int, why: str) -> None:
+        """Leave a node to a library."""
+        node = self.graph.nodes[position]
+        if position not in self.library:
+            self.library[position] = f"{node.op.name} at {node.span}: {why}"
+            self.decisions.append(f"{node.op.name} at {node.span} is left to the library: {why}")
+
+    def _hardest(self, reader: Reader, root: int, value: Expression, why: str) -> None:
+        """Store the innermost reduction that is computed anew, or leave the node to a library."""
+        for e in reductions(value):
+            position = reader.origin.get(e, (root, ()))[0]
+            if position != root and position not in self.hard.get(root, ()):
+                self.hard.setdefault(root, set()).add(position)
+                self.cuts.add(position)
+                self.decisions.append(f"{self.graph.nodes[position].op.name} is stored: {why}")
+                return
+        if isinstance(self.graph.nodes[root].op, ops.Input) or root in self.library:
+            raise RewrightError(f"no plan for {self.graph.nodes[root].op.name} at {self.graph.nodes[root].span}: {why}")
+        self._leave(root, why)
+
+    # --- order
+
+    def _read(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs of what is an output or is read: what every reader computes again is not stored for them."""
+        made = {job.stores[0].tensor: job for job in jobs}
+        wanted: set[int] = set()
+        stack = [p for p in (*self.graph.outputs.values(), *self.needed) if p in made]
+        while stack:
+            tensor = stack.pop()
+            if tensor not in wanted:
+                wanted.add(tensor)
+                stack.extend(loaded(made[tensor]) & made.keys())
+        return [job for job in jobs if job.stores[0].tensor in wanted]
+
+    def _ordered(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+        """Steps such that everything is written before it is read."""
+        steps: list[Step] = [LibraryStep(p, why) for p, why in sorted(self.library.items())]
+        steps += [KernelStep(k) for k in kernels]
+        ready = {
+            p
+            for p in self._memory()
+            if isinstance(self.graph.nodes[p].op, ops.Input) or many_values(self.graph.nodes[p].op)
+        }
+        done: list[Step] = []
+        while steps:
+            now = [s for s in steps if _reads(self.graph, s, self.base) <= ready]
+            assert now, "a cycle among kernels"
+            for step in now:
+                done.append(step)
+                ready |= set(writes(step))
+                steps.remove(step)
+        return tuple(done)
+
+
+def _has_no_code(node: Node) -> bool:
+    """Whether a kernel cannot compute an elementwise operator on its dtype."""
+    record = node.op.record(node.type.dtype) if isinstance(node.op, ops.Elementwise) else None
+    return record is not None and record.code.cpp is None
+
+
+def _contracts_several(op: Operator) -> bool:
+    several = isinstance(op, ops.DotGeneral) and len(op.lhs_contracting) != 1
+    return several or isinstance(op, ops.Convolution)
+
+
+def _arranged(table: Table, store: Store, sizes: Mapping[str, int]) -> Job:
+    """The job of a store; raises Cut where no roles fit."""
+    job = Job((store,), sizes)
+    arrange(table, job, "probe")
+    return job
+
+
+def base_of(plan: Plan, position: int) -> int:
+    """The stored tensor that a tensor is, or is a view of."""
+    while position not in plan.memory and plan.graph.nodes[position].operands:
+        position = plan.graph.nodes[position].operands[0]
+    return position
+
+
+def reads_of(plan: Plan, step: Step) -> set[int]:
+    """The stored tensors that a step of a plan reads."""
+    return _reads(plan.graph, step, lambda position: base_of(plan, position))
+
+
+def _reads(graph: Graph, step: Step, base: Callable[[int], int]) -> set[int]:
+    """The stored tensors that a step reads; ``base`` says of which one a tensor is a view."""
+    if isinstance(step, LibraryStep):
+        return {base(p) for p in graph.nodes[step.position].operands}
+    return loads(step.kernel) - set(writes(step))
+
+
+def widened(plan: Plan) -> Plan:
+    """The plan with 16-bit tensors that only kernels read stored in float32, as what they compute is.
+
+    A sum of squares that PyTorch keeps in float32 within one operator would overflow in fp16 between two kernels, and
+    scores that a library computes would be rounded as coarsely as in the program. A linear layer is left as it is.
+    """
+    libraries = [step.position for step in plan.steps if isinstance(step, LibraryStep)]
+    read = {p for position in libraries for p in plan.graph.nodes[position].operands}
+    fixed = {base_of(plan, p) for p in (*read, *plan.graph.outputs.values())} | set(plan.graph.outputs.values())
+    products = {p for p in libraries if getattr(plan.graph.nodes[p].op, "lhs_batch", ())}
+    own = ({s.tensor for kernel in plan.kernels for s in kernel.stores} | products) - fixed
+    nodes = tuple(
+        replace(node, type=TensorType(node.type.shape, DType.F32))
+        if position in own and node.type.dtype in (DType.F16, DType.BF16)
+        else node
+        for position, node in enumerate(plan.graph.nodes)
+    )
+    return replace(plan, graph=replace(plan.graph, nodes=nodes))
+
+
+class _Again(Exception):
+    """Something new is stored; plan again."""
+
+
+def writes(step: Step) -> tuple[int, ...]:
+    """The tensors that a step writes."""
+    return (step.position,) if isinstance(step, LibraryStep) else tuple(s.tensor for s in step.kernel.stores)
+
+
+def loads(kernel: Kernel) -> set[int]:
+    """The tensors that a kernel reads."""
+    return {e.tensor for e in walk(*roots(kernel)) if e.op == "load" and e.tensor >= 0}
+
+
+def roots(kernel: Kernel) -> list[Expression]:
+    """The expressions that a kernel stores."""
+    return [s.value for s in kernel.stores]

@@ -1,0 +1,1 @@
+"""C++ with OpenMP: renderer writes statements, functions scalars, and runtime is what every file begins with."""

@@ -1,0 +1,90 @@
+"""What a kernel is lowered with: its tiling, the blocks around a statement, and the memory that it has so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rewright.ir.graph import Graph
+from rewright.ir.types import DType
+from rewright.optimize.kernel import Kernel, Running
+from rewright.optimize.printing.loops.scopes import Scopes
+from rewright.optimize.printing.statements import Buffer, Name
+from rewright.optimize.scalars.expressions import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """Rows of a block, and elements of a lane in a tile."""
+
+    rows: int = 48
+    lanes: int = 64
+
+
+ROW, COLUMN = Name("r"), Name("c")
+"""Counters of rows in a block and of elements in a tile."""
+ROWS, COLUMNS = Name("rows"), Name("cols")
+"""How many there are."""
+FIRST, BEGIN = Name("first"), Name("begin")
+"""The first row of the block and the first element of the tile."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The lowering of one kernel."""
+
+    graph: Graph
+    table: Table
+    kernel: Kernel
+    tiling: Tiling
+    scopes: Scopes = field(default_factory=Scopes)
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """First and last value of every loop index."""
+    states: dict[int, str] = field(default_factory=dict[int, str])
+    """The memory of every state."""
+    done: list[Running] = field(default_factory=list[Running])
+    """The reductions of the sweeps before."""
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+
+    @property
+    def real(self) -> DType:
+        """The dtype that floats are computed in."""
+        return DType.F64 if self.kernel.is_wide else DType.F32
+
+    @property
+    def row(self) -> str:
+        """The loop index of rows."""
+        return self.kernel.rows.name if self.kernel.rows else "row0"
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.kernel.rows.size if self.kernel.rows else 1
+
+    @property
+    def block(self) -> int:
+        """Rows of a block."""
+        return min(self.tiling.rows, self.rows)
+
+    @property
+    def features(self) -> int:
+        """Elements of a row of features in memory."""
+        return padded(self.kernel.features.size) if self.kernel.features else 0
+
+    def computed(self, dtype: DType) -> DType:
+        """The dtype in which values of a dtype are computed: floats in one, integers in the widest."""
+        return self.real if dtype.is_float else dtype if dtype is DType.BOOL else DType.I64
+
+    def shape(self, tensor: int) -> tuple[int, ...]:
+        """The sizes of a tensor, which are numbers here."""
+        return tuple(size for size in self.graph.nodes[tensor].type.shape if isinstance(size, int))
+
+    def buffer(self, stem: str, count: int, dtype: DType | None = None) -> str:
+        """Memory of the kernel's own."""
+        name = self.scopes.fresh(stem)
+        self.buffers.append(Buffer(name, count, dtype or self.real))
+        return name
+
+
+def padded(size: int) -> int:
+    """The size rounded up to whole vectors."""
+    return -(-size // 16) * 16

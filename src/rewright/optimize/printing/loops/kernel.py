@@ -1,0 +1,165 @@
+"""A kernel as loops: blocks of rows, sweeps over tiles of a lane, and what is stored at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rewright.ir.graph import Graph
+from rewright.ir.types import DType
+from rewright.optimize.kernel import Kernel, Sweep
+from rewright.optimize.phases import Variants, Work, variants
+from rewright.optimize.printing.arguments import arguments
+from rewright.optimize.printing.loops.context import (
+    BEGIN,
+    COLUMNS,
+    FIRST,
+    ROW,
+    ROWS,
+    Context,
+    Tiling,
+    padded,
+)
+from rewright.optimize.printing.loops.packing import pack_left
+from rewright.optimize.printing.loops.rows import bind_state, enter_row, simpler, tile_condition
+from rewright.optimize.printing.loops.scopes import Scope
+from rewright.optimize.printing.loops.states import settle, start
+from rewright.optimize.printing.loops.tile import lowered_tile
+from rewright.optimize.printing.loops.values import put
+from rewright.optimize.printing.places import Bounds
+from rewright.optimize.printing.statements import (
+    Combine,
+    Element,
+    Function,
+    If,
+    Leave,
+    Let,
+    Loop,
+    Name,
+    Number,
+    Scalar,
+    Statement,
+    call,
+    folded,
+    total,
+    whole,
+)
+from rewright.optimize.scalars.expressions import Table
+
+
+def lower(graph: Graph, table: Table, kernel: Kernel, tiling: Tiling | None = None, prefix: str = "") -> Function:
+    """A kernel as loops; ``prefix`` is put before its name."""
+    k = Context(graph, table, kernel, tiling or choose_tiling(kernel))
+    k.ranges.update({loop.name: (0, loop.size - 1) for loop in kernel.grid})
+    k.ranges[k.row] = (0, k.rows - 1)
+    if kernel.features:
+        k.ranges[kernel.features.name] = (0, kernel.features.size - 1)
+    with k.scopes.block(*(loop.name for loop in kernel.grid)) as task, k.scopes.block() as block:
+        block.add(Let("rows", call("least", whole(k.block), call("subtract", whole(k.rows), FIRST)), DType.I64))
+        for sweep in kernel.sweeps:
+            _sweep(k, sweep)
+        if kernel.finals:
+            _finals(k)
+    own, name = tuple(k.buffers), prefix + kernel.name
+    found = arguments(graph, kernel)
+    return Function(name, found, kernel.grid, k.rows, k.block, own, task.body, block.body, k.real)
+
+
+def choose_tiling(kernel: Kernel) -> Tiling:
+    """Tiles of products fit the first cache; rows of elementwise work are long and few."""
+    return Tiling(48, 64) if kernel.has_products else Tiling(8, 1024)
+
+
+def _sweep(k: Context, sweep: Sweep) -> None:
+    """States, the loop over tiles, and the ends of the states."""
+    block = k.scopes.here
+    lanes = min(k.tiling.lanes, padded(sweep.lane.size))
+    k.ranges[sweep.lane.name] = (0, sweep.lane.size - 1)
+    k.ranges.update({p.depth.name: (0, p.depth.size - 1) for p in sweep.products})
+    for running in sweep.running:
+        start(k, block, running)
+    left = {p.value.number: pack_left(k, block, p) for p in sweep.products}
+    with k.scopes.block() as tile:
+        tile.add(Let("cols", call("least", whole(lanes), call("subtract", whole(sweep.lane.size), BEGIN)), DType.I64))
+        found = variants(k.table, sweep)
+        if found.skip or found.special or found.plain:
+            bounds = _bounds(k, sweep)
+            for number, condition in enumerate(found.conditions):
+                tile.add(Let(f"known{number}", tile_condition(condition, bounds), DType.I32))
+        _skip(k, tile, sweep, found)
+        tile.add(*_cases(k, tile, sweep, found, lanes, left))
+        _stop(k, tile, sweep)
+    block.add(Loop("begin", whole(sweep.lane.size), tile.body, step=whole(lanes)))
+    if sweep.remainders:
+        with k.scopes.block(k.row) as row:
+            enter_row(k, row)
+            settle(k, row, sweep)
+        block.add(Loop("r", ROWS, row.body, note="means were estimated; what is left of them tells how well"))
+    k.done.extend(sweep.running)
+
+
+def _bounds(k: Context, sweep: Sweep) -> Bounds:
+    """The first and the last value of loop indices in a tile."""
+    bounds: dict[str, tuple[Scalar, Scalar]] = {n: (Name(n), Name(n)) for n in k.ranges}
+    bounds[k.row] = FIRST, total(FIRST, ROWS, -1)
+    bounds[sweep.lane.name] = BEGIN, total(BEGIN, COLUMNS, -1)
+    return bounds
+
+
+def _skip(k: Context, tile: Scope, sweep: Sweep, found: Variants) -> None:
+    """Leave a tile that masks leave nothing of."""
+    tests = [simpler(k, tile, sweep, (one,), found.taken[one,]) for one in found.skip]
+    some = [test for test in tests if test is not None]
+    if some:
+        tile.add(If(folded("or", some), (Leave("continue"),), note="the mask absorbs the whole tile"))
+
+
+def _cases(
+    k: Context, tile: Scope, sweep: Sweep, found: Variants, lanes: int, left: Mapping[int, str]
+) -> tuple[Statement, ...]:
+    """The work of a tile: simpler where the values of conditions are known in all of it."""
+    tests = [((one,), work) for one, work in found.special] + ([found.plain] if found.plain else [])
+    cases: list[tuple[Scalar, Work]] = []
+    for test, work in tests:
+        condition = simpler(k, tile, sweep, test, found.taken[test])
+        cases += [] if condition is None else [(condition, work)]
+    bodies = [lowered_tile(k, sweep, work, lanes, left) for _, work in cases]
+    statements = lowered_tile(k, sweep, found.mixed, lanes, left)
+    for (condition, _), body in zip(reversed(cases), reversed(bodies), strict=True):
+        statements = (If(condition, body, statements),)
+    return statements
+
+
+def _stop(k: Context, tile: Scope, sweep: Sweep) -> None:
+    """Stop where every state has the value that nothing changes."""
+    kinds = {r.value.number: r.value.bound.kind for r in sweep.running if r.value.bound}
+    if not kinds or not {*kinds.values()} <= {"or", "and"} or sweep.stores:
+        return
+    settled = Name("settled")
+    tile.add(Let(settled.text, Number(True, DType.BOOL), DType.BOOL, changes=True))
+    for number, kind in kinds.items():
+        memory = Element(k.states[number], ROW)
+        test = memory if kind == "or" else call("not_bool", memory)
+        tile.add(Loop("r", ROWS, (Combine("and", settled, test),)))
+    tile.add(If(settled, (Leave("break", "nothing changes any more"),)))
+
+
+def _finals(k: Context) -> None:
+    """What is stored once for a row."""
+    feature = k.kernel.features
+    is_wide = {s.tensor: feature is not None and feature.name in s.axes for s in k.kernel.finals}
+    with k.scopes.block(k.row) as row:
+        enter_row(k, row)
+        for store in k.kernel.finals:
+            if not is_wide[store.tensor]:
+                row.add(put(k, store, store.value))
+        if feature is not None and any(is_wide.values()):
+            with k.scopes.block(feature.name) as loop:
+                loop.add(Let(feature.name, Name("f"), DType.I64))
+                for running in k.done:
+                    if running.factors is not None:
+                        bind_state(k, loop, running)
+                for store in k.kernel.finals:
+                    if is_wide[store.tensor]:
+                        loop.add(put(k, store, store.value))
+            row.add(Loop("f", whole(feature.size), loop.body, reductions=()))
+    k.scopes.here.add(Loop("r", ROWS, row.body))

@@ -1,0 +1,174 @@
+"""Operands of products in memory, and values that no row changes: what is computed once for a block or a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rewright.ir.types import DType
+from rewright.ops.functions import FUNCTIONS
+from rewright.optimize.kernel import Loop as Axis
+from rewright.optimize.kernel import Product, Sweep
+from rewright.optimize.phases import Work
+from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, FIRST, ROW, ROWS, Context, padded
+from rewright.optimize.printing.loops.scopes import Scope
+from rewright.optimize.printing.loops.states import is_state
+from rewright.optimize.printing.loops.values import value
+from rewright.optimize.printing.places import offset
+from rewright.optimize.printing.statements import (
+    Assign,
+    BlockProduct,
+    Clear,
+    Element,
+    If,
+    Let,
+    Loop,
+    Name,
+    Scalar,
+    Statement,
+    Sum,
+    View,
+    at,
+    call,
+    total,
+    whole,
+)
+from rewright.optimize.scalars.expressions import Expression, walk
+
+PACKED_LIMIT = 16 << 20
+"""Bytes that a thread may keep of packed tiles, so that all row blocks of one grid index share them."""
+COSTLY = frozenset(name for name, record in FUNCTIONS.items() if record.code.cost > 1)
+"""Functions that are worth computing once for a lane or a row."""
+Factors = Mapping[int, tuple[Expression, Expression]]
+"""Weights and items of sums over features, by the number of the sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A loop over a loop index of the kernel: its counter, how many steps, and the index at the first one."""
+
+    index: str
+    counter: str
+    count: Scalar
+    start: Scalar
+
+
+DEEP = Name("d")
+"""The counter of the depth of a product."""
+
+
+def row_counter(k: Context) -> Counter:
+    """The rows of a block."""
+    return Counter(k.row, "r", ROWS, FIRST)
+
+
+def lane_counter(sweep: Sweep) -> Counter:
+    """The elements of a tile."""
+    return Counter(sweep.lane.name, "c", COLUMNS, BEGIN)
+
+
+def fill(k: Context, loops: Sequence[Counter], e: Expression, target: Element) -> Statement:
+    """Loops that write an expression to memory."""
+    head, rest = loops[0], loops[1:]
+    with k.scopes.block(head.index) as scope:
+        terms = [t for t in (head.start, Name(head.counter)) if t != Sum(())]
+        scope.add(Let(head.index, total(*terms), DType.I64))
+        scope.add(fill(k, rest, e, target) if rest else Assign(target, value(k, e)))
+    return Loop(head.counter, head.count, scope.body)
+
+
+def pack_left(k: Context, block: Scope, product: Product) -> str:
+    """The left operand of a product for a block of rows."""
+    depth = product.depth
+    name = k.buffer("left", k.block * depth.size)
+    deep = Counter(depth.name, "d", whole(depth.size), Sum(()))
+    block.add(fill(k, [row_counter(k), deep], product.left, at(name, (ROW, depth.size), DEEP)))
+    return name
+
+
+def pack_tile(k: Context, tile: Scope, e: Expression, sweep: Sweep, inner: Axis, lanes: int, is_across: bool) -> str:
+    """An operand that depends on the lane, packed once for all row blocks where there is room for it.
+
+    Across, there is one row for each depth, in which the lane is contiguous; otherwise one for each element of it.
+    """
+    width = inner.size if is_across else padded(inner.size)
+    tiles, whole_tile = -(-sweep.lane.size // lanes), lanes * width
+    is_shared = k.rows > k.block and tiles * whole_tile * (8 if k.kernel.is_wide else 4) <= PACKED_LIMIT
+    memory = k.buffer("tile", tiles * whole_tile if is_shared else whole_tile)
+    name = k.scopes.fresh("packed")
+    tile.add(View(name, memory, total((BEGIN, width)) if is_shared else Sum(()), k.real))
+    body: list[Statement] = []
+    clear = Clear(name, whole_tile, k.real)
+    if is_across and sweep.lane.size % lanes:
+        body.append(If(call("compare_LT", COLUMNS, whole(lanes)), (clear,)))
+    elif not is_across and width != inner.size:
+        body.append(clear)
+    target = at(name, (DEEP, lanes), COLUMN) if is_across else at(name, (COLUMN, width), DEEP)
+    deep = Counter(inner.name, "d", whole(inner.size), Sum(()))
+    body.append(fill(k, [lane_counter(sweep), deep], e, target))
+    if not is_shared:
+        tile.add(*body)
+        return name
+    flags = k.buffer("filled", tiles, DType.I8)
+    k.scopes.stack[0].add(Clear(flags, tiles, DType.I8))
+    flag = Element(flags, call("quotient", BEGIN, whole(lanes)))
+    tile.add(If(call("is_zero", flag), (Assign(flag, whole(1)), *body)))
+    return name
+
+
+def product(k: Context, body: Scope, sweep: Sweep, found: Product, lanes: int, left: str) -> str:
+    """A product of tiles; its memory."""
+    depth = found.depth
+    right = pack_tile(k, body, found.right, sweep, depth, lanes, True)
+    name = k.buffer("product", k.block * lanes)
+    operands = (left, depth.size), (right, lanes), (name, lanes)
+    body.add(BlockProduct(ROWS, lanes, whole(depth.size), *operands, is_added=False, dtype=k.real))
+    return name
+
+
+def hoisted(
+    k: Context, body: Scope, sweep: Sweep, work: Work, weights: Factors, lanes: int
+) -> tuple[Work, Factors, dict[int, Element]]:
+    """Values that no row changes, computed once for a tile; a quotient by one is a product with its inverse."""
+    lane, table = sweep.lane.name, k.table
+
+    def is_fixed(e: Expression) -> bool:
+        return lane in e.free and k.row not in e.free and not any(map(is_state, walk(e)))
+
+    def inverse(e: Expression) -> Expression | None:
+        if is_state(e):
+            return e  # it is known as it is
+        if e.op != "divide" or not e.dtype.is_float or not is_fixed(e.arguments[1]) or is_fixed(e.arguments[0]):
+            return None
+        top, bottom = table.replace(e.arguments[0], inverse), e.arguments[1]
+        return table.plain("multiply", (top, table.plain("divide", (table.constant(1.0, e.dtype), bottom))))
+
+    feature = k.kernel.features.name if k.kernel.features is not None else ""
+    work = work.changed(lambda e: table.replace(e, inverse))
+    found = {n: (table.replace(w, inverse), item) for n, (w, item) in weights.items()}
+    places: dict[int, Element] = {}
+    stack = [*work.values(), *(w for w, _ in found.values())]
+    seen: set[int] = set()
+    while stack and k.rows > 1:
+        e = stack.pop()
+        if e.number in seen:
+            continue
+        seen.add(e.number)
+        if is_fixed(e) and feature not in e.free and any(x.op in COSTLY for x in walk(e)):
+            places[e.number] = Element(k.buffer("lane", lanes, k.computed(e.dtype)), COLUMN)
+            body.add(fill(k, [lane_counter(sweep)], e, places[e.number]))
+        elif e.op == "load" and not is_state(e) and _runs_across(k, e, lane):
+            places[e.number] = at(k.buffer("across", k.block * lanes, k.computed(e.dtype)), (ROW, lanes), COLUMN)
+            body.add(fill(k, [lane_counter(sweep), row_counter(k)], e, places[e.number]))
+        elif e.op != "reduce":
+            stack.extend(e.arguments)
+    return work, found, places
+
+
+def _runs_across(k: Context, e: Expression, lane: str) -> bool:
+    """Whether neighbours in memory are rows, and not lanes: such a tile is turned before it is used."""
+    if any(a.op not in ("index", "constant") for a in e.arguments):
+        return False
+    place = offset(k.table, e.arguments, k.shape(e.tensor))
+    steps = {str(atom): factor for atom, factor in place.terms}
+    return steps.get(k.row) == 1 and steps.get(lane, 0) not in (0, 1)

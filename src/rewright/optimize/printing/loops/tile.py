@@ -1,0 +1,151 @@
+"""One tile of a sweep: products, then for every row the phases, then sums over features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rewright.ir.types import DType
+from rewright.optimize.kernel import Running, Sweep
+from rewright.optimize.phases import Work, kept, new_estimates, phases
+from rewright.optimize.printing.loops.context import BEGIN, COLUMN, COLUMNS, ROW, ROWS, Context
+from rewright.optimize.printing.loops.packing import Factors, hoisted, pack_tile, product
+from rewright.optimize.printing.loops.rows import enter_row
+from rewright.optimize.printing.loops.scopes import Scope
+from rewright.optimize.printing.loops.states import estimate_mean, partial, renew, renew_features
+from rewright.optimize.printing.loops.values import is_costly, put, value
+from rewright.optimize.printing.statements import (
+    AddRows,
+    Assign,
+    BlockProduct,
+    Element,
+    Let,
+    Loop,
+    Scalar,
+    Statement,
+    at,
+    total,
+)
+from rewright.optimize.scalars.expressions import Expression, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What is computed in a tile, and where what was computed for all of its rows is in memory."""
+
+    sweep: Sweep
+    work: Work
+    lanes: int
+    products: Mapping[int, str]
+    weights: Factors
+    buffers: Mapping[int, str]
+    """The memory of weights, by the number of the sum."""
+    places: Mapping[int, Element]
+    """Values that were computed before the rows."""
+
+    @property
+    def bodies(self) -> dict[int, Expression]:
+        """The bodies of reductions by number."""
+        return {r.value.number: e for r, e in self.work.bodies}
+
+    def root(self, running: Running) -> Expression:
+        """What is computed for a reduction."""
+        number = running.value.number
+        return self.weights[number][0] if number in self.weights else self.bodies[number]
+
+
+def lowered_tile(k: Context, sweep: Sweep, work: Work, lanes: int, left: Mapping[int, str]) -> tuple[Statement, ...]:
+    """The statements of a tile."""
+    with k.scopes.block() as body:
+        needed = {e.number for e in walk(*work.values())}
+        wanted = [p for p in sweep.products if p.value.number in needed]
+        products = {p.value.number: product(k, body, sweep, p, lanes, left[p.value.number]) for p in wanted}
+        weights = {r.value.number: r.factors for r, _ in work.bodies if r.factors is not None}
+        work, weights, places = hoisted(k, body, sweep, work, weights, lanes)
+        shared = {r.value.number for r in sweep.running if r.is_shared}
+        buffers = {n: k.buffer("weight", k.block * lanes) for n in weights if n not in shared}
+        tile = Tile(sweep, work, lanes, products, weights, buffers, places)
+        with k.scopes.block(k.row) as row:
+            enter_row(k, row)
+            _run_phases(k, tile, row)
+        body.add(Loop("r", ROWS, row.body))
+        for running, _ in work.bodies:
+            if running.value.number in weights:
+                _add_features(k, body, tile, running.value.number)
+    return body.body
+
+
+def _add_features(k: Context, body: Scope, tile: Tile, number: int) -> None:
+    """A sum over features as a product of tiles."""
+    assert k.kernel.features is not None
+    item = pack_tile(k, body, tile.weights[number][1], tile.sweep, k.kernel.features, tile.lanes, False)
+    target = k.states[number]
+    if number not in tile.buffers:
+        body.add(AddRows(COLUMNS, k.features, item, target, k.real))
+        return
+    operands = (tile.buffers[number], tile.lanes), (item, k.features), (target, k.features)
+    body.add(BlockProduct(ROWS, k.features, COLUMNS, *operands, is_added=True, dtype=k.real))
+
+
+def _run_phases(k: Context, tile: Tile, row: Scope) -> None:
+    """For one row: loops over the lane, each followed by the new states."""
+    sweep, order = tile.sweep, phases(tile.sweep, k.kernel)
+    roots = [[tile.root(r) for r in phase] for phase in order]
+    roots[-1] = [*roots[-1], *(e for _, e in tile.work.stores)]
+    worth = _worth_keeping(k, tile, [e for p in roots for e in p])
+    saved: dict[int, Element] = {}
+    known: set[int] = set()
+    for number, phase in enumerate(order):
+        for estimate in new_estimates(phase, known):
+            estimate_mean(k, row, estimate)
+        later = [e for p in roots[number + 1 :] for e in p]
+        keep = [e for e in kept(roots[number], later, worth) if e.number not in saved]
+        with k.scopes.block(sweep.lane.name) as loop:
+            loop.add(Let(sweep.lane.name, total(BEGIN, COLUMN), DType.I64))
+            loop.names.update({n: at(name, (ROW, tile.lanes), COLUMN) for n, name in tile.products.items()})
+            loop.names.update(saved)
+            loop.names.update(tile.places)
+            reductions = _partial_results(k, tile, phase, row, loop)
+            if number == len(order) - 1:
+                for store, e in tile.work.stores:
+                    loop.add(put(k, store, e))
+            for e in keep:
+                saved[e.number] = Element(k.buffer("kept", tile.lanes, k.computed(e.dtype)), COLUMN)
+                loop.add(Assign(saved[e.number], value(k, e)))
+        row.add(Loop("c", COLUMNS, loop.body, reductions=tuple(reductions)))
+        for running in phase:
+            if running.factors is None:
+                renew(k, row, sweep, running)
+    for running in (r for phase in reversed(order) for r in phase):  # what a state grows by is added as it was
+        if running.factors is not None:
+            renew_features(k, row, sweep, running)
+
+
+def _worth_keeping(k: Context, tile: Tile, values: Sequence[Expression]) -> dict[int, bool]:
+    """Which values, by number, are kept for a later phase where that needs them.
+
+    What is compared with its own extremum is computed once, so that one of them is equal to it in every bit.
+    """
+    lane, products = tile.sweep.lane.name, tile.products
+    same = {tile.bodies[e.number].number for r in tile.sweep.running if r.update.reset for e in r.update.depends}
+    return {
+        e.number: lane in e.free
+        and (k.row in e.free or e.number in products or e.number in same)
+        and is_costly(e, products)
+        for e in walk(*values)
+    }
+
+
+def _partial_results(
+    k: Context, tile: Tile, phase: Sequence[Running], row: Scope, loop: Scope
+) -> list[tuple[str, str]]:
+    """The partial results of a phase; returns the reductions of the vector loop."""
+    reductions: list[tuple[str, str]] = []
+    for running in phase:
+        number = running.value.number
+        if number not in tile.weights:
+            reductions += partial(k, row, loop, tile.sweep, running, tile.bodies[number])
+        elif number in tile.buffers:
+            place: Scalar = value(k, tile.weights[number][0])
+            loop.add(Assign(at(tile.buffers[number], (ROW, tile.lanes), COLUMN), place))
+    return reductions

@@ -1,0 +1,111 @@
+"""Values as tiles, with the names that they have where they are computed."""
+
+from __future__ import annotations
+
+from rewright.ir.errors import RewrightError
+from rewright.ir.types import DType
+from rewright.optimize.printing.places import offset
+from rewright.optimize.printing.statements import (
+    Assign,
+    If,
+    Let,
+    Load,
+    Name,
+    Number,
+    Scalar,
+    Sum,
+    Value,
+    call,
+    folded,
+    operation,
+    whole,
+)
+from rewright.optimize.printing.states import Writer
+from rewright.optimize.printing.tiles.context import DESCRIPTORS, Block, Context
+from rewright.optimize.printing.tiles.descriptors import described
+from rewright.optimize.scalars.constants import closed_value, power_of_two
+from rewright.optimize.scalars.expressions import Expression
+from rewright.optimize.scalars.ranges import span
+from rewright.terms.index import Index, Quotient, Remainder, Variable
+
+
+def writer(k: Context, c: Block) -> Writer:
+    """How values are lowered here."""
+    return Writer(lambda e: value(k, c, e), operated, DType.F32)
+
+
+def value(k: Context, c: Block, e: Expression) -> Scalar:
+    """An expression as a tile."""
+    number = e.value if e.op == "constant" else closed_value(e)
+    if number is not None:
+        return Number(number, e.dtype)
+    if e.number in c.names:
+        return c.names[e.number]
+    lowered = _lowered(k, c, e)
+    name = k.fresh("v")
+    c.add(Let(name, lowered))
+    c.names[e.number] = Name(name)
+    return Name(name)
+
+
+def _lowered(k: Context, c: Block, e: Expression) -> Scalar:
+    if e.op == "index" and e.index is not None:
+        return index(k, c, e.index)
+    if e.op == "load":
+        return load(k, c, e)
+    if e.op == "divide" and e.dtype.is_float:
+        top, bottom = e.arguments
+        if number := closed_value(bottom):
+            return call("multiply", value(k, c, top), Number(1 / number, e.dtype))
+        if bottom.free < e.free:  # a division for every row, and not for every element
+            inverse = value(k, c, k.table.plain("divide", (k.table.constant(1.0, e.dtype), bottom)))
+            return call("multiply", value(k, c, top), inverse)
+    return operated(e, lambda a: value(k, c, a))
+
+
+def operated(e: Expression, of: Value) -> Scalar:
+    """One operation of operands that were lowered by ``of``."""
+    exponent = power_of_two(e)
+    return call("exp2", of(exponent)) if exponent is not None else operation(e, [of(a) for a in e.arguments])
+
+
+def index(k: Context, c: Block, place: Index) -> Sum:
+    """An index as a tile."""
+    terms: list[tuple[Scalar, int]] = []
+    for atom, factor in place.terms:
+        if isinstance(atom, Variable):
+            text = value(k, c, k.table.named(atom.name)) if atom.name.startswith("@") else c.places[atom.name]
+        elif isinstance(atom, (Quotient, Remainder)) and isinstance(atom.divisor, int):
+            known = span(atom.numerator, k.ranges)
+            if known is None or known[0] < 0:
+                raise RewrightError(
+                    f"no Triton for the digit {atom} of an index that may be negative; use target='cpu'"
+                )
+            function = "quotient" if isinstance(atom, Quotient) else "modulo"
+            text = call(function, index(k, c, atom.numerator), whole(atom.divisor))
+        else:
+            raise RewrightError("no Triton for an index that is computed so; use target='cpu'")
+        assert isinstance(factor, int)
+        terms.append((text, factor))
+    assert isinstance(place.constant, int)
+    return Sum(tuple(terms), place.constant)
+
+
+def load(k: Context, c: Block, e: Expression) -> Scalar:
+    """Elements of a tensor; what is out of range is not read."""
+    shape = k.shape(e.tensor)
+    place = index(k, c, offset(k.table, e.arguments, shape))
+    guards = [g for n, g in c.guards.items() if n in e.free]
+    for argument, size in zip(e.arguments, shape, strict=True):
+        if argument.op == "constant":
+            continue
+        found = span(argument.index, k.ranges) if argument.index is not None else None
+        if found is None or found[0] < 0 or found[1] >= size:
+            text = value(k, c, argument)
+            guards += [call("at_least_zero", text), call("compare_LT", text, whole(size))]
+    loaded: Scalar = Load(e.tensor, place, folded("and", guards) if guards else None, e.dtype)
+    if (tile := described(k, c, e, lambda i: index(k, c, i))) is not None:
+        name = Name(k.fresh("tile"))
+        c.add(If(DESCRIPTORS, (Assign(name, tile),), (Assign(name, loaded),)))
+        loaded = name
+    return call("cast", loaded, dtype=DType.F32) if e.dtype in (DType.F16, DType.BF16) else loaded

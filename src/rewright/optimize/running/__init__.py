@@ -1,0 +1,1 @@
+"""Kernels built, run, and first of all tested. Start at ``targets``."""

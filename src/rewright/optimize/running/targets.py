@@ -1,0 +1,97 @@
+"""Where kernels run: what prints them, builds them, and launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+
+from rewright.ir.errors import RewrightError
+from rewright.optimize.planning.costs import Machine
+from rewright.optimize.planning.planner import Plan
+from rewright.optimize.printing.cpp.renderer import Source, render, translation_unit
+from rewright.optimize.printing.loops.context import Tiling
+from rewright.optimize.printing.loops.kernel import lower
+from rewright.optimize.running import building
+from rewright.optimize.running.execution import TORCH, Runner, native
+from rewright.optimize.running.isolation import Isolated
+
+Target = Literal["cpu", "cuda", "torch"]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Generated code: files by name, and what the kernels of the plan are called in it."""
+
+    target: Target
+    files: Mapping[str, str]
+    sources: tuple[Source, ...] = ()
+    small: tuple[Source, ...] = ()
+
+
+def chosen(target: Target | None, tensors: Sequence[torch.Tensor]) -> Target:
+    """The target that was asked for, or the one where the tensors are; raises RewrightError for another word."""
+    if target is None:
+        return "cuda" if any(t.is_cuda for t in tensors) else "cpu"
+    if target not in get_args(Target):
+        raise RewrightError(f"target {target!r} is none of {', '.join(get_args(Target))}; use one of these")
+    return target
+
+
+def machine(target: Target) -> Machine:
+    """The machine that the cost model of a target is about: rough figures, of which only ratios matter."""
+    if target == "cuda":
+        cuda: Any = torch.cuda
+        units = int(cuda.get_device_properties(0).multi_processor_count) if cuda.is_available() else 108
+        return Machine("the GPU", units, 1e12, 2e12, 5e-6, 64, 256)
+    units = torch.get_num_threads() if target == "cpu" else 1
+    return Machine("the CPU" if target == "cpu" else "torch", units, 4e10, 2e10, 1e-5, 48, 256)
+
+
+def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
+    """The code of all kernels, and of those of the small plan that they are tested with."""
+    if target == "torch":
+        from rewright.optimize.printing.reference import renderer
+
+        return Printed("torch", {"kernels.py": renderer.module_text(plan)})
+    if target == "cuda":
+        from rewright.optimize.printing.triton import launch
+
+        return Printed("cuda", {"kernels.py": launch.module_text(plan)})
+    sources = tuple(render(lower(plan.graph, plan.table, k)) for k in plan.kernels)
+    tests: tuple[Source, ...] = ()
+    if small is not None:
+        tiny = Tiling(6, 16)
+        tests = tuple(render(lower(small.graph, small.table, k, tiny, prefix="small_")) for k in small.kernels)
+    return Printed("cpu", {"kernels.cpp": translation_unit(sources)}, sources, tests)
+
+
+def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None]:
+    """Runners of the plan and of the small one, whose kernels in C++ run in a process of their own."""
+    if target == "torch":
+        from rewright.optimize.printing.reference import renderer
+
+        return renderer.runner(plan), None if small is None else renderer.runner(small)
+    if target == "cuda":
+        from rewright.optimize.printing.triton import launch
+
+        return launch.runner(plan), None if small is None else launch.runner(small, tune=False)
+    library = building.build(translation_unit([*code.sources, *code.small]))
+    first = {
+        k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))
+        for k, s in zip(plan.kernels, code.sources, strict=True)
+    }
+    if small is None:
+        return Runner(plan, first), None
+    child = Isolated(Path(library._name))
+    second = {
+        k.name: (s.tensors, child.launch(s.name, [s.tensors.index(t) for t in s.written], torch.get_num_threads))
+        for k, s in zip(small.kernels, code.small, strict=True)
+    }
+    return Runner(plan, first), Runner(small, second)
+
+
+__all__ = ["TORCH", "Machine", "Printed", "Target", "chosen", "machine", "printed", "runners"]

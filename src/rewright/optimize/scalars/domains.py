@@ -1,0 +1,122 @@
+"""Where a program is defined: divisors of integers that are not zero, and indices within their tensor.
+
+Elsewhere PyTorch raises an error. What the analysis of values shows needs no look; the rest is computed from a call's
+inputs before the kernels run, and where it does not hold the program itself runs, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from rewright import ops
+from rewright.analysis.values import facts_of
+from rewright.ir.graph import Graph, Node
+from rewright.optimize.running.execution import TORCH, constant, library
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """What the elements of a node have to be: not zero, or at least zero and below a size."""
+
+    position: int
+    user: int
+    below: int | None = None
+    """None for a divisor. For indices the size; of a vector of several, for one of them."""
+    part: tuple[int, int] | None = None
+    """The axis of index vectors, and which of them."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """All that has to hold of a program's values, and the nodes that these depend on."""
+
+    graph: Graph
+    obligations: tuple[Obligation, ...]
+    needed: tuple[int, ...]
+
+    @staticmethod
+    def of(graph: Graph) -> Domain:
+        """What is not known to hold of any inputs."""
+        facts = facts_of(graph)
+        live = graph.live()
+        found: list[Obligation] = []
+        for position in sorted(live):
+            for obligation in _obligations(graph, position):
+                known = facts[obligation.position]
+                if obligation.below is None and not known.zero:
+                    continue
+                if obligation.below is not None and known.low >= 0 and known.high < obligation.below:
+                    continue
+                found.append(obligation)
+        return Domain(graph, tuple(found), _behind(graph, [o.position for o in found]))
+
+    def violated(self, inputs: Mapping[str, torch.Tensor]) -> str:
+        """The first operator that is not defined on these inputs, in words; empty where all are."""
+        values: dict[int, torch.Tensor] = {}
+        device = next((value.device for value in inputs.values()), torch.device("cpu"))
+        for position in self.needed:
+            node = self.graph.nodes[position]
+            if isinstance(node.op, ops.Input):
+                values[position] = inputs[node.op.label].detach()
+            elif isinstance(node.op, ops.Constant):
+                values[position] = constant(node).to(device)
+            else:
+                found = library(node, [values[p] for p in node.operands])
+                values[position] = found.to(device=device, dtype=TORCH[node.type.dtype])
+        for obligation in self.obligations:
+            if not _holds(obligation, values[obligation.position]):
+                node = self.graph.nodes[obligation.user]
+                what = "divides by zero" if obligation.below is None else "reads out of range"
+                return f"{node.op.name} at {node.span} {what}: the original program ran"
+        return ""
+
+
+def _obligations(graph: Graph, position: int) -> list[Obligation]:
+    node = graph.nodes[position]
+    if isinstance(node.op, (ops.Divide, ops.Remainder)) and node.type.dtype.is_integer:
+        return [Obligation(node.operands[1], position)]
+    if isinstance(node.op, ops.Gather):
+        return _indices(graph, node, position, node.operands[0], node.op.slice_sizes)
+    return []
+
+
+def _indices(graph: Graph, node: Node, position: int, operand: int, sizes: Sequence[object]) -> list[Obligation]:
+    assert isinstance(node.op, ops.Gather)
+    shape = graph.nodes[operand].type.shape
+    indices = node.operands[1]
+    vector = node.op.index_vector_dim
+    is_vector = vector < graph.nodes[indices].type.rank
+    return [
+        Obligation(
+            indices,
+            position,
+            int(str(shape[axis])) - int(str(sizes[axis])) + 1,
+            (vector, number) if is_vector else None,
+        )
+        for number, axis in enumerate(node.op.start_index_map)
+    ]
+
+
+def _holds(obligation: Obligation, value: torch.Tensor) -> bool:
+    if not value.numel():
+        return True
+    if obligation.below is None:
+        return bool((value != 0).all())
+    part = value if obligation.part is None else value.select(*obligation.part)
+    low, high = torch.aminmax(part)
+    return bool(low >= 0) and bool(high < obligation.below)
+
+
+def _behind(graph: Graph, roots: Sequence[int]) -> tuple[int, ...]:
+    """The nodes that others depend on, in order."""
+    found: set[int] = set()
+    stack = list(roots)
+    while stack:
+        position = stack.pop()
+        if position not in found:
+            found.add(position)
+            stack.extend(graph.nodes[position].operands)
+    return tuple(sorted(found))

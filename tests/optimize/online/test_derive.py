@@ -1,0 +1,147 @@
+"""Online reductions are derived from factorisations, whatever they are called: random algebra and counterexamples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewright.ir.types import DType
+from rewright.optimize.online.derive import Update, derive
+from rewright.optimize.planning.reading import variable_index
+from rewright.optimize.proving.proofs import update_claim
+from rewright.optimize.scalars.expressions import Bound, Expression, Table
+from rewright.terms.normal.prove import prove
+
+LANE = "r0_8"
+
+
+class Algebra:
+    """Values of a row, a running maximum of one of them, and a way to evaluate."""
+
+    def __init__(self) -> None:
+        self.table = Table()
+        place = self.table.index(variable_index(LANE))
+        self.values = [self.table.load(n, (place,), DType.F32) for n in range(3)]
+        self.constant = self.table.load(3, (), DType.F32)
+        self.maximum = self.table.reduce(Bound("maximum", LANE, 8), self.values[0])
+
+    def f(self, op: str, *arguments: Expression) -> Expression:
+        return self.table.apply(op, *arguments)
+
+    def number(self, value: float) -> Expression:
+        return self.table.constant(value, DType.F32)
+
+    def derive(self, body: Expression) -> Update | None:
+        return derive(self.table, "sum", body, LANE, [self.maximum])
+
+
+def evaluate(e: Expression, known: dict[int, float]) -> float:
+    """The value of an expression of which the leaves have values."""
+    if e.number in known:
+        return known[e.number]
+    if e.op == "constant":
+        return float(e.value)
+    a = [evaluate(x, known) for x in e.arguments]
+    table: dict[str, Callable[..., float]] = {
+        "add": lambda x, y: x + y,
+        "subtract": lambda x, y: x - y,
+        "multiply": lambda x, y: x * y,
+        "divide": lambda x, y: x / y,
+        "exponential": math.exp,
+        "negate": lambda x: -x,
+    }
+    return table[e.op](*a)
+
+
+def one_pass(algebra: Algebra, update: Update, rows: list[list[float]]) -> float:
+    """The state after going through the elements once."""
+    m, state = -math.inf, 0.0
+    for element in rows:
+        new = max(m, element[0])
+        known = {v.number: x for v, x in zip(algebra.values, element, strict=True)}
+        known |= {algebra.constant.number: 0.7, algebra.maximum.number: new}
+        if state:
+            old = {algebra.maximum.number: m, update.renewed[0].number: new, algebra.constant.number: 0.7}
+            assert update.factor is not None
+            state *= evaluate(update.factor, old)
+        state += evaluate(update.body, known)
+        m = new
+    known = {algebra.maximum.number: m, algebra.constant.number: 0.7}
+    return state * (1.0 if update.finish is None else evaluate(update.finish, known))
+
+
+elements = st.lists(
+    st.lists(st.floats(-3, 3).map(lambda x: round(x, 3)), min_size=3, max_size=3), min_size=1, max_size=6
+)
+
+
+@given(elements, st.integers(0, 63))
+def test_what_is_derived_agrees_with_two_passes(rows: list[list[float]], shape: int) -> None:
+    a = Algebra()
+    x, y, z = a.values
+    exponent = a.f("subtract", x if shape & 1 else a.f("add", x, y), a.maximum)
+    if shape & 2:
+        exponent = a.f("divide", exponent, a.number(1.5))
+    body = a.f("exponential", exponent)
+    if shape & 4:
+        body = a.f("multiply", body, z)
+    if shape & 8:
+        body = a.f("divide", body, a.constant)
+    if shape & 16:
+        body = a.f("multiply", a.f("exponential", a.f("multiply", a.maximum, a.number(0.5))), body)
+    if shape & 32:
+        body = a.f("multiply", body, a.f("multiply", z, z))
+
+    update = a.derive(body)
+
+    assert update is not None
+    m = max(row[0] for row in rows)
+    expected = 0.0
+    for row in rows:
+        known = {v.number: value for v, value in zip(a.values, row, strict=True)}
+        expected += evaluate(body, known | {a.constant.number: 0.7, a.maximum.number: m})
+    assert one_pass(a, update, rows) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_the_identity_of_an_update_is_proved() -> None:
+    a = Algebra()
+    body = a.f("multiply", a.f("exponential", a.f("subtract", a.values[0], a.maximum)), a.values[1])
+
+    update = a.derive(body)
+
+    assert update is not None
+    assert prove(update_claim(update)).status == "proved"
+
+
+@pytest.mark.parametrize("kind", ["square", "product with the element", "sum outside", "tanh"])
+def test_what_does_not_factor_gets_a_pass_of_its_own(kind: str) -> None:
+    a = Algebra()
+    x, _, _ = a.values
+    gap = a.f("subtract", x, a.maximum)
+    body = {
+        "square": lambda: a.f("multiply", gap, gap),
+        "product with the element": lambda: a.f("exponential", a.f("multiply", x, a.maximum)),
+        "sum outside": lambda: a.f("add", a.f("exponential", gap), x),
+        "tanh": lambda: a.f("tanh", gap),
+    }[kind]()
+
+    assert a.derive(body) is None
+
+
+def test_a_factor_without_the_element_leaves_the_sum() -> None:
+    a = Algebra()
+
+    update = a.derive(a.f("divide", a.values[1], a.constant))
+
+    assert update is not None and update.body is a.values[1] and update.factor is None
+    assert update.finish is not None
+
+
+def test_a_maximum_of_something_running_is_not_followed() -> None:
+    a = Algebra()
+
+    assert derive(a.table, "maximum", a.f("subtract", a.values[1], a.maximum), LANE, [a.maximum]) is None

@@ -1,0 +1,59 @@
+"""What is stored so that readers do not compute it anew: what is shifted, and what is looked up for many."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+import rewright as rw
+from rewright.optimize.planning.planner import Plan
+from tests.optimize.programs import normal
+
+
+def optimized(program: object, *args: torch.Tensor) -> Plan:
+    found = rw.optimize(program, args, target="torch")
+    assert found.status == "proved" and found.plan is not None, found.reason
+    torch.testing.assert_close(found(*args), program(*args), rtol=1e-5, atol=1e-5)  # type: ignore[operator]
+    return found.plan
+
+
+def stored(plan: Plan) -> list[str]:
+    return [plan.graph.nodes[s.tensor].op.name for kernel in plan.kernels for s in kernel.stores]
+
+
+def shifted(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """A normalisation of an image, moved by two places both ways, cut into windows, and a product with each."""
+    y = torch.roll(F.layer_norm(x, (x.shape[-1],)), (-2, -2), (0, 1))
+    size, width = x.shape[0] // 4, x.shape[-1]
+    return y.reshape(size, 4, size, 4, width).transpose(1, 2) @ w
+
+
+def test_a_normalisation_is_not_computed_anew_for_each_part_of_what_is_shifted() -> None:
+    plan = optimized(shifted, normal(8, 8, 16), normal(16, 16, seed=1))
+
+    reductions = [r for kernel in plan.kernels for sweep in kernel.sweeps for r in sweep.running]
+    assert len(reductions) <= 3, "the sums of a row, and what is left of its mean"
+
+
+def test_pairs_of_a_normalised_head_are_turned_in_the_pass_of_the_norm() -> None:
+    def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        y = F.rms_norm(x, (x.shape[-1],))
+        a, b = y.chunk(2, -1)
+        return y * cos + torch.cat([-b, a], -1) * sin
+
+    plan = optimized(turned, normal(2, 3, 9, 16), normal(9, 16, seed=1), normal(9, 16, seed=2))
+
+    assert len(plan.kernels) == 1
+
+
+def test_a_bias_that_is_looked_up_is_stored_where_many_windows_read_it() -> None:
+    def windows(q: torch.Tensor, k: torch.Tensor, table: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        bias = table[places.reshape(-1)].reshape(9, 9, 2).permute(2, 0, 1)
+        return torch.softmax(q @ k.transpose(-1, -2) + bias, -1) @ k
+
+    def run(count: int) -> list[str]:
+        args = normal(count, 2, 9, 16), normal(count, 2, 9, 16, seed=1), normal(17, 2, seed=2)
+        return stored(optimized(windows, *args, torch.arange(81).reshape(9, 9) % 17))
+
+    assert "gather" in run(6)
+    assert "gather" not in run(1)

@@ -1,0 +1,108 @@
+"""Runs against float64: what counts as wrong, and what 16 bits cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+import rewright as rw
+from rewright.ir.types import DType
+from rewright.optimize.running.checking import check, compare, own_outputs, with_a_row_out
+from tests.optimize.programs import normal
+
+
+def test_a_number_is_a_tensor_without_axes() -> None:
+    def program(x: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x / temperature, -1)
+
+    args = normal(7, 33), torch.tensor(0.7)
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(*args), program(*args))
+
+
+def test_no_finite_number_stands_where_there_is_none() -> None:
+    nothing, finite, infinite = (np.array([v]) for v in (np.nan, 1.0, -np.inf))
+
+    assert "a number" in compare(finite, nothing, nothing, DType.F32)[1]
+    assert not compare(infinite, nothing, nothing, DType.F32)[1]
+    assert "not finite" in compare(infinite, finite, finite, DType.F32)[1]
+
+
+def test_the_logarithm_of_an_empty_sum_is_that_of_pytorch() -> None:
+    def program(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        j = torch.arange(x.shape[-1])[None]
+        return torch.logsumexp(x.masked_fill(j >= lengths[:, None], float("-inf")), -1)
+
+    args = normal(5, 61), torch.tensor([0, 1, 7, 60, 61])
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved", found.reason
+    torch.testing.assert_close(found(*args), program(*args))
+
+
+def test_what_half_precision_cannot_hold_is_no_error_of_a_kernel() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        h = x @ w
+        return torch.tanh(h) * h * h
+
+    args = normal(9, 16, dtype=torch.float16), normal(16, 16, seed=1, dtype=torch.float16)
+    found = rw.optimize(program, args, target="torch")
+
+    assert found.status == "proved", found.reason
+
+
+def test_the_programs_own_dtypes_say_where_it_overflows() -> None:
+    graph = rw.capture(lambda x: x * x, (normal(2, dtype=torch.float16),))
+    large = torch.tensor([300.0, 10.0], dtype=torch.float16)
+
+    assert own_outputs(graph, {"x": large})["output"].tolist() == [float("inf"), 100.0]
+    assert check(graph, lambda given: {"output": given["x"] * given["x"]}).passed
+    assert not check(graph, lambda given: {"output": given["x"] * given["x"] * 1.01}).passed
+
+
+def test_a_mask_keeps_everything_from_one_row() -> None:
+    """Its maximum is the mask's own number, and whatever a kernel makes of that is seen."""
+    keep = np.ones((2, 3, 4), dtype=bool)
+
+    found = with_a_row_out(keep)
+
+    assert not found[0, 0].any() and found[0, 1:].all() and found[1].all() and keep.all()
+    assert with_a_row_out(np.ones((1, 4), dtype=bool)).all()  # the only row is as it was drawn
+
+
+def test_what_is_rounded_to_16_bits_on_the_way_may_be_as_far_off_as_there() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        best, places = torch.topk(torch.softmax((x @ w).float(), -1), 2, -1)
+        return best / best.sum(-1, keepdim=True), places
+
+    args = normal(19, 32, dtype=torch.float16), normal(32, 24, seed=1, dtype=torch.float16)
+    graph = rw.capture(program, args)
+
+    def wrong(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        best, places = program(given["x"], given["w"])
+        return {"output.0": best * 1.01, "output.1": places}
+
+    assert rw.optimize(program, args, target="torch").status == "proved"
+    assert not check(graph, wrong).passed
+
+
+def test_a_value_that_a_dtype_does_not_hold_may_be_infinite() -> None:
+    """The program in fp16 has zeros here, because the variance overflows on the way."""
+
+    def program(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        a, b = (torch.nn.functional.layer_norm(x, (48,)) @ m).chunk(2, -1)
+        return a * torch.nn.functional.gelu(b) * b
+
+    args = normal(19, 48, dtype=torch.float16), normal(48, 64, seed=1, dtype=torch.float16)
+
+    assert rw.optimize(program, args, target="torch").status == "proved"
+
+
+def test_what_is_not_finite_is_wrong_also_where_float32_has_no_digit() -> None:
+    exact, lost = np.full(200, 5.0), np.zeros(200)
+
+    assert "not finite" in compare(np.full(200, np.nan), exact, lost, DType.F32)[1]
