@@ -18,9 +18,9 @@ from bench import attention
 from bench.tables import print_table
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.printing.triton.launch import compiled
-from rewright.optimize.printing.triton.tuning import Tiles, tilings
 from rewright.optimize.proving.rewriting import rewritten
+from rewright.optimize.running.triton_launch import compiled
+from rewright.optimize.running.triton_tuning import Tiles, tilings
 
 MATRIX = ("wgmma.mma_async", "mma.sync", "tcgen05.mma")
 HEADER = (

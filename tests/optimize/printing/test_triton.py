@@ -23,17 +23,17 @@ for name in sys.argv[1:]:
         torch.testing.assert_close(a, b, rtol=1e-5, atol=2e-5)
 """
 DESCRIBED = """
-from rewright.optimize.printing.triton import launch
-from rewright.optimize.printing.triton.tuning import Tiles
+from rewright.optimize.running import triton_launch
+from rewright.optimize.running.triton_tuning import Tiles
 described = Tiles(16, 32, descriptors=True, ahead=True)
-launch.small_tiles = lambda kernel: described if kernel.has_products else Tiles(4, 16)
+triton_launch.small_tiles = lambda kernel: described if kernel.has_products else Tiles(4, 16)
 """
 CODE = """
 import sys, torch, rewright as rw
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.printing.triton.launch import compiled
-from rewright.optimize.printing.triton.tuning import Tiles
+from rewright.optimize.running.triton_launch import compiled
+from rewright.optimize.running.triton_tuning import Tiles
 from tests.optimize.programs import PROGRAMS
 program, _ = PROGRAMS["causal"]()
 args = tuple(torch.empty(1, 2, 256, 64, dtype=torch.float16, device="meta") for _ in range(3))
@@ -51,7 +51,7 @@ PLACES = """
 import sys, torch, rewright as rw
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.printing.triton.launch import compiled
+from rewright.optimize.running.triton_launch import compiled
 x = torch.empty(64, 4096, dtype=torch.float16, device="meta")
 plan = Planner(prepared(rw.capture(lambda x: tuple(x.max(-1)), (x,)))).plan()
 assert [len(kernel.sweeps) for kernel in plan.kernels] == [1]
@@ -80,8 +80,8 @@ from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepared
 from rewright.optimize.proving.rewriting import rewritten
 from rewright.optimize.planning.splitting import split_plan
-from rewright.optimize.printing.triton.launch import compiled, module_text
-from rewright.optimize.printing.triton.tuning import Tiles
+from rewright.optimize.running.triton_launch import compiled, module_text
+from rewright.optimize.running.triton_tuning import Tiles
 from tests.optimize.programs import PROGRAMS
 program, _ = PROGRAMS["decode"]()
 q, k = (torch.empty(1, 4, n, 64, dtype=torch.float16, device="meta") for n in (1, 10000))
@@ -116,7 +116,7 @@ MASKED_CODE = """
 import sys, torch, rewright as rw
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.printing.triton.launch import compiled, module_text
+from rewright.optimize.running.triton_launch import compiled, module_text
 from tests.optimize.scalars.test_finite import program, random_mask, selected
 args = tuple(torch.empty(1, 2, 512, 64, dtype=torch.float16, device="meta") for _ in range(3))
 plan = Planner(prepared(rw.capture(program(selected, lambda i, j: (j < i) & (j // 64 == i // 64)), args))).plan()
@@ -158,7 +158,7 @@ COMPILED_EDGES = """
 import sys, torch, rewright as rw
 from rewright.optimize.planning.planner import Planner
 from rewright.optimize.planning.preparing import prepared
-from rewright.optimize.printing.triton.launch import compiled
+from rewright.optimize.running.triton_launch import compiled
 def program(x):
     y = torch.round(torch.tanh(x)) + torch.expm1(x) * torch.log1p(x.abs()) + torch.pow(x.abs(), 0.37)
     return torch.where(torch.isfinite(y), y, 0.0)

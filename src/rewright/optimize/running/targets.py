@@ -15,7 +15,8 @@ from rewright.optimize.planning.planner import Plan
 from rewright.optimize.printing.cpp.renderer import Source, render, translation_unit
 from rewright.optimize.printing.loops.context import Tiling
 from rewright.optimize.printing.loops.kernel import lower
-from rewright.optimize.running import building
+from rewright.optimize.printing.reference.renderer import module_text
+from rewright.optimize.running import building, reference, triton_launch
 from rewright.optimize.running.execution import TORCH, Runner, native
 from rewright.optimize.running.isolation import Isolated
 
@@ -54,13 +55,9 @@ def machine(target: Target) -> Machine:
 def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
     """The code of all kernels, and of those of the small plan that they are tested with."""
     if target == "torch":
-        from rewright.optimize.printing.reference import renderer
-
-        return Printed("torch", {"kernels.py": renderer.module_text(plan)})
+        return Printed("torch", {"kernels.py": module_text(plan)})
     if target == "cuda":
-        from rewright.optimize.printing.triton import launch
-
-        return Printed("cuda", {"kernels.py": launch.module_text(plan)})
+        return Printed("cuda", {"kernels.py": triton_launch.module_text(plan)})
     sources = tuple(render(lower(plan.graph, plan.table, k)) for k in plan.kernels)
     tests: tuple[Source, ...] = ()
     if small is not None:
@@ -72,13 +69,9 @@ def printed(target: Target, plan: Plan, small: Plan | None) -> Printed:
 def runners(target: Target, plan: Plan, small: Plan | None, code: Printed) -> tuple[Runner, Runner | None]:
     """Runners of the plan and of the small one, whose kernels in C++ run in a process of their own."""
     if target == "torch":
-        from rewright.optimize.printing.reference import renderer
-
-        return renderer.runner(plan), None if small is None else renderer.runner(small)
+        return reference.runner(plan), None if small is None else reference.runner(small)
     if target == "cuda":
-        from rewright.optimize.printing.triton import launch
-
-        return launch.runner(plan), None if small is None else launch.runner(small, tune=False)
+        return triton_launch.runner(plan), None if small is None else triton_launch.runner(small, tune=False)
     library = building.build(translation_unit([*code.sources, *code.small]))
     first = {
         k.name: (s.tensors, native(getattr(library, s.name), torch.get_num_threads))

@@ -36,6 +36,8 @@ class Context:
     table: Table
     kernel: Kernel
     tiling: Tiling
+    has_inverses: bool = True
+    """Whether a quotient may be a product with an inverse that is computed once, which is rounded twice."""
     scopes: Scopes = field(default_factory=Scopes)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """First and last value of every loop index."""

@@ -60,7 +60,7 @@ def _lowered(k: Context, e: Expression) -> Scalar:
         return index(k, e.index)
     if e.op == "load":
         return load(k, e)
-    if e.op == "divide" and e.dtype.is_float:
+    if e.op == "divide" and e.dtype.is_float and k.has_inverses:
         top, bottom = e.arguments
         if number := closed_value(bottom):
             return call("multiply", value(k, top), Number(1 / number, k.real))

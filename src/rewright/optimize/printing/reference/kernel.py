@@ -35,11 +35,10 @@ TILE = 32
 
 def lower(plan: Plan, kernel: Kernel) -> Function:
     """A kernel on whole tensors."""
-    k = Context(plan.graph, plan.table, kernel, Tiling(1, TILE))
+    k = Context(plan.graph, plan.table, kernel, Tiling(1, TILE), has_inverses=False)
     loops = [*kernel.grid, *([kernel.rows] if kernel.rows is not None else [])]
     features = [kernel.features] if kernel.features is not None else []
-    deep = [p.depth for sweep in kernel.sweeps for p in sweep.products]
-    with k.scopes.block(*(loop.name for loop in (*loops, *features, *deep))) as block:
+    with k.scopes.block(*(loop.name for loop in (*loops, *features))) as block:
         for number, loop in enumerate(loops):
             _axis(k, block, loop, number)
         for loop in features:
@@ -80,9 +79,10 @@ def _sweep(k: Context, block: Scope, sweep: Sweep) -> None:
     with k.scopes.block(lane.name) as tile:
         _axis(k, tile, lane, _rank(k) - 3, (BEGIN, _seen(sweep)))
         for product in sweep.products:
-            both = call("multiply", value(k, product.left), value(k, product.right))
+            with k.scopes.block(product.depth.name) as inner:  # elsewhere the index may be that of a lane
+                both = call("multiply", value(k, product.left), value(k, product.right))
             name = k.scopes.fresh("v")
-            tile.add(Let(name, call("reduced_sum", both, whole(_rank(k) - 2))))
+            tile.add(*inner.body, Let(name, call("reduced_sum", both, whole(_rank(k) - 2))))
             tile.names[product.value.number] = Name(name)
         known: set[int] = set()
         for phase in phases(sweep, k.kernel):

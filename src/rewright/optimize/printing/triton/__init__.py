@@ -1,1 +1,1 @@
-"""Triton: renderer writes statements, functions scalars and tiles; launch and tuning run modules."""
+"""Triton: ``renderer`` writes statements, ``functions`` scalars and tiles, ``helpers`` what Triton has not."""

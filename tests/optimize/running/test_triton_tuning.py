@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rewright.optimize.printing.triton.tuning import Tiles, remembered
+from rewright.optimize.running.triton_tuning import Tiles, remembered
 
 CHOICES = [Tiles(16, 64), Tiles(32, 128, 8, 3)]
 

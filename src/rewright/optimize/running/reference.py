@@ -1,0 +1,28 @@
+"""Plans in plain torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from rewright.optimize.planning.planner import Plan
+from rewright.optimize.printing.reference.kernel import lower
+from rewright.optimize.printing.reference.renderer import module_text
+from rewright.optimize.running.execution import Launch, Runner
+
+
+def runner(plan: Plan) -> Runner:
+    """A runner of the plan in plain torch."""
+    scope: dict[str, Any] = {}
+    exec(compile(module_text(plan), "<kernels>", "exec"), scope)  # text that was printed, and nothing else
+    launches = {k.name: (lower(plan, k).tensors, _launch(scope[k.name])) for k in plan.kernels}
+    return Runner(plan, launches)
+
+
+def _launch(function: Any) -> Launch:
+    def launch(tensors: Sequence[torch.Tensor]) -> None:
+        function(*tensors)
+
+    return launch
