@@ -83,7 +83,7 @@ class Limits:
         )
 
     def _split(self, mixed: Part) -> list[Part]:
-        """The tiles before those that need no masks, these, and those behind; nothing where they are not told apart."""
+        """The tiles before those that need no masks, these, and those behind; nothing where none can be separated."""
         found = self.found
         starts, stops, work = list[Scalar](), [_down(self.size)], found.mixed
         sound: Scalar | None = None
