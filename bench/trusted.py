@@ -5,14 +5,12 @@ The modules that each check imports are counted, in a fresh process, without bla
 
 from __future__ import annotations
 
-import ast
-import io
 import subprocess
 import sys
-import tokenize
 from collections import Counter
 from pathlib import Path
 
+from bench.lines import counted
 from bench.tables import print_table
 
 CHECKS = {
@@ -35,25 +33,6 @@ def imported(module: str) -> list[Path]:
     return [Path(line) for line in found.stdout.splitlines()]
 
 
-def lines_of_code(path: Path) -> int:
-    """Lines with code on them."""
-    text = path.read_text()
-    documented = {
-        line
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    nothing = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-    written = {
-        line
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type not in nothing
-        for line in range(token.start[0], token.end[0] + 1)
-    }
-    return len(written - documented)
-
-
 def main() -> None:
     """Print the table."""
     rows: list[list[object]] = []
@@ -62,7 +41,7 @@ def main() -> None:
         count: Counter[str] = Counter()
         for path in files:
             parts = path.parts[path.parts.index("rewright") + 1 :]
-            count[parts[0] if parts[0] in SHOWN else "other"] += lines_of_code(path)
+            count[parts[0] if parts[0] in SHOWN else "other"] += counted(path)["code"]
         shares = ", ".join(f"{package} {lines:,}" for package, lines in count.most_common() if lines)
         rows.append([name, len(files), f"{sum(count.values()):,}", shares])
     print_table(["what", "modules", "lines", "of which"], rows)

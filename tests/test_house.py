@@ -1,4 +1,4 @@
-"""Rules of the house that no linter knows: sizes of files and functions, and that versions are pinned."""
+"""Rules of the house that no linter knows: sizes of files and functions, what the wheel holds, pinned versions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from rewright import ops
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+BESIDE = {"bench", "tests", "zoo"}
+"""Packages of a checkout that are not installed."""
+ENTRANCES = {
+    "rewright.cli.main",
+    "rewright.env.compat.pipelines",
+    "rewright.env.listing",
+    "rewright.frontends.torch.without_cuda",
+    "rewright.optimize.backend",
+    "rewright.pytest_plugin",
+}
+"""Modules that users, the command, pytest and PyTorch import, by documentation or as entry points."""
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
@@ -30,8 +42,41 @@ def test_nearly_all_functions_fit_a_screen() -> None:
     assert sum(length < 35 for length in lengths) >= 0.95 * len(lengths)
 
 
+def test_the_wheel_holds_the_package_alone() -> None:
+    """Models to try, injected bugs and benchmarks are folders of the checkout."""
+    assert PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/rewright"]}
+    names = {part for path in SOURCES for part in path.relative_to(ROOT / "src").with_suffix("").parts}
+    assert names.isdisjoint(BESIDE | {"mutants", "benchmarks"})
+
+
+def imports(path: Path) -> set[str]:
+    """The modules that a file imports, by their full names, those named in strings included."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("rewright."):
+            found.add(node.value.partition(":")[0])
+    return found
+
+
+def test_the_package_imports_nothing_that_stays_in_the_checkout() -> None:
+    contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
+    forbidding = [own for own in contracts if set(own.get("forbidden_modules", ())) == BESIDE]
+    assert [own["source_modules"] for own in forbidding] == [["rewright"]]
+    assert [path for path in SOURCES if BESIDE & {name.partition(".")[0] for name in imports(path)}] == []
+
+
+def test_every_module_is_imported_by_another_or_an_entrance() -> None:
+    used = {name for path in SOURCES for name in imports(path)}
+    modules = {".".join(p.relative_to(ROOT / "src").with_suffix("").parts) for p in SOURCES if p.stem[:2] != "__"}
+    assert modules - used == ENTRANCES
+
+
 def test_every_dependency_is_pinned() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = PYPROJECT["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *(item for name, group in extras.items() if name != "gpu" for item in group)]
     pinned = {
