@@ -245,9 +245,9 @@ def facts_of(graph: Graph, setting: Setting = REALS) -> list[Facts]:
     return [values.step(position) for position in range(len(graph.nodes))]
 
 
-def facts_of_ranks(graphs: Sequence[Graph], setting: Setting = REALS) -> list[list[Facts]]:
+def facts_of_ranks(graphs: Sequence[Graph]) -> list[list[Facts]]:
     """What every node's elements may be in programs that run together."""
-    found = values_of_ranks(graphs, setting)
+    found = values_of_ranks(graphs)
     return [[values.facts[position] for position in range(len(values.graph.nodes))] for values in found]
 
 

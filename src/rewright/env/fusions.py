@@ -26,15 +26,14 @@ _MOST_FUSED = 60
 _Resolve = Callable[[str], str]
 
 
-def fusion_alternatives(module: HloModule, several: bool = True) -> AlternativeGraph:
-    """Every legal pair of the entry as a fusion; ``several``: fusions with two results too."""
+def fusion_alternatives(module: HloModule) -> AlternativeGraph:
+    """Every legal pair of the entry as a fusion, those with two results included."""
     program = module.program
     pool = Pool(program)
     for producer, consumer in pairs(program):
         _fuse(pool, producer, consumer)
-    if several:
-        for first, second in twins(program):
-            _fuse_both(pool, first, second)
+    for first, second in twins(program):
+        _fuse_both(pool, first, second)
     return pool.graph()
 
 

@@ -21,16 +21,15 @@ figure { overflow: auto; max-height: 40rem; border: 1px solid #ddd; margin: 1rem
 """
 
 
-def trajectory_page(episode: Episode, seconds: float = 0.5, certified: Certified | None = None) -> str:
-    """The page of an episode; ``seconds`` for the proof of each alternative, chosen or not."""
-    own = certified or certify(episode)
+def trajectory_page(episode: Episode) -> str:
+    """The page of an episode."""
     start = max(episode.rounds[0].run.module.cost.seconds, 1e-12)
     title = f"{episode.original.name}: {sum(len(entry.chosen) for entry in episode.rounds)} rewrites"
-    parts = [_head(title), f"<h1>{escape(title)}</h1>", _verdict(own)]
+    parts = [_head(title), f"<h1>{escape(title)}</h1>", _verdict(certify(episode))]
     share = f"{100 * episode.cost.seconds / start:.1f}% of the estimated cost at the start"
     parts.append(f"<p>{episode.current.instruction_count} instructions, {share}.</p>")
     for number, entry in enumerate(episode.rounds):
-        parts.append(_round(number, entry, seconds))
+        parts.append(_round(number, entry))
     text = escape(episode.session.text(episode.current))
     parts.append(f"<h2>The module at the end</h2><pre>{text}</pre></body></html>")
     return "\n".join(parts)
@@ -50,12 +49,12 @@ def _verdict(own: Certified) -> str:
     return f'<p class="tested">Only tested:</p><ul class="tested">{items}</ul>'
 
 
-def _round(number: int, entry: Round, seconds: float) -> str:
+def _round(number: int, entry: Round) -> str:
     graph = entry.run.graph
     rows: list[str] = []
     for place in range(len(graph)):
         test = entry.run.tests[place] if entry.run.tests else None
-        known = evidence_for(graph, place, test, seconds)
+        known = evidence_for(graph, place, test)
         mark = "<strong>chosen</strong>" if place in entry.chosen else ""
         claim = escape(str(Written(graph, place)))
         rows.append(f"<tr><td>{place}</td><td>{mark}</td><td>{claim}{_sides(known)}</td><td>{_known(known)}</td></tr>")

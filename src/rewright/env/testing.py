@@ -53,9 +53,7 @@ def _why_not(instructions: Iterable[Instruction]) -> str:
     return ""
 
 
-def run_alternatives(
-    session: Session, module: HloModule, graph: AlternativeGraph, seed: int = 0, draws: Sequence[Draw] = DRAWS
-) -> list[Test]:
+def run_alternatives(session: Session, module: HloModule, graph: AlternativeGraph, seed: int = 0) -> list[Test]:
     """A test of each alternative of a module: those of the entry in one run, those of other computations applied.
 
     What is one term with its replacement needs no run.
@@ -77,7 +75,7 @@ def run_alternatives(
     open_ones = [number for number in here if found[number] is None]
     if open_ones:
         try:
-            for number, own in zip(open_ones, _exposed_tests(session, graph, open_ones, seed, draws), strict=True):
+            for number, own in zip(open_ones, _exposed_tests(session, graph, open_ones, seed), strict=True):
                 alternative = graph.alternatives[number]
                 session.values.record(numbers[alternative.value], numbers[alternative.replacement], own)
                 found[number] = own
@@ -86,7 +84,7 @@ def run_alternatives(
                 found[number] = Test(None, str(error))
     rest = [number for number, own in enumerate(found) if own is None or own.agrees is None]
     module = module if graph.program is module.program else module.replaced(graph.program)
-    for number, own in zip(rest, _applied_tests(session, module, graph, rest, seed, draws), strict=True):
+    for number, own in zip(rest, _applied_tests(session, module, graph, rest, seed), strict=True):
         found[number] = own
     return [own or Test(None, "not run") for own in found]
 
@@ -138,20 +136,14 @@ def program_entry(module: HloModule) -> str:
     return module.program.entry
 
 
-def _exposed_tests(
-    session: Session,
-    graph: AlternativeGraph,
-    numbers: Sequence[int],
-    seed: int,
-    draws: Sequence[Draw],
-) -> list[Test]:
+def _exposed_tests(session: Session, graph: AlternativeGraph, numbers: Sequence[int], seed: int) -> list[Test]:
     program = exposed(graph, numbers)
     probe = HloModule(write(program))
     wide = HloModule(write(widened(program)))
     found: list[Test] = [Test(None, "not run")] * len(numbers)
     worst_seen: list[Agreement] = [Agreement(True, 0.0, 0.0)] * len(numbers)
     telling, exact = [False] * len(numbers), [True] * len(numbers)
-    for draw, turn in product(draws, seeds_of(probe, seed)):
+    for draw, turn in product(DRAWS, seeds_of(probe, seed)):
         inputs = draw_inputs(probe, turn, draw)
         values = session.execute(probe, inputs, "quick")
         truth = _Reference(session, probe, wide, inputs, values)
@@ -232,33 +224,23 @@ def _apart(left: Array, right: Array) -> Array:
 
 
 def _applied_tests(
-    session: Session,
-    module: HloModule,
-    graph: AlternativeGraph,
-    numbers: Sequence[int],
-    seed: int,
-    draws: Sequence[Draw],
+    session: Session, module: HloModule, graph: AlternativeGraph, numbers: Sequence[int], seed: int
 ) -> list[Test]:
     """Tests by the outputs of the module: all at once, and one by one where they do not agree."""
     if not numbers:
         return []
-    together = _applied_test(session, module, graph, numbers, seed, draws)
+    together = _applied_test(session, module, graph, numbers, seed)
     if together.agrees or len(numbers) == 1 or (together.agrees is None and len(numbers) > _MOST_ALONE):
         return [together] * len(numbers)
-    return [_applied_test(session, module, graph, [number], seed, draws) for number in numbers]
+    return [_applied_test(session, module, graph, [number], seed) for number in numbers]
 
 
 def _applied_test(
-    session: Session,
-    module: HloModule,
-    graph: AlternativeGraph,
-    numbers: Sequence[int],
-    seed: int,
-    draws: Sequence[Draw],
+    session: Session, module: HloModule, graph: AlternativeGraph, numbers: Sequence[int], seed: int
 ) -> Test:
     try:
         after = module.replaced(graph.apply(numbers))
-        return compare_modules(session, module, after, seed, draws)
+        return compare_modules(session, module, after, seed)
     except RewrightError as error:
         return Test(None, str(error))
 

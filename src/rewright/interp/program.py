@@ -26,15 +26,10 @@ def run(graph: Graph, inputs: Mapping[str, Array], precision: Real = np.float64)
     return execute(graph, inputs, Floating(precision)).outputs()
 
 
-def run_nodes(
-    graph: Graph,
-    inputs: Mapping[str, Array],
-    positions: Collection[int] | None = None,
-    precision: Real = np.float64,
-) -> dict[int, Array]:
+def run_nodes(graph: Graph, inputs: Mapping[str, Array], positions: Collection[int] | None = None) -> dict[int, Array]:
     """The values of some nodes (all, where none are named) by position; see :func:`run`."""
     wanted = range(len(graph)) if positions is None else positions
-    return execute(graph, inputs, Floating(precision), wanted).kept()
+    return execute(graph, inputs, Floating(np.float64), wanted).kept()
 
 
 def execute(graph: Graph, inputs: Mapping[str, Array], semantics: Semantics, keep: Collection[int] = ()) -> Machine:
