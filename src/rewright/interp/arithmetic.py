@@ -62,7 +62,7 @@ class Floats:
         if function.startswith("convert_"):
             return self._convert(function.removeprefix("convert_"), arguments[0])
         if function in _BY_ZERO and isinstance(arguments[1], int) and not arguments[1]:
-            return _BY_ZERO[function](arguments[0])
+            return -1 if function == "divide_integer" else arguments[0]
         if function in EXACT:
             return EXACT[function](*arguments)
         with np.errstate(all="ignore"):
@@ -74,13 +74,5 @@ class Floats:
         return 0 if undefined else convert(dtype, value, float)
 
 
-def _all_bits(left: int) -> int:
-    return -1
-
-
-def _itself(left: int) -> int:
-    return left
-
-
-_BY_ZERO: dict[str, Function] = {"divide_integer": _all_bits, "remainder": _itself}
-"""What a machine makes of an integer and zero; minus one stands for the number that has all bits set."""
+_BY_ZERO = ("divide_integer", "remainder")
+"""A machine makes something of an integer and zero: all bits set, for which -1 stands, and the integer itself."""

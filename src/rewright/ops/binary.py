@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewright.ir.types import DType, TensorType
-from rewright.ops.base import Array, Real
+from rewright.ir.types import TensorType
 from rewright.ops.elementwise import Elementwise, Homogeneous, Linear
 from rewright.ops.facts import Facts
 from rewright.ops.functions import arithmetic, logic, order, powers, special, transcendental
-from rewright.ops.functions.record import ScalarFunction
 
 
 class Binary(Elementwise):
@@ -75,13 +73,7 @@ class Divide(Binary):
     """
 
     scalar = arithmetic.DIVIDE
-
-    def record(self, dtype: DType) -> ScalarFunction:
-        return arithmetic.DIVIDE if dtype.is_float else arithmetic.DIVIDE_INTEGER
-
-    def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        record = arithmetic.DIVIDE if operands[0].dtype.kind == "f" else arithmetic.DIVIDE_INTEGER
-        return record.values.numpy(*operands)
+    integer = arithmetic.DIVIDE_INTEGER
 
     def grows_with(self, operands: Sequence[Facts]) -> tuple[int, ...]:
         return (0,) if operands[1].is_finite and operands[1].is_positive else ()
@@ -110,13 +102,7 @@ class Power(Binary):
     """x to the power y; an integer to a negative power is truncated towards zero."""
 
     scalar = powers.POWER
-
-    def record(self, dtype: DType) -> ScalarFunction:
-        return powers.POWER if dtype.is_float else powers.POWER_INTEGER
-
-    def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        record = powers.POWER if operands[0].dtype.kind == "f" else powers.POWER_INTEGER
-        return record.values.numpy(*operands)
+    integer = powers.POWER_INTEGER
 
 
 @dataclass(frozen=True, slots=True)

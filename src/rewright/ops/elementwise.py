@@ -31,6 +31,8 @@ class Elementwise(TensorOperator):
     __slots__ = ()
     scalar: ClassVar[ScalarFunction | None] = None
     """None where there is no record of it, as for conversions."""
+    integer: ClassVar[ScalarFunction | None] = None
+    """The function of integers and truth values, where that is another one."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -40,7 +42,7 @@ class Elementwise(TensorOperator):
 
     def record(self, dtype: DType) -> ScalarFunction | None:
         """The scalar function on operands of a dtype; None where there is no record of it, as for conversions."""
-        return self.scalar
+        return self.scalar if self.integer is None or dtype.is_float else self.integer
 
     def infer(self, operands: Sequence[TensorType]) -> TensorType:
         first = self.check_operands(operands)
@@ -66,8 +68,9 @@ class Elementwise(TensorOperator):
             raise TypeMismatch(f"{self.name} is defined on {_DTYPE_NAMES[allowed]} and got {dtype.value}")
 
     def compute(self, operands: Sequence[Array], real: Real) -> Array:
-        assert self.scalar is not None, "what has no record is computed by its class"
-        return self.scalar.values.numpy(*operands)
+        record = self.scalar if self.integer is None or operands[0].dtype.kind == "f" else self.integer
+        assert record is not None, "what has no record is computed by its class"
+        return record.values.numpy(*operands)
 
     def facts(self, operands: Sequence[Facts], types: Sequence[TensorType], result: TensorType) -> Facts:
         record = self.record(types[0].dtype)

@@ -153,6 +153,8 @@ class Functions:
         """By a law of its own, by its definition, or as a name."""
         if name == "remainder" and not is_float:
             return self._remainder(*leaves)
+        if name in _RING:
+            return _RING[name](*leaves)
         if name in _LAWS:
             return _LAWS[name](self, *leaves)
         record = FUNCTIONS.get(name)
@@ -495,22 +497,6 @@ def _square_root(value: Polynomial) -> Polynomial | None:
     return Polynomial({tuple((a, int(e) // 2) for a, e in single[0]): 1}) * Fraction(over, under)
 
 
-def _add(_: Functions, left: Polynomial, right: Polynomial) -> Value:
-    return left + right
-
-
-def _subtract(_: Functions, left: Polynomial, right: Polynomial) -> Value:
-    return left - right
-
-
-def _multiply(_: Functions, left: Polynomial, right: Polynomial) -> Value:
-    return left * right
-
-
-def _negate(_: Functions, value: Polynomial) -> Value:
-    return -value
-
-
 def _exponential(_: Functions, value: Polynomial) -> Value:
     return exponential(value)
 
@@ -522,11 +508,11 @@ def _is_finite(functions: Functions, value: Polynomial) -> Value:
     return branch(functions.context, is_zero(count_present(functions.context, atom)), lambda: ZERO, lambda: ONE)
 
 
+_RING = {
+    n: exact for n in ("add", "subtract", "multiply", "negate") if (exact := FUNCTIONS[n].values.exact) is not None
+}
+"""Functions whose values on polynomials are exact."""
 _LAWS: dict[str, Callable[..., Value]] = {
-    "add": _add,
-    "subtract": _subtract,
-    "multiply": _multiply,
-    "negate": _negate,
     "divide": Functions.divide,
     "divide_integer": Functions.quotient,
     "remainder": Functions.remainder,
