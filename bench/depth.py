@@ -24,12 +24,12 @@ from bench.pairs.families import SETTINGS
 from bench.pairs.reference import Logits
 from bench.tables import print_table
 from rewright.equiv.engine import equiv
-from rewright.equiv.guessing import guessed
+from rewright.equiv.inputs.guessing import guessed
+from rewright.equiv.inputs.weights import read_map, renamed
 from rewright.equiv.preparing import prepared
-from rewright.equiv.weights import read_map, renamed
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram
-from rewright.refine.relations import input_relations
+from rewright.refine.relations.known import input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from zoo.families import LLAMA_SCALING
 from zoo.transformers_models import quiet, transformers_module

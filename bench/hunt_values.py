@@ -27,10 +27,10 @@ from rewright.ir.types import DType, TensorType
 from rewright.proof.checker import audit
 from rewright.proof.conditions import REALS, Violated
 from rewright.proof.wrapping import wrapping
-from rewright.refine.certify import certificate
+from rewright.refine.certificate.claims import NotCertified
+from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import attempt
-from rewright.refine.claims import NotCertified
-from rewright.refine.relations import input_relations
+from rewright.refine.relations.known import input_relations
 
 Edit = Callable[["Maker", int], int]
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.0, 0.25, 1.5)

@@ -18,7 +18,7 @@ from bench.tables import print_table
 from rewright.ir.errors import RewrightError
 from rewright.ir.operator import Unsupported
 from rewright.refine import refine
-from rewright.refine.relations import input_relations, output_expectations, settled
+from rewright.refine.relations.known import input_relations, output_expectations, settled
 from rewright.refine.twin.twin import make_twin
 from zoo import SIZES
 

@@ -12,7 +12,7 @@ from rewright.ir.errors import TypeMismatch
 from rewright.ir.graph import Node
 from rewright.ir.placement import Mesh
 from rewright.ops.collectives import Groups
-from rewright.refine.editing import Editor, Replacement
+from rewright.refine.blame.editing import Editor, Replacement
 
 OTHER_KIND = {"sum": "maximum", "maximum": "sum", "minimum": "maximum", "product": "sum", "and": "or", "or": "and"}
 

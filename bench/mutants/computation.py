@@ -8,7 +8,7 @@ from bench.mutants.model import Bug, Place, in_reverse, only_operand, with_attri
 from rewright import ops
 from rewright.ir.dims import Dim
 from rewright.ir.graph import Node
-from rewright.refine.editing import Editor, Replacement
+from rewright.refine.blame.editing import Editor, Replacement
 
 STRICTER = {"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
 

@@ -12,7 +12,7 @@ from bench.mutants.model import Mutant, Place, apply, places
 from bench.mutants.placements import loading_bugs
 from rewright import ops
 from rewright.ir.placement import RankProgram
-from rewright.refine.editing import Replacement
+from rewright.refine.blame.editing import Replacement
 
 MutantKind = Literal[
     "bias_before_reduction",

@@ -12,7 +12,7 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import RankProgram
 from rewright.ir.types import SourceSpan
-from rewright.refine.editing import Editor, Replacement, Site, edit_program, sites
+from rewright.refine.blame.editing import Editor, Replacement, Site, edit_program, sites
 
 
 @dataclass(frozen=True)

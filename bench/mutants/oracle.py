@@ -8,7 +8,7 @@ from bench.mutants.model import Mutant
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Unsupported
 from rewright.ops.agreement import CollectiveMismatch
-from rewright.refine.relations import input_relations, output_expectations, settled
+from rewright.refine.relations.known import input_relations, output_expectations, settled
 from rewright.refine.twin.twin import make_twin
 
 

@@ -21,7 +21,7 @@ from bench.pairs.families import SETTINGS
 from bench.pairs.reference import Pair
 from bench.tables import print_table
 from rewright.equiv import Prover
-from rewright.equiv.synthesised import FOR_ALL_SIZES
+from rewright.equiv.lemmas.synthesised import FOR_ALL_SIZES
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 

@@ -13,9 +13,9 @@ import torch.nn.functional as functional
 from torch import nn
 
 import rewright as rw
-from rewright.equiv.divergence import Exchange, Search
 from rewright.equiv.engine import equiv
-from rewright.equiv.lemmas import Prover
+from rewright.equiv.findings.divergence import Exchange, Search
+from rewright.equiv.lemmas.equations import Prover
 from rewright.ir.graph import Graph
 from rewright.ops.base import Array
 from tests.equiv.decoders import PLAIN, Style, captured

@@ -21,8 +21,8 @@ from rewright import ops
 from rewright.equiv.audit import audit
 from rewright.equiv.certificate import EquivalenceCertificate, read
 from rewright.equiv.engine import equiv
-from rewright.equiv.lemmas import Prover
-from rewright.equiv.weights import Definition
+from rewright.equiv.inputs.weights import Definition
+from rewright.equiv.lemmas.equations import Prover
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.placement import Mesh, RankProgram

@@ -16,9 +16,9 @@ import rewright as rw
 from rewright.equiv.audit import audit
 from rewright.equiv.certificate import EquivalenceCertificate, read
 from rewright.equiv.engine import equiv
+from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.pieces import Piece, why_not
 from rewright.equiv.preparing import prepared
-from rewright.equiv.weights import WeightMap
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram

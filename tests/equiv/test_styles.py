@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
 
 from rewright.equiv.engine import Equivalence, equiv
-from rewright.equiv.synthesised import FOR_ALL_SIZES, FOR_SOME_SIZES
+from rewright.equiv.lemmas.synthesised import FOR_ALL_SIZES, FOR_SOME_SIZES
 from rewright.ir.graph import Graph
 from rewright.refine.verdict import Evidence
 from tests.equiv.decoders import FUSED_MLP, FUSED_QKV, PLAIN, Style, captured

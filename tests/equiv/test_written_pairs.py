@@ -12,11 +12,11 @@ import torch
 from torch import nn
 
 import rewright as rw
-from rewright.equiv.alignment import Numbers
-from rewright.equiv.diagnosis import diagnose
-from rewright.equiv.divergence import Search
 from rewright.equiv.engine import Equivalence, equiv
-from rewright.refine.relations import input_relations
+from rewright.equiv.findings.diagnosis import diagnose
+from rewright.equiv.findings.divergence import Search
+from rewright.equiv.inputs.alignment import Numbers
+from rewright.refine.relations.known import input_relations
 from rewright.refine.twin.twin import Twin, make_twin
 from tests.equiv import written_blocks, written_pairs, written_sequences
 from tests.equiv.written_pairs import Pair

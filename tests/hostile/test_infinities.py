@@ -22,9 +22,9 @@ from rewright.proof import facts
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import audit
 from rewright.proof.ledger import Refused
-from rewright.refine.certify import certificate
+from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import attempt
-from rewright.refine.relations import input_relations
+from rewright.refine.relations.known import input_relations
 
 MASK = torch.ones(4, 4).triu(1).bool()
 X = torch.linspace(-2, 2, 16).reshape(4, 4)

@@ -12,7 +12,7 @@ from rewright.interp.ranks import run_ranks
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.lifting.programs import Lifted, Lifter
-from rewright.refine.inputs import input_values
+from rewright.refine.relations.inputs import input_values
 from rewright.refine.twin.placing import cut
 from tests.lifting.evaluate import Meaning
 

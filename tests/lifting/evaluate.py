@@ -16,10 +16,10 @@ from rewright.interp.collectives import simulate
 from rewright.ir.graph import Node
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.lifting.index import Access
-from rewright.lifting.regions import Region
-from rewright.lifting.terms import Terms
-from rewright.lifting.value import Addend, Pieces, Value, View
+from rewright.lifting.terms.index import Access
+from rewright.lifting.terms.regions import Region
+from rewright.lifting.terms.store import Terms
+from rewright.lifting.terms.value import Addend, Pieces, Value, View
 from rewright.ops.base import TensorOperator
 
 Array = NDArray[np.float64]

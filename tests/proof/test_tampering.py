@@ -15,9 +15,9 @@ from rewright.ir.graph import Graph
 from rewright.proof.certificate import Certificate
 from rewright.proof.checker import Refused, audit
 from rewright.refine import refine
-from rewright.refine.certify import write_down
+from rewright.refine.certificate.writer import write_down
 from rewright.refine.check import written
-from rewright.refine.relations import input_relations, output_expectations
+from rewright.refine.relations.known import input_relations, output_expectations
 from tests.programs import Pair
 from tests.proof.programs import PROGRAMS
 from tests.proof.tampering import tampered

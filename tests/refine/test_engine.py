@@ -15,7 +15,7 @@ from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import TensorType
 from rewright.refine import refine
 from rewright.refine.check import attempt
-from rewright.refine.relations import input_relations, output_expectations
+from rewright.refine.relations.known import input_relations, output_expectations
 from tests.programs import ALL, F32, Builder, Pair, mlp, sequence_parallel_norm, vocabulary_embedding
 
 

@@ -67,7 +67,7 @@ def equiv(
         verdict = run_equiv(first, second, (tables(left), tables(right)), given or None, budget, prover=prover)
     written = save(verdict, certificate, progress) if certificate is not None else None
     if lemmas is not None and isinstance(prover, Prover):
-        from rewright.equiv.book import write_book
+        from rewright.equiv.lemmas.book import write_book
 
         write_book(lemmas, verdict.rules)
     _report(verdict, as_json, written)
@@ -76,7 +76,7 @@ def equiv(
 
 def _prover(lemmas: Path | None) -> Any:
     from rewright.equiv import Prover
-    from rewright.equiv.book import read_book
+    from rewright.equiv.lemmas.book import read_book
 
     return read_book(lemmas) if lemmas is not None and lemmas.is_file() else Prover()
 

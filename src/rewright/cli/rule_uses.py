@@ -13,7 +13,7 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
 from rewright.refine.check import attempt
-from rewright.refine.relations import input_relations, output_expectations
+from rewright.refine.relations.known import input_relations, output_expectations
 from rewright.rules.concrete import both_sides
 from rewright.rules.instances import sample_sizes
 from rewright.rules.rule import Rule

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rewright.equiv.engine import Equivalence as Equivalence
     from rewright.equiv.engine import Given, Inputs
     from rewright.equiv.engine import equiv as equiv
-    from rewright.equiv.lemmas import Prover as Prover
+    from rewright.equiv.lemmas.equations import Prover as Prover
     from rewright.ir.graph import Graph
     from rewright.ir.placement import RankProgram
     from rewright.proof.rewriting.lemma import Lemma as Lemma
@@ -26,7 +26,7 @@ __all__ = ["Equivalence", "Lemma", "Prover", "equiv"]
 _HOMES = {
     "Equivalence": "rewright.equiv.engine",
     "Lemma": "rewright.proof.rewriting.lemma",
-    "Prover": "rewright.equiv.lemmas",
+    "Prover": "rewright.equiv.lemmas.equations",
     "equiv": "rewright.equiv.engine",
 }
 """The module that each public name is defined in."""

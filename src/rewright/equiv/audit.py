@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.ranges import held, outside, told
+from rewright.equiv.inputs.weights import WeightMap
+from rewright.equiv.rewrites.ranges import held, outside, told
 from rewright.equiv.statement import Stated, Values, stated
-from rewright.equiv.weights import WeightMap
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 
 from rewright.analysis.ends import Bound
-from rewright.equiv.ranges import Ranges
-from rewright.equiv.weights import Definition
+from rewright.equiv.inputs.weights import Definition
+from rewright.equiv.rewrites.ranges import Ranges
 from rewright.ir.errors import RewrightError
 from rewright.ir.json_form import decode, encode
 from rewright.ops.base import Array

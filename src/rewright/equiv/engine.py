@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 
 from rewright import ops
-from rewright.equiv import precision
-from rewright.equiv.alignment import Numbers, telling_draws
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.computed import LOOSE
-from rewright.equiv.endless import met, shown
-from rewright.equiv.findings import explained
-from rewright.equiv.guessing import guessed, related
-from rewright.equiv.lemmas import Prover
-from rewright.equiv.masks import shared_masks
+from rewright.equiv.findings import precision
+from rewright.equiv.findings.pair import explained
+from rewright.equiv.findings.scales import told_apart
+from rewright.equiv.findings.wording import reworded
+from rewright.equiv.inputs.alignment import Numbers, telling_draws
+from rewright.equiv.inputs.guessing import guessed, related
+from rewright.equiv.inputs.weights import Definition, WeightMap, read_map, renamed
+from rewright.equiv.lemmas.equations import Prover
+from rewright.equiv.lemmas.sweep import Sweep, Swept
+from rewright.equiv.lemmas.synthesised import SynthesisedRule, synthesised
 from rewright.equiv.preparing import Prepared, prepared
-from rewright.equiv.ranges import held
-from rewright.equiv.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
-from rewright.equiv.scales import told_apart
+from rewright.equiv.rewrites.computed_tables import LOOSE
+from rewright.equiv.rewrites.equal_masks import shared_masks
+from rewright.equiv.rewrites.infinite_masks import met, shown
+from rewright.equiv.rewrites.ranges import held
+from rewright.equiv.rewrites.rounding import ROUNDED, TOO_LARGE, UNNAMED, explains, may_be_rounding, nudged
 from rewright.equiv.statement import Values, as_captured
-from rewright.equiv.sweep import Sweep, Swept
-from rewright.equiv.synthesised import SynthesisedRule, synthesised
-from rewright.equiv.weights import Definition, WeightMap, read_map, renamed
-from rewright.equiv.wording import reworded
 from rewright.frontends.validation.record import text_of, told
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
@@ -47,12 +47,12 @@ from rewright.proof.rewriting.numbers.taken import MASKS, MOVED, filling_assumpt
 from rewright.proof.rewriting.replay import Replayed, passing, replayed, sentences
 from rewright.proof.rewriting.stages import Rewriting, Stage, spliced
 from rewright.proof.unwritten import with_own_memory
-from rewright.refine import buffers
-from rewright.refine.certify import NotCertified
+from rewright.refine.certificate.writer import NotCertified
 from rewright.refine.check import Proof, attempt
 from rewright.refine.engine import answer, check_inputs
 from rewright.refine.objections import Run, objected, replicated
-from rewright.refine.relations import Relations, input_relations
+from rewright.refine.relations import buffers
+from rewright.refine.relations.known import Relations, input_relations
 from rewright.refine.rewriting.steps import Steps
 from rewright.refine.twin.twin import Twin, make_twin
 from rewright.refine.verdict import Finding, Verdict
@@ -491,7 +491,7 @@ class _Pair:
             return []
         relations = self.relations()
         from rewright.lifting.programs import Lifter
-        from rewright.refine.inputs import input_values
+        from rewright.refine.relations.inputs import input_values
 
         lifter = Lifter()
         values = input_values(lifter, self.left, self.right, relations.placements, relations.equations)

@@ -11,25 +11,25 @@ from types import MappingProxyType
 
 from rewright.analysis.ends import Bound
 from rewright.analysis.obligations import sentences
-from rewright.equiv.cases import cases_alike
-from rewright.equiv.casts import without_casts
-from rewright.equiv.choices import chosen_alike
-from rewright.equiv.codes import codes_alike
-from rewright.equiv.computed import with_computed
-from rewright.equiv.convolutions import shifted_alike
-from rewright.equiv.fills import filled_alike
-from rewright.equiv.floors import without_floors
-from rewright.equiv.ideal import idealised
-from rewright.equiv.orders import in_order
-from rewright.equiv.picked import with_values
-from rewright.equiv.placed import placed_alike
-from rewright.equiv.ranges import Ranges, told
-from rewright.equiv.shares import shares_alike
-from rewright.equiv.starts import without_starts
+from rewright.equiv.inputs.weights import Side, WeightMap
+from rewright.equiv.rewrites.byte_tables import codes_alike
+from rewright.equiv.rewrites.canonical_softmax import shares_alike
+from rewright.equiv.rewrites.chosen_values import with_values
+from rewright.equiv.rewrites.computed_tables import with_computed
+from rewright.equiv.rewrites.gather_to_sum import cases_alike
+from rewright.equiv.rewrites.ideal import idealised
+from rewright.equiv.rewrites.integer_casts import without_casts
+from rewright.equiv.rewrites.integer_tables import with_wholes
+from rewright.equiv.rewrites.mask_choices import with_masks_chosen
+from rewright.equiv.rewrites.neutral_max import without_starts
+from rewright.equiv.rewrites.ranges import Ranges, told
+from rewright.equiv.rewrites.redundant_clamps import without_floors
+from rewright.equiv.rewrites.round_clamp_commute import in_order
+from rewright.equiv.rewrites.scatter_to_sum import placed_alike
+from rewright.equiv.rewrites.short_convolutions import shifted_alike
+from rewright.equiv.rewrites.topk_masked_fill import filled_alike
+from rewright.equiv.rewrites.topk_monotone import chosen_alike
 from rewright.equiv.statement import Stated, Values, stated
-from rewright.equiv.truths import with_masks_chosen
-from rewright.equiv.weights import Side, WeightMap
-from rewright.equiv.wholes import with_wholes
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.proof.rewriting.numbers.closed import said

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rewright.equiv.expressions import names_in
-from rewright.equiv.given import differing
-from rewright.equiv.kinds import is_alike, of_one_kind
-from rewright.equiv.tables import bound
-from rewright.equiv.weights import Shared, Side, WeightMap, inputs_read, renamed, shared
+from rewright.equiv.inputs.dtypes import is_alike, of_one_kind
+from rewright.equiv.inputs.expressions import names_in
+from rewright.equiv.inputs.given import differing
+from rewright.equiv.inputs.tables import bound
+from rewright.equiv.inputs.weights import Shared, Side, WeightMap, inputs_read, renamed, shared
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram

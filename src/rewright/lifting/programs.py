@@ -13,21 +13,21 @@ from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
 from rewright.ir.types import TensorType
-from rewright.lifting.algebra import Algebra
-from rewright.lifting.collectives import meet
-from rewright.lifting.contraction import Contraction, Layered, NotContracted, Period, contraction
-from rewright.lifting.index import identity
-from rewright.lifting.indexing import opaque
-from rewright.lifting.integers import integer_part
+from rewright.lifting.arithmetic.collectives import meet
 from rewright.lifting.journal import SEQUENTIAL, Journal
-from rewright.lifting.layout import concatenate, slice_axis, tidy
-from rewright.lifting.recognition import Recogniser
-from rewright.lifting.reuse import Reuse
-from rewright.lifting.stream import Integers, Repeat, Stream, repeating
-from rewright.lifting.terms import ONE
-from rewright.lifting.trace import Instance, Trace, alike, terms_of
+from rewright.lifting.layers.induction import Contraction, Layered, NotContracted, Period, contraction
+from rewright.lifting.layers.reuse import Reuse
+from rewright.lifting.layers.stream import Integers, Repeat, Stream, repeating
+from rewright.lifting.masks.integers import integer_part
+from rewright.lifting.moves.indexing import opaque
+from rewright.lifting.moves.layout import concatenate, slice_axis, tidy
+from rewright.lifting.recognition.sums import Recogniser
+from rewright.lifting.terms.algebra import Algebra
+from rewright.lifting.terms.index import identity
+from rewright.lifting.terms.store import ONE
+from rewright.lifting.terms.trace import Instance, Trace, alike, terms_of
+from rewright.lifting.terms.value import Addend, NotAView, Pieces, Value, View
 from rewright.lifting.transfer import as_view, transfer
-from rewright.lifting.value import Addend, NotAView, Pieces, Value, View
 
 _ADDITIVE = (ops.Add, ops.Subtract)
 _CONTRACTING = (ops.DotGeneral, ops.Reduce)

@@ -11,9 +11,11 @@ from rewright.ir.dims import Shape, divide, product
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
-from rewright.lifting.algebra import Algebra, align
-from rewright.lifting.indexing import gather, opaque, scatter_sum
-from rewright.lifting.layout import (
+from rewright.lifting.arithmetic.distributed_argmax import first_of_all
+from rewright.lifting.arithmetic.pointwise import pointwise
+from rewright.lifting.arithmetic.reduction import among_numbers, combine, dot_general, reduce, split_alike
+from rewright.lifting.moves.indexing import gather, opaque, scatter_sum
+from rewright.lifting.moves.layout import (
     assemble,
     broadcast,
     concatenate,
@@ -25,17 +27,24 @@ from rewright.lifting.layout import (
     tidy,
     transpose,
 )
-from rewright.lifting.padding import pad
-from rewright.lifting.placed import written_out
-from rewright.lifting.pointwise import pointwise
-from rewright.lifting.quotients import place
-from rewright.lifting.readings import opened, plain, plain_parts, plain_view, plainer, reads_ones, recognised, shut
-from rewright.lifting.reduction import among_numbers, combine, dot_general, reduce, split_alike
-from rewright.lifting.steps import of_sequential
-from rewright.lifting.tables import constant
-from rewright.lifting.terms import ONE
-from rewright.lifting.value import Addend, NotAView, Pieces, Value, View, coalesce, variables_of
-from rewright.lifting.winners import first_of_all
+from rewright.lifting.moves.padding import pad
+from rewright.lifting.recognition.equal_steps import of_sequential
+from rewright.lifting.recognition.placed import written_out
+from rewright.lifting.recognition.quotients import place
+from rewright.lifting.recognition.tables import constant
+from rewright.lifting.recognition.unit_axes import (
+    opened,
+    plain,
+    plain_parts,
+    plain_view,
+    plainer,
+    reads_ones,
+    recognised,
+    shut,
+)
+from rewright.lifting.terms.algebra import Algebra, align
+from rewright.lifting.terms.store import ONE
+from rewright.lifting.terms.value import Addend, NotAView, Pieces, Value, View, coalesce, variables_of
 from rewright.ops.reference.convolution import as_products
 
 Rule = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]

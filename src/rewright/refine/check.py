@@ -15,15 +15,15 @@ from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
 from rewright.ir.memory import uncollected
 from rewright.ir.placement import Placement, RankProgram
-from rewright.lifting.contraction import NotContracted
 from rewright.lifting.journal import Journal
+from rewright.lifting.layers.induction import NotContracted
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.conditions import REALS
-from rewright.refine.inputs import input_values
-from rewright.refine.numbered import Pairing, are_numbered, pair
-from rewright.refine.outputs import equation, holds, infer
-from rewright.refine.relations import Given, Relations, input_relations, output_expectations
+from rewright.refine.relations.inputs import input_values
+from rewright.refine.relations.known import Given, Relations, input_relations, output_expectations
+from rewright.refine.relations.numbered import Pairing, are_numbered, pair
+from rewright.refine.relations.outputs import equation, holds, infer
 from rewright.refine.verdict import OutputRelation
 
 _NAMED = 3

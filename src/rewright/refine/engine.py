@@ -13,7 +13,7 @@ from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import unknowns
-from rewright.lifting.contraction import Layered
+from rewright.lifting.layers.induction import Layered
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.checker import Store
 from rewright.proof.checker import audit as check_certificate
@@ -22,25 +22,25 @@ from rewright.proof.constants import differ, written_out
 from rewright.proof.unknowns import Question, questions, said
 from rewright.proof.unwritten import with_own_memory
 from rewright.proof.wrapping import counted, wrapping
-from rewright.refine.buffers import with_buffers
+from rewright.refine.blame.rounds import findings
 from rewright.refine.case import Case, Ran
-from rewright.refine.certify import certificate
+from rewright.refine.certificate.claims import conditions_of, obligations_of
+from rewright.refine.certificate.stated import Stated
+from rewright.refine.certificate.writer import certificate
 from rewright.refine.check import Proof, attempt
-from rewright.refine.claims import conditions_of, obligations_of
-from rewright.refine.counting import notes_of_counts
-from rewright.refine.distribution import with_distribution
-from rewright.refine.equations import tensors_of
-from rewright.refine.narrow import narrowed
-from rewright.refine.numbered import Pairing, aligned
-from rewright.refine.numbered import told as told_of
 from rewright.refine.objections import Run, objected
-from rewright.refine.relations import Given, Relations, input_relations, output_expectations, settled
+from rewright.refine.relations.buffers import with_buffers
+from rewright.refine.relations.counting import notes_of_counts
+from rewright.refine.relations.distribution import with_distribution
+from rewright.refine.relations.equations import tensors_of
+from rewright.refine.relations.known import Given, Relations, input_relations, output_expectations, settled
+from rewright.refine.relations.narrow import narrowed
+from rewright.refine.relations.numbered import Pairing, aligned
+from rewright.refine.relations.numbered import told as told_of
+from rewright.refine.relations.solving import reads
+from rewright.refine.relations.unwritten import made_of_memory
 from rewright.refine.rewriting.drafts import Draft
-from rewright.refine.rounds import findings
 from rewright.refine.running import compare, concluded, is_hopeless
-from rewright.refine.solving import reads
-from rewright.refine.stated import Stated
-from rewright.refine.unwritten import made_of_memory
 from rewright.refine.verdict import Evidence, Finding, OutputRelation, Stats, Status, Verdict
 
 _Programs = tuple[Graph, RankProgram]

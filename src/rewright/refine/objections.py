@@ -21,12 +21,12 @@ from rewright.ir.graph import Graph
 from rewright.ir.memory import uncollected
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, Placement, RankProgram, place
-from rewright.lifting.contraction import Layered
-from rewright.lifting.shortening import Shortened, layered, layered_like, shortened
+from rewright.lifting.layers.induction import Layered
+from rewright.lifting.layers.shortening import Shortened, layered, layered_like, shortened
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array
 from rewright.refine.alarm import PREFIX, bundle
-from rewright.refine.solving import Solved
+from rewright.refine.relations.solving import Solved
 from rewright.refine.twin.contest import RARE, Contest, Contradiction
 from rewright.refine.twin.symbols import at_sizes, further_sizes
 from rewright.refine.twin.twin import LARGEST, Twin, make_twin

@@ -11,8 +11,8 @@ from rewright.ir.operator import Unsupported
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.refine.case import Case, Ran
 from rewright.refine.check import Proof
+from rewright.refine.relations.solving import reads
 from rewright.refine.shrink.shrinking import shrink
-from rewright.refine.solving import reads
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.twin import Twin, TwinResult, make_twin
 from rewright.refine.verdict import Counterexample

@@ -18,16 +18,16 @@ from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.evidence import Checked
-from tests.equiv import (
-    test_cases,
-    test_codes,
-    test_fillings,
-    test_fills,
-    test_floors,
-    test_orders,
-    test_picked,
-    test_placed,
-    test_wholes,
+from tests.equiv.rewrites import (
+    test_byte_tables,
+    test_chosen_values,
+    test_gather_to_sum,
+    test_integer_tables,
+    test_mask_values,
+    test_redundant_clamps,
+    test_round_clamp_commute,
+    test_scatter_to_sum,
+    test_topk_masked_fill,
 )
 
 Tensor = torch.Tensor
@@ -81,33 +81,33 @@ PAIRS: dict[str, Callable[[], tuple[Graph, Graph]]] = {
     ),
     "rotary": lambda: _pair(lambda x: _rotary(x, held=True), lambda x: _rotary(x, held=False), X),
     "buckets": lambda: _pair(
-        test_wholes.attention(lambda: test_wholes.cut_off(test_wholes.apart())),
-        test_wholes.attention(test_wholes.written_out), torch.zeros(2, *test_wholes.apart().shape), torch.zeros(64, 2),
+        test_integer_tables.attention(lambda: test_integer_tables.cut_off(test_integer_tables.apart())),
+        test_integer_tables.attention(test_integer_tables.written_out), torch.zeros(2, *test_integer_tables.apart().shape), torch.zeros(64, 2),
     ),
     "codes": lambda: (
-        test_codes.program(test_codes.first, test_codes.second, torch.uint8),
-        test_codes.program(lambda w: w % 16, lambda w: (w & 240).float() / 16, torch.uint8),
+        test_byte_tables.program(test_byte_tables.first, test_byte_tables.second, torch.uint8),
+        test_byte_tables.program(lambda w: w % 16, lambda w: (w & 240).float() / 16, torch.uint8),
     ),
     "signed": lambda: (
-        test_codes.program(test_codes.signed, test_codes.second, torch.int8),
-        test_codes.program(lambda w: (w.int() + 8) % 16 - 8, test_codes.second, torch.int8),
+        test_byte_tables.program(test_byte_tables.signed, test_byte_tables.second, torch.int8),
+        test_byte_tables.program(lambda w: (w.int() + 8) % 16 - 8, test_byte_tables.second, torch.int8),
     ),
     "growing": lambda: _pair(
         lambda x: torch.softmax(x, -1).topk(2).indices, lambda x: (3 * x + 1).topk(2).indices, X
     ),
-    "fillings": lambda: (test_fills.routed(0.0), test_fills.routed(-math.inf)),
+    "fillings": lambda: (test_topk_masked_fill.routed(0.0), test_topk_masked_fill.routed(-math.inf)),
     "endless": lambda: (
-        test_fillings.attention(test_fillings.filled(-1e9)), test_fillings.attention(test_fillings.added(-1e4 - 1))
+        test_mask_values.attention(test_mask_values.filled(-1e9)), test_mask_values.attention(test_mask_values.added(-1e4 - 1))
     ),
     "orders": lambda: _pair(
-        lambda x: (100 * x / test_orders.largest(x)).round().clamp(-8, 7),
+        lambda x: (100 * x / test_round_clamp_commute.largest(x)).round().clamp(-8, 7),
         lambda x: (100 * x / torch.maximum(x.amax(-1), -x.amin(-1))[:, None]).clamp(-8, 7).round(), X,
     ),
-    "picked": lambda: _pair(test_picked.written, test_picked.looked_up, X),
-    "marked": lambda: _pair(test_picked.written, test_picked.filled, X),
-    "placed": lambda: _pair(test_placed.written, test_placed.each, test_placed.LOGITS),
-    "rows": lambda: (test_cases.program(test_cases.over_all), test_cases.program(test_cases.looked_up)),
-    "floors": lambda: _pair(test_floors.two_passes, test_floors.norm("product"), *test_floors.ARGUMENTS),
+    "picked": lambda: _pair(test_chosen_values.written, test_chosen_values.looked_up, X),
+    "marked": lambda: _pair(test_chosen_values.written, test_chosen_values.filled, X),
+    "placed": lambda: _pair(test_scatter_to_sum.written, test_scatter_to_sum.each, test_scatter_to_sum.LOGITS),
+    "rows": lambda: (test_gather_to_sum.program(test_gather_to_sum.over_all), test_gather_to_sum.program(test_gather_to_sum.looked_up)),
+    "floors": lambda: _pair(test_redundant_clamps.two_passes, test_redundant_clamps.norm("product"), *test_redundant_clamps.ARGUMENTS),
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from rewright import ops
 from rewright.equiv.certificate import EquivalenceCertificate, equivalence_of, equivalence_table
+from rewright.equiv.inputs.weights import WeightMap
 from rewright.equiv.statement import Stated, stated
-from rewright.equiv.weights import WeightMap
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph, GraphBuilder

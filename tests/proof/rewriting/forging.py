@@ -8,9 +8,9 @@ from typing import Any
 
 from rewright.equiv.audit import audit
 from rewright.equiv.certificate import EquivalenceCertificate
-from rewright.equiv.ranges import Ranges, told
+from rewright.equiv.inputs.weights import WeightMap
+from rewright.equiv.rewrites.ranges import Ranges, told
 from rewright.equiv.statement import Stated, Values, stated
-from rewright.equiv.weights import WeightMap
 from rewright.ir.digest import digest
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

@@ -4,7 +4,7 @@ from rewright import ops
 from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import TensorType
-from rewright.refine.editing import edit_program
+from rewright.refine.blame.editing import edit_program
 from rewright.refine.twin.divergence import run_all
 from rewright.refine.twin.holding import Holding
 from rewright.refine.twin.movement import Stretch, spoiler, stretch

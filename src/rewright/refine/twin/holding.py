@@ -8,7 +8,7 @@ from rewright import ops
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Placement, place
 from rewright.ops.base import Array
-from rewright.refine.solving import cuts
+from rewright.refine.relations.solving import cuts
 from rewright.refine.twin.index import TensorIndex
 from rewright.refine.twin.merged import merged
 from rewright.refine.twin.places import Place, Places

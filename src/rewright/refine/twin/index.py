@@ -12,7 +12,7 @@ import numpy as np
 from rewright import ops
 from rewright.ir.placement import Placement
 from rewright.ops.base import Array
-from rewright.refine.editing import Site, sites
+from rewright.refine.blame.editing import Site, sites
 from rewright.refine.twin.placing import TOLERANCE, fitting
 from rewright.refine.twin.twin import Trial, Twin
 

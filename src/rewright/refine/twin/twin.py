@@ -19,8 +19,8 @@ from rewright.ir.operator import Unsupported
 from rewright.ir.placement import Placement, RankProgram
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.ops.base import Array, static
+from rewright.refine.relations.solving import Read, Solved, filled
 from rewright.refine.shrink.shrinking import elements, shrink
-from rewright.refine.solving import Read, Solved, filled
 from rewright.refine.twin.placing import Difference, closest, compare, fitting, local_inputs, rounding
 from rewright.refine.twin.resizing import Resize
 from rewright.refine.twin.symbols import at_sizes, default_sizes, program_at_sizes, size_symbols

@@ -1,0 +1,171 @@
+"""Closing the folds inside a term once it is known how much of their range has been summed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import cast
+
+from rewright.ir.dims import Dim
+from rewright.lifting.terms.index import Access, compose, identity, rename, used
+from rewright.lifting.terms.regions import End, Range, Region, add, covers, single
+from rewright.lifting.terms.store import ONE, Operand, Terms
+from rewright.lifting.terms.value import Addend, Parts
+
+Facts = Callable[[int], Region | None]
+"""The set that the values of an integer term are known to lie in, where it is known."""
+
+
+class Filler:
+    """Replaces open folds by ranged ones and rebuilds what is above them, each term once."""
+
+    def __init__(self, terms: Terms, allowed: Facts) -> None:
+        self._terms = terms
+        self._allowed = allowed
+        self._memo: dict[tuple[int, Parts], Addend] = {}
+
+    def forget(self) -> None:
+        """Rebuild every term anew from here on."""
+        self._memo.clear()
+
+    def fill(self, addend: Addend) -> Addend:
+        """The addend with the regions of its parts written into its term."""
+        if not addend.parts:
+            return addend
+        before, self._terms.window = self._terms.window, None  # what is filled has variables of its own
+        try:
+            inner = self._fill(addend.term, addend.parts)
+        finally:
+            self._terms.window = before
+        return Addend(addend.coefficient * inner.coefficient, inner.term, compose(inner.access, addend.access), ())
+
+    def _fill(self, term: int, parts: Parts) -> Addend:
+        terms = self._terms
+        wanted = tuple((hole, region) for hole, region in parts if hole in terms.open[term])
+        if not wanted:
+            return Addend(ONE, term, identity(terms.arity[term]))
+        found = self._memo.get((term, wanted))
+        if found is None:
+            found = self._memo[term, wanted] = self._rebuild(term, dict(wanted), wanted)
+        return found
+
+    def _rebuild(self, term: int, regions: dict[int, Region], parts: Parts) -> Addend:
+        terms = self._terms
+        if term in regions:
+            return self._close(term, regions[term])
+        label, children = terms.label(term), terms.children(term)
+        if label[0] == "ranged":
+            return self._rebuild_ranged(term, parts)
+        inner = [self._fill(child, parts) for child in children]
+        scale = Fraction(1)
+        for child in inner:
+            scale *= child.coefficient
+        if label[0] == "add":
+            coefficients, accesses = terms.coefficients(term), terms.accesses(term)
+            total = terms.add(
+                [
+                    (c * child.coefficient, child.term, compose(child.access, access))
+                    for c, child, access in zip(coefficients, inner, accesses, strict=True)
+                ]
+            )
+            return total or Addend(Fraction(0), terms.one, ())
+        accesses = terms.accesses(term)
+        operands = [(c.term, compose(c.access, a)) for c, a in zip(inner, accesses, strict=True)]
+        rebuilt = self._node(label, operands)
+        return Addend(scale, *rebuilt)
+
+    def _node(self, label: tuple[object, ...], operands: list[Operand]) -> Operand:
+        terms = self._terms
+        if label[:2] == ("apply", "multiply"):
+            return terms.multiply(operands)
+        if label[:2] == ("apply", "identity"):
+            return terms.make(("apply", "identity"), operands)  # a name for how the operand is read
+        if label[0] == "apply":
+            return terms.apply(str(label[1]), operands)
+        if label[0] == "take":
+            return terms.take(operands)
+        if label[0] == "guard":
+            return terms.guard(operands[0], operands[1])
+        raise AssertionError(f"no linear term is labelled {label[0]}")
+
+    def _rebuild_ranged(self, term: int, parts: Parts) -> Addend:
+        """A closed fold or guard whose body holds an open one."""
+        terms = self._terms
+        region, hole = terms.region(term), terms.children(term)[0]
+        label, children = terms.label(hole), terms.children(hole)
+        body = self._fill(children[-1], parts)
+        if label[0] == "guard":
+            accesses = terms.accesses(hole)
+            value: Operand = (children[0], accesses[0])
+            new, access = terms.guard(value, (body.term, compose(body.access, accesses[1])))
+            return Addend(body.coefficient, terms.ranged(new, region), access)
+        kind, axes = label[1], cast("tuple[int, ...]", label[2])
+        return self._refold(str(kind), children[0], axes, region, body)
+
+    def _refold(self, kind: str, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
+        """The fold of a body that has taken the place of the term ``old``."""
+        terms = self._terms
+        occurring = used(body.access)
+        if any(axis not in occurring for axis in axes):
+            body = self._repeated(kind, axes, region, body)
+        if not occurring & set(axes):
+            positions = {axis: k for k, axis in enumerate(a for a in range(terms.arity[old]) if a not in axes)}
+            return Addend(body.coefficient, body.term, tuple(rename(i, positions) for i in body.access))
+        ranges: dict[int, tuple[Dim, Dim]] = {axis: (0, 0) for axis in axes if axis in occurring}
+        folded = terms.fold_over(kind, (body.term, body.access), ranges)
+        shifts = [(axes.index(var), folded.box[k][0]) for k, var in enumerate(folded.order)]
+        moved: Region = tuple(
+            (tuple(_shift(box[k], offset) for k, offset in shifts), coefficient) for box, coefficient in region
+        )
+        left = [axis for axis in range(terms.arity[old]) if axis not in axes]
+        positions = {axis: k for k, axis in enumerate(left)}
+        hole, moved = terms.flat(folded.hole, add([moved])) if kind == "sum" else (folded.hole, add([moved]))
+        return Addend(
+            body.coefficient,
+            terms.ranged(hole, moved),
+            tuple(rename(i, positions) for i in folded.access),
+        )
+
+    def _repeated(self, kind: str, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
+        """The body times the lengths of the axes on which it does not depend any more."""
+        box = single(region)
+        assert kind == "sum" and box is not None
+        occurring = used(body.access)
+        coefficient, operand = body.coefficient, (body.term, body.access)
+        for axis, (low, high) in zip(axes, box, strict=True):
+            if axis in occurring:
+                continue
+            assert low is not None and high is not None
+            length = high - low
+            if isinstance(length, int):
+                coefficient *= length
+            else:
+                operand = self._terms.multiply([operand, (self._terms.size(length), ())])
+        return Addend(coefficient, *operand)
+
+    def _close(self, hole: int, region: Region) -> Addend:
+        terms = self._terms
+        if terms.label(hole)[0] == "guard":
+            body = self.unguarded(hole, region)
+            if body is not None:
+                return body
+        return Addend(ONE, terms.ranged(hole, region), identity(terms.arity[hole]))
+
+    def unguarded(self, hole: int, region: Region) -> Addend | None:
+        """The body of a guard whose set holds every value that can occur."""
+        terms = self._terms
+        value, body = terms.children(hole)
+        allowed = self._allowed(value)
+        if single(region) == ((None, None),) or (
+            allowed is not None and all(covers(region, box) for box, _ in allowed)
+        ):
+            accesses = terms.accesses(hole)
+            access: Access = accesses[1]
+            return Addend(ONE, body, access)
+        return None
+
+
+def _shift(ends: Range, offset: End) -> Range:
+    low, high = ends
+    assert low is not None and high is not None and offset is not None
+    return low + offset, high + offset

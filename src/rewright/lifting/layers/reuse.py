@@ -1,0 +1,134 @@
+"""Stretches of programs that repeat: layers are lifted once, and their result instantiated for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rewright.lifting.journal import Again
+from rewright.lifting.layers.stream import Stream, mismatches
+from rewright.lifting.terms.trace import UNSET, Instance, NotReusable, Template, Trace
+
+if TYPE_CHECKING:
+    from rewright.lifting.programs import Lifter, Run
+
+_MOST_TEMPLATES = 4
+"""Layers that alternate have as many templates; more kinds are lifted each by itself."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A stretch that was lifted by itself: where it starts, what it reads from outside, and its steps.
+
+    A reading is an offset into the operands of the stretch and the number of the value that it reads.
+    """
+
+    start: int
+    readings: tuple[tuple[int, int], ...]
+    template: Template
+    entries: tuple[int, int]
+    """First and last (exclusive) of its entries in the journal."""
+
+
+class Reuse:
+    """The stretches of one repeat: lifted like an earlier one where that is right, else by themselves."""
+
+    def __init__(self, lifter: Lifter, run: Run, entries: Stream, length: int) -> None:
+        self._lifter = lifter
+        self._run = run
+        self._entries = entries
+        self._length = length
+        self._sources: list[_Source] = []
+
+    def stretch(self, start: int) -> None:
+        """Lift the stretch that starts at an entry."""
+        self._lifter.check_budget()
+        if any(self._like(source, start) for source in reversed(self._sources)):
+            self._lifter.steps["reused"] += self._length
+            self._lifter.algebra.used("(as an earlier layer)")
+            return
+        stop = start + self._length
+        if len(self._sources) == _MOST_TEMPLATES:
+            self._run.stretch(self._entries, start, stop)
+            return
+        journal = self._lifter.journal
+        first = 0 if journal is None else len(journal.entries)
+        trace = self._lifter.traced(lambda: self._run.stretch(self._entries, start, stop))
+        source = self._source(start, trace, (first, 0 if journal is None else len(journal.entries)))
+        if source is not None:
+            self._sources.append(source)
+
+    def _source(self, start: int, trace: Trace, written: tuple[int, int]) -> _Source | None:
+        entries, lifter = self._entries, self._lifter
+        read = entries.operands[entries.first[start] : entries.first[start + self._length]]
+        numbers: dict[int, int] = {}
+        readings: list[tuple[int, int]] = []
+        for offset in np.flatnonzero((read < start) | entries.inputs[read]).tolist():
+            value = self._value(int(read[offset]))
+            readings.append((offset, numbers.setdefault(value, len(numbers))))
+        inside = {self._value(entry) for entry in range(start, start + self._length) if not entries.inputs[entry]}
+        algebra, values = lifter.algebra, lifter.values
+        try:
+            template = Template(
+                algebra.terms,
+                trace,
+                [values[v] for v in numbers],
+                [values[v] for v in inside],
+                algebra.facts.known.keys(),
+            )
+        except NotReusable:
+            return None
+        return _Source(start, tuple(readings), template, written)
+
+    def _value(self, entry: int) -> int:
+        program, position = self._entries.places[entry]
+        return self._run.lifted[program].values[position]
+
+    def _like(self, source: _Source, start: int) -> bool:
+        """Lift a stretch as an earlier one was; False where that would not be right."""
+        entries, length = self._entries, self._length
+        if len(mismatches(entries, source.start, start, length)):
+            return False
+        for entry in (np.flatnonzero(entries.inputs[start : start + length]) + start).tolist():
+            self._run.stretch(entries, entry, entry + 1)
+        read = entries.operands[entries.first[start] : entries.first[start + length]]
+        operands: dict[int, int] = {}
+        for offset, number in source.readings:
+            value = self._value(int(read[offset]))
+            if operands.setdefault(number, value) != value:
+                return False
+        values = self._lifter.values
+        instance = source.template.apply([values[operands[number]] for number in range(len(operands))])
+        if instance is None:
+            return False
+        self._keep(source, start, instance)
+        self._write_down(source, start, instance)
+        return True
+
+    def _write_down(self, source: _Source, start: int, instance: Instance) -> None:
+        journal, places, first = self._lifter.journal, self._entries.places, self._run.first
+        if journal is None or source.entries[0] == source.entries[1]:
+            return  # a stretch of inputs only, of which the relations tell
+        shifts: dict[int, int] = {}
+        for (program, position), (_, later) in zip(
+            places[source.start : source.start + self._length], places[start : start + self._length], strict=True
+        ):
+            shifts.setdefault(program + first, later - position)
+        images = {t: i for t, n in instance.numbers.items() if (i := instance.image[n]) not in (t, UNSET)}
+        journal.entries.append(Again(*source.entries, shifts, images))
+
+    def _keep(self, source: _Source, start: int, instance: Instance) -> None:
+        """The values that something outside of the stretch reads."""
+        entries, lifter, lifted = self._entries, self._lifter, self._run.lifted
+        stop = start + self._length
+        kept = (entries.last_use[start:stop] >= stop) & ~entries.inputs[start:stop]
+        new: dict[int, int] = {}
+        for offset in np.flatnonzero(kept).tolist():
+            before = self._value(source.start + offset)
+            value = new.get(before)
+            if value is None:
+                value = new[before] = lifter.intern(instance.value(lifter.values[before]))
+            program, position = entries.places[start + offset]
+            lifted[program].values[position] = value

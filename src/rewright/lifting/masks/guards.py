@@ -1,0 +1,261 @@
+"""Guards: a value where an integer lies in a set, else zero. Sets meet, inner guards are decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rewright.ir.dims import Dim
+from rewright.lifting.masks.nested_guards import simplify
+from rewright.lifting.masks.positions import aligned, decided, ranges_of
+from rewright.lifting.recognition.instances import elsewhere
+from rewright.lifting.terms import regions
+from rewright.lifting.terms.index import compose, identity
+from rewright.lifting.terms.regions import Region
+from rewright.lifting.terms.store import ONE, Operand
+from rewright.lifting.terms.value import Addend, Digits, Parts, View
+
+if TYPE_CHECKING:
+    from rewright.lifting.terms.algebra import Algebra
+
+
+class Guards:
+    """Guarded addends over one algebra."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self._algebra = algebra
+        self._terms = algebra.terms
+        self._cases: dict[int, tuple[int, list[Case]] | None] = {}
+
+    def forget(self) -> None:
+        """Follow cases anew from here on."""
+        self._cases.clear()
+
+    def _seen_by_body(self, value: Operand, region: Region, body: Addend) -> tuple[Operand, Region]:
+        """The test of a guard as it reads where its body is not zero anyway."""
+        inner = self.guard_of(body)
+        if inner is not None and inner[0][0] in self._terms.inside[value[0]]:
+            simple = simplify(self._terms, value, inner[0], inner[1])
+            constant, scale, term = self._algebra.integer(View((), (simple,)))
+            if term is not None:
+                return term, regions.preimage(region, scale, constant)
+        return value, region
+
+    def narrow(self, dims: tuple[Digits, ...], addend: Addend) -> Addend:
+        """Drop an inner guard on t from ``[t = v] * body``, where v runs over positions that the guard accepts."""
+        outer = self.guard_of(addend)
+        inner = self.guard_of(outer[2]) if outer is not None else None
+        if outer is None or inner is None:
+            return addend
+        lengths = [n for digits in dims for n in digits]
+        window = self._window(outer[0], outer[1], inner[0], lengths)
+        if window is None or regions.intersect(window, inner[1]) != window:
+            return addend
+        return self.guarded(outer[0], outer[1], inner[2])
+
+    def _window(self, value: Operand, region: Region, tested: Operand, lengths: Sequence[Dim]) -> Region | None:
+        """What ``tested`` can be where ``value``, an index plus or minus it, lies in a set of one point."""
+        summands = self._terms.expand(*value)
+        positions = [(c, access) for c, (term, access) in summands if term == self._terms.index]
+        others = [c for c, operand in summands if operand == tested and tested[0] != self._terms.index]
+        point = regions.single(region)
+        if len(summands) != 2 or len(positions) != 1 or len(others) != 1 or point is None:
+            return None
+        (sign, (index,)), (low, _) = positions[0], point[0]
+        constant, strides = index
+        if len(strides) != 1 or strides[0][1] != 1 or not 0 <= strides[0][0] < len(lengths):
+            return None
+        if point[0][1] != (low or 0) + 1 or low is None:
+            return None
+        length = lengths[strides[0][0]]
+        if not isinstance(constant, int) or not isinstance(length, int) or not isinstance(low, int):
+            return None
+        run = regions.intervals(constant, constant + length)
+        scale = -others[0] / sign
+        return self.possible(tested[0], regions.preimage(run, scale, low / sign))
+
+    def indicator(self, value: Operand, region: Region) -> Addend:
+        """One where the integer ``value`` lies in the region, else zero; always closed."""
+        value, region = self.base(value, region)
+        region = self.possible(value[0], region)
+        if not region:
+            return Addend(Fraction(0), self._terms.one, ())
+        hole, access = self._terms.guard(value, (self._terms.one, ()))
+        return self._algebra.filler.fill(Addend(ONE, hole, access, ((hole, region),)))
+
+    def under(self, value: Operand, region: Region, view: View) -> View:
+        """The view as it is where ``value`` lies in the region: guards inside that test the same value are decided."""
+        value, region = self.base(value, region)
+        region = self.possible(value[0], region)
+        addends: list[Addend] = []
+        for a in view.addends:
+            if a.parts:
+                addends.extend(self._under_part(value, region, a))
+                continue
+            inner = simplify(self._terms, (a.term, a.access), value, region)
+            addends.append(Addend(a.coefficient * inner.coefficient, inner.term, inner.access))
+        return self._algebra.settle(view.dims, [a for a in addends if a.coefficient])
+
+    def _under_part(self, value: Operand, region: Region, addend: Addend) -> list[Addend]:
+        """A partial addend that is itself guarded by the same value loses that guard."""
+        inner = self._open_guard(value, addend)
+        if inner is None:
+            return [addend]
+        common = regions.intersect(inner[0], region)
+        if common == region:
+            return [inner[1]]
+        return [] if not common else [addend]
+
+    def possible(self, value: int, region: Region) -> Region:
+        """The part of a set that the value can lie in."""
+        allowed = self._algebra.facts.allowed(value)
+        if allowed is None:
+            allowed = self._derived(value)
+        return region if allowed is None else regions.intersect(region, allowed)
+
+    def _derived(self, term: int) -> Region | None:
+        """The set that a masked index lies in, from its cases."""
+        found = self._case_analysis(term)
+        return None if found is None else regions.union([case.image for case in found[1]])
+
+    def base(self, value: Operand, region: Region) -> tuple[Operand, Region]:
+        """The same test on the value underneath: ``select(t in S, t + c, k) in R`` is a test of t."""
+        found = self._case_analysis(value[0])
+        if found is None:
+            return value, region
+        term, table = found
+        parts = [self.possible(term, case.where) for case in table]
+        kept = [regions.intersect(part, case.preimage(region)) for part, case in zip(parts, table, strict=True)]
+        return self.base((term, value[1]), regions.union(kept))
+
+    def _case_analysis(self, term: int) -> tuple[int, list[Case]] | None:
+        if term not in self._cases:
+            self._cases[term] = None
+            with self._algebra.over(None):
+                self._cases[term] = cases(self._algebra, term)
+        return self._cases[term]
+
+    def _bounded_above(self, value: Operand, region: Region) -> tuple[Operand, Region]:
+        """A test ``i - j >= c`` of two indices as ``j - i <= -c``, so that it reads the same after a transposition."""
+        terms, box = self._terms, regions.single(region)
+        if box is None or box[0][0] is None or box[0][1] is not None or not isinstance(box[0][0], int):
+            return value, region
+        term, access = value
+        is_difference = (
+            terms.label(term)[0] == "add"
+            and terms.children(term) == (terms.index, terms.index)
+            and terms.coefficients(term) == (1, -1)
+            and terms.accesses(term) == (identity(2)[:1], identity(2)[1:])
+        )
+        if not is_difference:
+            return value, region
+        return (term, access[::-1]), regions.preimage(region, Fraction(-1), Fraction(0))
+
+    def _open_guard(self, value: Operand, body: Addend) -> tuple[Region, Addend] | None:
+        """For a body that is guarded by the same value: that guard's set and body."""
+        found = self.guard_of(body)
+        if found is None or found[0] != value:
+            return None
+        return found[1], found[2]
+
+    def guard_of(self, addend: Addend) -> tuple[Operand, Region, Addend] | None:
+        """For an addend ``body where value in region``: value, region and body."""
+        hole, region = addend.term, addend.parts[0][1] if addend.parts else ()
+        label = self._terms.label(hole)
+        inside: Parts = ()
+        if label[0] == "ranged":
+            region, hole = self._terms.region(hole), self._terms.children(hole)[0]
+            label, inside = self._terms.label(hole), addend.parts
+        elif len(addend.parts) != 1 or addend.parts[0][0] != hole:
+            return None
+        if label[0] != "guard" or not regions.is_set(region):
+            return None
+        value, body = self._terms.children(hole)
+        accesses = self._terms.accesses(hole)
+        bare = Addend(addend.coefficient, body, compose(accesses[1], addend.access), inside)
+        return (value, compose(accesses[0], addend.access)), region, bare
+
+    def guarded(self, value: Operand, region: Region, body: Addend) -> Addend:
+        """``body`` where ``value`` lies in the region, else zero."""
+        value, region = self.base(*self._seen_by_body(value, region, body))
+        region = self.possible(value[0], region)
+        value, region = self._bounded_above(value, region)
+        if self._algebra.quotients:
+            holds = (
+                None if self._algebra.sequential else decided(self._terms, value, region, ranges_of(self._terms.window))
+            )
+            if holds is not None:
+                return body if holds else Addend(Fraction(0), self._terms.one, ())
+            value, region = aligned(self._terms, value, region, (body.term, body.access))
+        found = self.guard_of(body)
+        if found is not None and found[0] == value:
+            region, body = regions.intersect(region, found[1]), found[2]
+        elif found is not None and found[0][0] > value[0]:
+            return self.guarded(found[0], found[1], self.guarded(value, region, found[2]))
+        if not region:
+            return Addend(Fraction(0), self._terms.one, ())
+        hole, access = self._terms.guard(value, (body.term, body.access))
+        if not self._algebra.sequential and hole >= self._algebra.horizon:
+            hole, access = elsewhere(self._terms, (hole, access)) or (hole, access)
+        if body.term == self._terms.one:
+            closed = self._algebra.filler.fill(Addend(body.coefficient, hole, access, ((hole, region),)))
+            return Addend(closed.coefficient, closed.term, closed.access)
+        if body.parts:
+            if self._algebra.filler.unguarded(hole, region) is not None:
+                return body  # the set holds all that the value can be
+            closed = self._terms.ranged(hole, region)
+            return Addend(body.coefficient, closed, access, body.parts)
+        return self._algebra.part(body.coefficient, hole, region, access)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Where the value underneath lies in ``where``, the term is ``constant + scale * value``."""
+
+    where: Region
+    constant: Fraction
+    scale: Fraction
+
+    @property
+    def image(self) -> Region:
+        """The values of the term in this case."""
+        if not self.where:
+            return regions.NOTHING
+        if not self.scale:
+            return regions.point(self.constant) or regions.NOTHING
+        return regions.preimage(self.where, 1 / self.scale, -self.constant / self.scale)
+
+    def preimage(self, region: Region) -> Region:
+        """The values underneath at which the term lies in a set, as far as this case goes."""
+        if self.scale:
+            return regions.preimage(region, self.scale, self.constant)
+        own = regions.point(self.constant) or regions.NOTHING
+        return regions.EVERYTHING if regions.intersect(own, region) else regions.NOTHING
+
+
+def cases(algebra: Algebra, term: int) -> tuple[int, list[Case]] | None:
+    """An integer term as a function of one value that guards inside test, case by case; None where it is not so."""
+    terms = algebra.terms
+    for value in sorted(terms.inside[term]):
+        if terms.arity[value] != terms.arity[term]:
+            continue
+        operand: Operand = (value, identity(terms.arity[value]))
+        for inner in terms.tests(term, value):
+            found: list[Case] = []
+            for part in (inner, regions.complement(inner)):
+                where = algebra.guards.possible(value, part)
+                simple = simplify(terms, (term, identity(terms.arity[term])), operand, where)
+                constant, scale, rest = algebra.integer(View((), (simple,)))
+                whole = constant.denominator == 1 and (rest is None or (rest == operand and abs(scale) == 1))
+                if not whole or not _bounded_by_numbers(where):
+                    break
+                found.append(Case(where, constant, scale if rest is not None else Fraction(0)))
+            else:
+                return value, found
+    return None
+
+
+def _bounded_by_numbers(region: Region) -> bool:
+    return all(isinstance(end, int | None) for box, _ in region for ends in box for end in ends)

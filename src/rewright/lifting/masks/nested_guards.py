@@ -1,0 +1,209 @@
+"""What a guard knows about its body: inner guards on the same value are decided."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewright.lifting.masks.positions import restated
+from rewright.lifting.terms import regions
+from rewright.lifting.terms.index import Access, Index, build, compose
+from rewright.lifting.terms.regions import Region
+from rewright.lifting.terms.store import ONE, Operand, Terms
+from rewright.lifting.terms.value import Addend
+
+_DEPTH = 10
+_MOST_ATOMS = 4
+_APART = 1000
+"""Keeps the numbers of index operands apart while they are renumbered."""
+_CARRYING = frozenset({"add", "ranged", "fold", "guard", "take"})
+_LINEAR = frozenset({"multiply", "where", "where_not", "identity"})
+"""Kinds of terms, and functions, of which a number outside may be one inside."""
+_TRANSPARENT = ("apply", "add", "take", "ranged")
+
+
+def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int = _DEPTH) -> Addend:
+    """The operand where the integer ``value`` lies in ``region``; equal to it there, and nowhere else in general."""
+    term, access = operand
+    if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
+        return Addend(ONE, term, access)
+    label, children = terms.label(term), terms.children(term)
+    if label[0] not in _TRANSPARENT:
+        return Addend(ONE, term, access)
+    if label[0] == "ranged":
+        return _decide(terms, operand, value, region, depth)
+    accesses = terms.accesses(term)
+    inner = [
+        simplify(terms, (child, compose(a, access)), value, region, depth - 1)
+        for child, a in zip(children, accesses, strict=True)
+    ]
+    if label[0] == "add":
+        coefficients = terms.coefficients(term)
+        total = terms.add([(c * a.coefficient, a.term, a.access) for c, a in zip(coefficients, inner, strict=True)])
+        return total or Addend(Fraction(0), terms.one, ())
+    if label[0] == "take":
+        read = take(terms, inner[0], inner[1:])
+        return terms.add([(a.coefficient, a.term, a.access) for a in read]) or Addend(Fraction(0), terms.one, ())
+    if label[1] == "multiply":
+        scale = Fraction(1)
+        for a in inner:
+            scale *= a.coefficient
+        return Addend(scale, *terms.multiply([(a.term, a.access) for a in inner]))
+    return Addend(ONE, *terms.apply(str(label[1]), [terms.freeze(a) for a in inner]))
+
+
+def atoms(terms: Terms, operand: Operand, value: Operand, region: Region) -> list[Region]:
+    """The region cut where guards inside the operand on the same value change; they are decided on each part."""
+    parts = [region]
+    for test in sorted(_tests(terms, operand, value, _DEPTH), key=repr):
+        cut: list[Region] = []
+        for part in parts:
+            inside = regions.intersect(part, test)
+            outside = regions.intersect(part, regions.complement(test))
+            cut += [piece for piece in (inside, outside) if piece]
+        if len(cut) > _MOST_ATOMS:
+            return [region]
+        parts = cut
+    return parts
+
+
+def _tests(terms: Terms, operand: Operand, value: Operand, depth: int) -> set[Region]:
+    term, access = operand
+    if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
+        return set()
+    label, children = terms.label(term), terms.children(term)
+    if label[0] == "ranged":
+        hole = children[0]
+        if terms.label(hole)[0] != "guard":
+            return set()
+        accesses, own = terms.accesses(hole), terms.region(term)
+        tested, body = terms.children(hole)
+        found = _tests(terms, (body, compose(accesses[1], access)), value, depth - 1)
+        return found | {own} if (tested, compose(accesses[0], access)) == value and regions.is_set(own) else found
+    if label[0] not in _TRANSPARENT:
+        return set()
+    accesses = terms.accesses(term)
+    found = set[Region]()
+    for child, inner in zip(children, accesses, strict=True):
+        found |= _tests(terms, (child, compose(inner, access)), value, depth - 1)
+    return found
+
+
+def _at_data(access: Access) -> bool:
+    """Whether an access reads at the values of index operands, whose numbers mean nothing in any other term."""
+    return any(v < 0 for _, strides in access for v, _ in strides)
+
+
+def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int) -> Addend:
+    """An inner guard that tests the same value is its body or zero where the outer set settles it.
+
+    A mask of positions may test them counted from elsewhere.
+    """
+    term, access = operand
+    hole = terms.children(term)[0]
+    label = terms.label(hole)
+    if label[0] != "guard":
+        return Addend(ONE, term, access)
+    inner_value, body = terms.children(hole)
+    accesses, own = terms.accesses(hole), terms.region(term)
+    if inner_value != value[0] or not regions.is_set(own):
+        return Addend(ONE, term, access)
+    held = restated(terms, value, region, (inner_value, compose(accesses[0], access)))
+    if held is None:
+        return Addend(ONE, term, access)
+    common = regions.intersect(own, held)
+    if not common:
+        return Addend(Fraction(0), terms.one, ())
+    if common == held:
+        return simplify(terms, (body, compose(accesses[1], access)), value, region, depth - 1)
+    return Addend(ONE, term, access)
+
+
+def take(terms: Terms, data: Addend, indices: list[Addend]) -> list[Addend]:
+    """Read ``data`` where variable ``-k`` is the value of index k; constants and affine indices are folded in.
+
+    A read of a sum is the sum of the reads, so that a sum of which only one part is sharded still meets its whole.
+    """
+    access: Access = data.access
+    operands: list[Operand] = []
+    for number, index in enumerate(indices, start=1):
+        constant, scale, rest = _affine(terms, index)
+        if rest is None:
+            replacement: Index = (constant, ())
+        elif rest[0] == terms.index:
+            low, strides = rest[1][0]
+            replacement = (constant + scale * low, tuple((v, scale * s) for v, s in strides))
+        else:
+            operands.append(rest)
+            replacement = (constant, ((-_APART - len(operands), scale),))
+        access = tuple(_replace(i, -number, replacement) for i in access)
+    for number in range(1, len(operands) + 1):
+        access = tuple(_replace(i, -_APART - number, (0, ((-number, 1),))) for i in access)
+    return _read(terms, Addend(data.coefficient, data.term, access, data.parts), operands)
+
+
+def _read(terms: Terms, data: Addend, operands: list[Operand]) -> list[Addend]:
+    """The reads of the addends of a term, each with the index operands that it uses."""
+    bound = sorted({-v for _, strides in data.access for v, _ in strides if v < 0})
+    if not bound:
+        return [data]
+    label = terms.label(data.term)
+    if label[0] == "add":
+        coefficients, accesses = terms.coefficients(data.term), terms.accesses(data.term)
+        found: list[Addend] = []
+        for c, child, inner in zip(coefficients, terms.children(data.term), accesses, strict=True):
+            parts = tuple((hole, region) for hole, region in data.parts if hole in terms.open[child])
+            found += _read(terms, Addend(data.coefficient * c, child, compose(inner, data.access), parts), operands)
+        return found
+    access = data.access
+    for position, number in enumerate(bound, start=1):
+        access = tuple(_replace(i, -number, (0, ((-position, 1),))) for i in access)
+    term, outer = terms.take([(data.term, access), *(operands[number - 1] for number in bound)])
+    return [Addend(data.coefficient, term, outer, data.parts)]
+
+
+def _replace(index: Index, var: int, replacement: Index) -> Index:
+    """The index with one variable replaced."""
+    constant, terms = index
+    strides = dict(terms)
+    factor = strides.pop(var, 0)
+    if factor == 0:
+        return index
+    for other, stride in replacement[1]:
+        strides[other] = strides.get(other, 0) + factor * stride
+    return build(constant + factor * replacement[0], strides)
+
+
+def _affine(terms: Terms, index: Addend) -> tuple[int, int, Operand | None]:
+    """An index value as ``constant + scale * term`` with whole numbers."""
+    constant = Fraction(0)
+    rest: list[tuple[Fraction, int, Access]] = []
+    for factor, (term, access) in terms.expand(index.term, index.access):
+        if term == terms.one:
+            constant += factor * index.coefficient
+        else:
+            rest.append((factor * index.coefficient, term, access))
+    total = terms.add(rest)
+    if total is None:
+        return int(constant), 0, None
+    if constant.denominator == 1 and total.coefficient != 1 and has_fractions(terms, total.term):
+        # Seven times a term with sevenths in it: the seven stays inside, so that what is looked up with is whole.
+        return int(constant), 1, terms.freeze(total)
+    if constant.denominator == 1 and total.coefficient.denominator == 1:
+        return int(constant), int(total.coefficient), (total.term, total.access)
+    return 0, 1, terms.freeze(index)
+
+
+def has_fractions(terms: Terms, term: int) -> bool:
+    """Whether an integer tensor, its leading coefficient outside, may be no integer inside: in a sum, or under a guard.
+
+    What a name hides may be such.
+    """
+    left, seen = [term], {term}
+    while left:
+        label = terms.see(one := left.pop())
+        if label[0] == "named" or (label[0] == "add" and any(c.denominator != 1 for c in terms.coefficients(one))):
+            return True
+        if label[0] in _CARRYING or (label[0] == "apply" and label[1] in _LINEAR):
+            left += [child for child in terms.children(one) if child not in seen]
+            seen.update(terms.children(one))
+    return False

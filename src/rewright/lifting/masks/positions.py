@@ -1,0 +1,241 @@
+"""Masks over positions, such as that of causal attention, and where they certainly hold.
+
+A mask tests a sum of indices. Within a window of a tensor its values lie between two numbers, and these may decide it:
+a rank whose queries all come after its keys has no mask, and one that skips later keys leaves out zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import cast
+
+from rewright.ir.dims import Dim, SizeExpr
+from rewright.lifting.terms import regions
+from rewright.lifting.terms.index import Access, Index, compose, used
+from rewright.lifting.terms.regions import Region
+from rewright.lifting.terms.store import ONE, Operand, Terms
+from rewright.lifting.terms.value import Addend
+
+Ranges = Mapping[int, tuple[int, int]]
+"""For every variable the first number that it stands for, and the one behind the last."""
+
+_DEPTH = 6
+_FRESH = 1 << 20
+"""Variables of folds are numbered from here on."""
+
+
+def affine(terms: Terms, operand: Operand) -> tuple[Fraction, dict[int, Fraction]] | None:
+    """An integer that is a sum of indices: its constant, and its slope in every variable; else None."""
+    constant, slopes = Fraction(0), dict[int, Fraction]()
+    for factor, (term, access) in flat(terms, operand):
+        if term == terms.one:
+            constant += factor
+            continue
+        if term != terms.index:
+            return None
+        ((low, strides),) = access
+        if not isinstance(low, int) or any(v < 0 or not isinstance(s, int) for v, s in strides):
+            return None
+        constant += factor * low
+        for v, stride in strides:
+            slopes[v] = slopes.get(v, Fraction(0)) + factor * cast("int", stride)
+    return constant, {v: s for v, s in slopes.items() if s}
+
+
+def flat(terms: Terms, operand: Operand, depth: int = _DEPTH) -> list[tuple[Fraction, Operand]]:
+    """The addends of a sum, of the sums among them as well."""
+    found = terms.expand(*operand)
+    if depth == 0 or found == [(ONE, operand)]:
+        return found
+    return [(c * d, inner) for c, outer in found for d, inner in flat(terms, outer, depth - 1)]
+
+
+def factors_of(terms: Terms, operand: Operand) -> list[Operand]:
+    """The factors of a product; of anything else itself."""
+    term, access = operand
+    if terms.label(term)[:2] != ("apply", "multiply"):
+        return [operand]
+    children = zip(terms.children(term), terms.accesses(term), strict=True)
+    return [(child, compose(inner, access)) for child, inner in children]
+
+
+def ranges_of(lengths: Sequence[Dim] | None) -> Ranges | None:
+    """The ranges of variables that count up to these lengths; None where some is a symbol."""
+    if lengths is None:
+        return None
+    return {v: (0, n) for v, n in enumerate(lengths) if isinstance(n, int)}
+
+
+def decided(terms: Terms, value: Operand, region: Region, ranges: Ranges | None) -> bool | None:
+    """Whether an integer always lies in a set, or never; None where that is not known."""
+    found = affine(terms, value)
+    if found is None or ranges is None:
+        return None
+    low, slopes = found
+    high = low
+    for v, slope in slopes.items():
+        if v not in ranges:
+            return None
+        ends = [slope * end for end in (ranges[v][0], ranges[v][1] - 1)]
+        low, high = low + min(ends), high + max(ends)
+    if low.denominator != 1 or high.denominator != 1:
+        return None
+    reached = regions.intervals(int(low), int(high) + 1)
+    common = regions.intersect(reached, region)
+    return True if common == reached else None if common else False
+
+
+def everywhere(terms: Terms, value: Operand, region: Region) -> bool | None:
+    """The same whatever the windows are: positions are not negative, so that a sum of them has a bound on one side."""
+    found = affine(terms, value)
+    if found is None or found[0].denominator != 1 or not found[1]:
+        return None
+    constant, slopes = int(found[0]), found[1].values()
+    if all(slope > 0 for slope in slopes):
+        reached = regions.intervals(constant, None)
+    elif all(slope < 0 for slope in slopes):
+        reached = regions.intervals(None, constant + 1)
+    else:
+        return None
+    common = regions.intersect(reached, region)
+    return True if common == reached else None if common else False
+
+
+def aligned(terms: Terms, value: Operand, region: Region, body: Operand) -> tuple[Operand, Region]:
+    """The test of a guard with its indices read where the body is: one test for all windows of one mask."""
+    found = affine(terms, value)
+    if found is None or not found[1]:
+        return value, region
+    constant, slopes = found
+    starts = {strides[0][0]: low for low, strides in reversed(body[1]) if len(strides) == 1 and strides[0][1] == 1}
+    lead = next(iter(slopes.values()))
+    if any(not isinstance(starts.get(v, 0), int) or (s / lead).denominator != 1 for v, s in slopes.items()):
+        return value, region
+    there = {v: cast("int", starts.get(v, 0)) for v in slopes}
+    index: list[tuple[Fraction, int, Access]] = []
+    for v, slope in slopes.items():
+        place: Index = (there[v], ((v, 1),))
+        index.append((slope, terms.index, (place,)))
+    total = terms.add(index)
+    assert total is not None
+    if any((slope / total.coefficient).denominator != 1 for slope in slopes.values()):
+        return value, region  # what is read at one of several digits would be no integer
+    offset = constant - sum((slope * there[v] for v, slope in slopes.items()), start=Fraction(0))
+    return (total.term, total.access), regions.preimage(region, total.coefficient, offset)
+
+
+def oriented(terms: Terms, value: Operand, region: Region) -> tuple[Operand, Region]:
+    """The test of a difference of two indices, ``j - i``, as one of a number below: ``i - j < c`` is ``j - i > -c``.
+
+    What is transposed afterwards has its variables in the other order, and would be another term else.
+    """
+    term, access = value
+    if terms.label(term)[0] != "add" or terms.coefficients(term) != (ONE, -ONE):
+        return value, region
+    first, second = terms.children(term)
+    plain = terms.accesses(term) == (((0, ((0, 1),)),), ((0, ((1, 1),)),))
+    if first != second or not plain or not region or region[0][0][0][0] is not None or region[-1][0][0][1] is None:
+        return value, region
+    return (term, (access[1], access[0])), regions.preimage(region, -ONE, Fraction(0))
+
+
+def lowest(terms: Terms, operand: Operand) -> tuple[Operand, Region] | None:
+    """For minus infinity where an integer lies in a set, and zero elsewhere, that integer and set; else None."""
+    term, access = operand
+    if terms.label(term)[0] != "ranged":
+        return None
+    hole = terms.children(term)[0]
+    if terms.label(hole)[0] != "guard" or not regions.is_set(terms.region(term)):
+        return None
+    value, body = terms.children(hole)
+    if not is_lowest(terms, body):
+        return None
+    return (value, compose(terms.accesses(hole)[0], access)), terms.region(term)
+
+
+def is_lowest(terms: Terms, term: int) -> bool:
+    """Whether a term is minus infinity."""
+    return is_endless(terms, term, "-inf")
+
+
+def is_endless(terms: Terms, term: int, which: str) -> bool:
+    """Whether a term is the infinity of that name."""
+    return terms.label(term)[:2] == ("number", which)
+
+
+def restated(terms: Terms, value: Operand, region: Region, other: Operand) -> Region | None:
+    """A test of an integer as one of another, which is a constant more, or minus the integer and a constant."""
+    if value == other:
+        return region
+    own, wanted = affine(terms, value), affine(terms, other)
+    if own is None or wanted is None or not wanted[1] or any(isinstance(end, SizeExpr) for end in _ends(region)):
+        return None
+    for sign in (ONE, -ONE):
+        if own[1] == {variable: sign * slope for variable, slope in wanted[1].items()}:
+            return regions.preimage(region, sign, own[0] - sign * wanted[0])
+    return None
+
+
+def _ends(region: Region) -> Iterator[object]:
+    return (end for box, _ in region for pair in box for end in pair)
+
+
+def boxes(
+    terms: Terms, hole: int, access: Access, region: Region, ranges: Ranges | None
+) -> Iterator[tuple[Access, dict[int, tuple[int, int]]]]:
+    """Where the body of a fold is read in every box of a region that has elements, and its variables' ranges."""
+    body, axes = terms.children(hole)[0], cast("tuple[int, ...]", terms.label(hole)[2])
+    variables: list[int] = [_FRESH, *used(access), *(ranges or {})]
+    rest, first = iter(access), 1 + max(variables)
+    inner: Access = tuple(
+        (0, ((first + axis, 1),)) if axis in axes else next(rest) for axis in range(terms.arity[body])
+    )
+    for box, _ in region:
+        own: dict[int, tuple[int, int]] = {}
+        for axis, (low, high) in zip(axes, box, strict=True):
+            if isinstance(low, int) and isinstance(high, int) and low < high:
+                own[first + axis] = low, high
+        if len(own) == len(axes):
+            yield inner, {**(ranges or {}), **own}
+
+
+def outside(terms: Terms, addends: Sequence[tuple[Fraction, Operand]], value: Operand, region: Region) -> list[Addend]:
+    """The addends where an integer lies outside of a set: guards on the same integer are decided."""
+    form = affine(terms, value)
+    found: list[Addend] = []
+    for coefficient, (term, access) in addends:
+        hole = terms.children(term)[0] if terms.label(term)[0] == "ranged" else None
+        if hole is None or terms.label(hole)[0] != "guard":
+            found.append(Addend(coefficient, term, access))
+            continue
+        (tested, body), (at_value, at_body) = terms.children(hole), terms.accesses(hole)
+        own = affine(terms, (tested, compose(at_value, access)))
+        if own is None or form is None or own[1] != form[1] or not own[1] or not regions.is_set(terms.region(term)):
+            found.append(Addend(coefficient, term, access))
+            continue
+        allowed = regions.preimage(regions.complement(region), ONE, form[0] - own[0])
+        common = regions.intersect(allowed, terms.region(term))
+        if common == allowed:
+            found.append(Addend(coefficient, body, compose(at_body, access)))
+        elif common:
+            found.append(Addend(coefficient, term, access))
+    return found
+
+
+def masked(terms: Terms, addend: Addend, lengths: Sequence[Dim]) -> Addend | None:
+    """A term as the sequential program has it under a mask, where that mask holds everywhere; else None."""
+    ranges = ranges_of(lengths)
+    for hole in terms.masks.get(addend.term, ()):
+        at_value, at_body = terms.accesses(hole)
+        places: dict[int, Index] = {}
+        for (low, strides), (start, own) in zip(at_body, addend.access, strict=True):
+            if len(strides) == 1 and strides[0][1] == 1 and strides[0][0] >= 0:
+                places.setdefault(strides[0][0], (start - low, own))
+        if len(places) != terms.arity[hole] or compose(at_body, places) != addend.access:
+            continue
+        test = terms.children(hole)[0], compose(at_value, places)
+        for closed in terms.closings.get(hole, ()):
+            if regions.is_set(terms.region(closed)) and decided(terms, test, terms.region(closed), ranges):
+                return Addend(addend.coefficient, closed, tuple(places[axis] for axis in range(terms.arity[hole])))
+    return None

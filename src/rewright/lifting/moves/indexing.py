@@ -1,0 +1,304 @@
+"""Gather, scatter and opaque functions on views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from rewright import ops
+from rewright.ir.dims import Dim, Shape
+from rewright.ir.types import TensorType
+from rewright.lifting.arithmetic.products import multiply
+from rewright.lifting.arithmetic.reduction import reduce
+from rewright.lifting.masks.nested_guards import simplify, take
+from rewright.lifting.masks.truths import integer_test
+from rewright.lifting.moves.layout import broadcast, reshape, slice_axis, transpose
+from rewright.lifting.terms import regions
+from rewright.lifting.terms.algebra import Algebra, align
+from rewright.lifting.terms.index import Index
+from rewright.lifting.terms.regions import Region
+from rewright.lifting.terms.store import ONE, Operand
+from rewright.lifting.terms.value import (
+    Addend,
+    Digits,
+    NotAView,
+    Value,
+    View,
+    common_digits,
+    refine,
+    variables_of,
+    with_digits,
+)
+
+
+def components(indices: View, vector_dim: int, count: int) -> list[View]:
+    """The index tensors along the index vector axis of StableHLO's gather and scatter, that axis removed."""
+    if vector_dim == len(indices.dims):
+        return [indices]
+    shape = (*indices.shape[:vector_dim], *indices.shape[vector_dim + 1 :])
+    found: list[View] = []
+    for k in range(count):
+        one = reshape(slice_axis(indices, vector_dim, k, k + 1), shape)
+        if not isinstance(one, View):
+            raise NotAView("indices in pieces")
+        found.append(one)
+    return found
+
+
+def gather(algebra: Algebra, op: ops.Gather, data: View, indices: View, result: Shape) -> View:
+    """Reads of data at the values of index tensors; an index that is affine in the position is a plain view."""
+    parts = components(indices, op.index_vector_dim, len(op.start_index_map))
+    batch_axes = [a for a in range(len(result)) if a not in op.offset_dims]
+    dims: list[Digits] = [()] * len(result)
+    for k, axis in enumerate(batch_axes):
+        dims[axis] = common_digits([p.dims[k] for p in parts]) if parts else (result[axis],)
+    names_of_batch = [a for a in range(len(indices.dims)) if a != op.index_vector_dim]
+    batching = {
+        axis: batch_axes[names_of_batch.index(b)]
+        for axis, b in zip(op.operand_batching_dims, op.start_indices_batching_dims, strict=True)
+    }
+    offsets = [a for a in range(len(data.dims)) if a not in (*op.collapsed_slice_dims, *op.operand_batching_dims)]
+    fine: list[Digits] = list(data.dims)
+    for axis, target in zip(offsets, op.offset_dims, strict=True):
+        whole = op.slice_sizes[axis] == data.shape[axis]
+        dims[target] = data.dims[axis] if whole else (op.slice_sizes[axis],)
+        if not whole and len(data.dims[axis]) > 1:
+            raise NotAView("a window of a split axis")
+    for axis, target in batching.items():
+        dims[target] = fine[axis] = common_digits([dims[target], data.dims[axis]])
+    source = refine(data, fine)
+    target_names, source_names = variables_of(dims), variables_of(source.dims)
+    replacements: list[Index] = [(0, ())] * sum(len(d) for d in source.dims)
+    for axis, target in [*batching.items(), *zip(offsets, op.offset_dims, strict=True)]:
+        for old, new in zip(source_names[axis], target_names[target], strict=False):
+            replacements[old] = (0, ((new, 1),))
+    for number, axis in enumerate(op.start_index_map, start=1):
+        if data.shape[axis] == 1 and not source_names[axis]:
+            continue
+        if len(source_names[axis]) != 1:
+            raise NotAView("an index into a split axis")
+        (low, strides) = replacements[source_names[axis][0]]
+        replacements[source_names[axis][0]] = (low, ((-number, 1), *strides))
+    order = [dims[axis] for axis in batch_axes]
+    index_addends = [_index(algebra, refine(p, order), batch_axes, target_names, dims) for p in parts]
+    if algebra.sequential:
+        for part, axis in zip(parts, op.start_index_map, strict=True):
+            assume_in_range(algebra, part, data.shape[axis] - op.slice_sizes[axis] + 1)
+    else:
+        for part, axis in zip(parts, op.start_index_map, strict=True):
+            require_in_range(algebra, part, data.shape[axis] - op.slice_sizes[axis] + 1)
+    # Addends are joined first: the numbers of index operands mean nothing inside of a sum.
+    joined = View(source.dims, algebra.solid(source, linear=True))
+    read = with_digits(joined, tuple(dims), replacements)
+    return algebra.settle(read.dims, [b for a in read.addends for b in take(algebra.terms, a, index_addends)])
+
+
+def _index(
+    algebra: Algebra, part: View, batch_axes: Sequence[int], names: Sequence[Sequence[int]], dims: Sequence[Digits]
+) -> Addend:
+    """An index tensor over the variables of the result."""
+    replacements: list[Index] = [(0, ((v, 1),)) for axis in batch_axes for v in names[axis]]
+    return algebra.closed(with_digits(part, tuple(dims), replacements))
+
+
+def assume_in_range(algebra: Algebra, index: View, size: Dim) -> None:
+    """Record what the sequential program needs to be defined: its indices lie in [0, size)."""
+    wanted = regions.intervals(0, size)
+    addend = algebra.closed(index)
+    constant, scale, term = algebra.integer(index)
+    if term is None or not isinstance(size, int):
+        return
+    lengths = [n for digits in index.dims for n in digits]
+    if algebra.terms.inside[term[0]]:
+        _assume_masked(algebra, addend, wanted, index)
+    direct = regions.preimage(wanted, scale, constant)
+    if _whole(algebra, term):
+        algebra.facts.learn(term, lengths, direct)
+
+
+def require_in_range(algebra: Algebra, index: View, size: Dim) -> None:
+    """A rank's look-up must be defined wherever the sequential program is; raises NotAView where it is not.
+
+    What cannot be decided is remembered, so that the verdict says it among its assumptions.
+    """
+    holds = _stays_in_range(algebra, index, size)
+    if holds is False:
+        raise NotAView("a look-up out of range")
+    if holds is None:
+        for a in index.addends:
+            algebra.terms.pin(a.term)
+        algebra.facts.unchecked.update(name for a in index.addends for name in algebra.terms.inputs(a.term))
+        algebra.facts.layered |= any(algebra.terms.reads_named(a.term) for a in index.addends)
+
+
+def _stays_in_range(algebra: Algebra, index: View, size: Dim) -> bool | None:
+    constant, scale, term = algebra.integer(index)
+    if not isinstance(size, int):
+        return None
+    if term is None:
+        return 0 <= constant < size
+    lengths = [n for digits in index.dims for n in digits]
+    if term[0] == algebra.terms.index:
+        possible = _positions(term, lengths)
+    else:
+        possible = algebra.guards.possible(algebra.facts.tested(term, lengths)[0], regions.EVERYTHING)
+    inside = regions.preimage(regions.intervals(0, size), scale, constant)
+    if possible is None or possible == regions.EVERYTHING:
+        return None
+    return regions.intersect(possible, inside) == possible
+
+
+def _positions(term: Operand, lengths: Sequence[Dim]) -> Region | None:
+    """The positions that a window of the index covers; None where sizes are symbols or strides turn back."""
+    low, strides = term[1][0]
+    high = low
+    for var, stride in strides:
+        length = lengths[var]
+        if not isinstance(stride, int) or stride < 0 or not isinstance(length, int):
+            return None
+        high = high + stride * (length - 1)
+    return regions.intervals(low, high + 1) if isinstance(low, int) and isinstance(high, int) else None
+
+
+def _assume_masked(algebra: Algebra, addend: Addend, wanted: Region, index: View) -> None:
+    """``select(t in S, t + c, k)`` in range says that t is outside of S, or t + c in range."""
+    tested = algebra.terms.inside[addend.term]
+    for value in tested:
+        algebra.terms.pin(value)
+        if value in algebra.facts.known:
+            continue
+        if algebra.terms.arity[value] != len(addend.access):
+            continue
+        operand: Operand = (value, addend.access)
+        for inner in algebra.terms.tests(addend.term, value):
+            outside = regions.complement(inner)
+            allowed: list[Region] = []
+            for part in (inner, outside):
+                simple = simplify(algebra.terms, (addend.term, addend.access), operand, part)
+                view = View(index.dims, (Addend(addend.coefficient * simple.coefficient, simple.term, simple.access),))
+                constant, scale, term = algebra.integer(view)
+                if term is None:
+                    if any(_holds(constant, low, high) for ((low, high),), _ in wanted):
+                        allowed.append(part)
+                elif term == operand:
+                    allowed.append(regions.intersect(part, regions.preimage(wanted, scale, constant)))
+                else:
+                    break
+            else:
+                algebra.facts.learn(operand, [n for digits in index.dims for n in digits], regions.add(allowed))
+
+
+def _holds(value: Fraction, low: object, high: object) -> bool:
+    return isinstance(low, int) and isinstance(high, int) and low <= value < high
+
+
+def _whole(algebra: Algebra, operand: Operand) -> bool:
+    """Whether a fact about the values read is worth keeping for the term: positions have their own laws."""
+    term = operand[0]
+    return term != algebra.terms.index and not algebra.terms.open[term]
+
+
+def scatter_sum(algebra: Algebra, op: ops.Scatter, shape: Shape, indices: View, updates: View) -> Value:
+    """Sum of updates into zeros: an indicator that index and position agree, summed over the updates."""
+    parts = components(indices, op.index_vector_dim, len(op.scatter_dims_to_operand_dims))
+    scatter_axes = [a for a in range(len(updates.dims)) if a not in op.update_window_dims]
+    windows = [a for a in range(len(shape)) if a not in (*op.inserted_window_dims, *op.input_batching_dims)]
+    names_of_batch = [a for a in range(len(indices.dims)) if a != op.index_vector_dim]
+    place: dict[int, int] = dict(zip(op.update_window_dims, windows, strict=True))
+    for axis, b in zip(op.input_batching_dims, op.scatter_indices_batching_dims, strict=True):
+        place[scatter_axes[names_of_batch.index(b)]] = axis
+    summed = [a for a in scatter_axes if a not in place]
+    for k, axis in enumerate(summed):
+        place[axis] = len(shape) + k
+    if any(axis in windows for axis in op.scatter_dims_to_operand_dims):
+        raise NotAView("a scatter of windows at moving positions")
+    sizes = (*shape, *(updates.shape[a] for a in summed))
+    wide = broadcast_view(updates, sizes, [place[a] for a in range(len(updates.dims))])
+    bodies = [View(wide.dims, ())]
+    for addend in algebra.solid(wide, linear=True):
+        body = View(wide.dims, (addend,))
+        for part, axis in zip(parts, op.scatter_dims_to_operand_dims, strict=True):
+            spread = broadcast_view(part, sizes, [place[scatter_axes[k]] for k in range(len(part.dims))])
+            body = _where_index(algebra, spread, axis, shape[axis], body)
+        bodies.append(body)
+    total = algebra.add(align(bodies), [ONE] * len(bodies))
+    return reduce(algebra, "sum", total, range(len(shape), len(sizes)))
+
+
+def _where_index(algebra: Algebra, index: View, axis: int, size: Dim, body: View) -> View:
+    """The body where the index equals the position along an axis."""
+    addend = next(iter(body.addends), None)
+    if addend is None:
+        return body
+    if len(body.addends) > 1:
+        raise NotAView("a scatter of a sum")
+    guard = algebra.guards.guard_of(addend)
+    if guard is not None:
+        value, region, bare = guard
+        index = algebra.guards.under(value, region, index)
+        if _implied(algebra, index, value, region, size):
+            addend = bare
+    position = View(index.dims, (Addend(ONE, algebra.terms.index, ((0, ((variables_of(index.dims)[axis][0], 1),)),)),))
+    if len(index.dims[axis]) != 1:
+        raise NotAView("a scatter into a split axis")
+    dims = tuple(common_digits([a, b]) for a, b in zip(index.dims, body.dims, strict=True))
+    index, position, fine = refine(index, dims), refine(position, dims), refine(View(body.dims, (addend,)), dims)
+    test = integer_test(algebra, algebra.add([index, position], [ONE, Fraction(-1)]), regions.intervals(0, 1))
+    if not test.addends or not fine.addends:
+        return View(dims, ())
+    return multiply(algebra, test, fine)
+
+
+def _implied(algebra: Algebra, index: View, value: Operand, region: Region, size: Dim) -> bool:
+    """Whether index = position, with position in [0, size), puts the tested value in the region."""
+    constant, scale, term = algebra.integer(index)
+    if term != value or scale != 1 or not isinstance(size, int):
+        return False
+    window = regions.intervals(-int(constant), size - int(constant))
+    return regions.intersect(window, region) == window
+
+
+def broadcast_view(view: View, shape: Shape, dimensions: Sequence[int]) -> View:
+    """Spread a view over more axes, which may be permuted."""
+    order = sorted(range(len(dimensions)), key=lambda k: dimensions[k])
+    spread = broadcast(transpose(view, order), shape, [dimensions[k] for k in order])
+    assert isinstance(spread, View)
+    return spread
+
+
+def opaque(
+    algebra: Algebra, key: object, views: Sequence[View], result: TensorType, roles: Sequence[Mapping[int, int]]
+) -> View:
+    """An operator known only by its key: operand axes in ``roles`` are result axes, all others are read whole."""
+    found: dict[int, list[Digits]] = {}
+    for view, mapping in zip(views, roles, strict=True):
+        for axis, target in mapping.items():
+            found.setdefault(target, []).append(view.dims[axis])
+    shared = {target: common_digits(many) for target, many in found.items()}
+    dims = tuple(shared.get(axis, (size,)) for axis, size in enumerate(result.shape))
+    names = variables_of(dims)
+    own = [axis for axis in range(len(dims)) if axis not in shared]
+    fresh = sum(len(d) for d in dims)
+    bound: dict[int, Dim] = {}
+    operands: list[Operand] = []
+    layout: list[tuple[object, ...]] = []
+    for view, mapping in zip(views, roles, strict=True):
+        fine = refine(view, [shared[mapping[a]] if a in mapping else view.dims[a] for a in range(len(view.dims))])
+        replacements: list[Index] = []
+        shape: list[object] = []
+        for axis, digits in enumerate(fine.dims):
+            if axis in mapping:
+                replacements.extend((0, ((v, 1),)) for v in names[mapping[axis]])
+                shape.append(mapping[axis])
+                continue
+            shape.append(digits)
+            for length in digits:
+                bound[fresh] = length
+                replacements.append((0, ((fresh, 1),)))
+                fresh += 1
+        layout.append(tuple(shape))
+        operands.append(algebra.operand(with_digits(fine, dims, replacements)))
+    term, access = algebra.terms.opaque((key, tuple(layout)), operands, bound, len(own))
+    # The only index of an axis is a number, whoever has a variable for it.
+    access = (*access, *((0, () if dims[axis] == (1,) else ((names[axis][0], 1),)) for axis in own))
+    return View(dims, (Addend(ONE, term, access),))

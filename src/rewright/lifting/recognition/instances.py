@@ -1,0 +1,159 @@
+"""Terms of the sequential program that a rank's sum, product or function is an instance of.
+
+A rank that holds some rows of one head reads one tensor at that head and those rows, and another one at rows that are
+numbered over all heads. The sequential program reads both with a variable for the head. Which of its terms this is an
+instance of is found by the operands that they share, and where it is read is solved for, digit by digit. A solution is
+compared with all that is read, so that a wrong digit costs a proof and never soundness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from fractions import Fraction
+from itertools import combinations, islice, permutations
+
+from rewright.ir.dims import Dim, divide
+from rewright.lifting.terms.index import (
+    Access,
+    Index,
+    build,
+    compose,
+    identity,
+    magnitude,
+    split_constant,
+    substitute,
+    used,
+)
+from rewright.lifting.terms.store import COMMUTATIVE, KINDS, ONE, Operand, Terms
+from rewright.lifting.terms.value import Addend
+
+_MOST_TERMS = 32
+"""Terms of the sequential program over one operand that are looked at."""
+
+_MOST_SINGLE = 3
+"""More indices of one value than this are all read, or none of them."""
+
+_MOST_ORDERS = 24
+"""Orders of operands that are read at several places that are tried."""
+
+
+def instance(terms: Terms, addend: Addend) -> Addend | None:
+    """The same numbers as a term of the sequential program read elsewhere; None where no term is known to be that."""
+    found = _found(terms, (addend.term, addend.access))
+    if found is None:
+        return None
+    factor, (term, place) = found
+    return Addend(addend.coefficient * factor, term, place, addend.parts)
+
+
+def instance_of_new(horizon: int, terms: Terms, addend: Addend) -> Addend | None:
+    """The same for a term that is not the sequential program's own, whatever its variables are those of."""
+    found = _instance(terms, (addend.term, addend.access)) if addend.term >= horizon else None
+    if found is None:
+        return None
+    factor, (term, place) = found
+    return Addend(addend.coefficient * factor, term, place, addend.parts)
+
+
+def elsewhere(terms: Terms, operand: Operand) -> Operand | None:
+    """The same for a guard or a function, which has no coefficient."""
+    found = _found(terms, operand)
+    return None if found is None else found[1]
+
+
+def _found(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
+    """A term, a factor and where to read it; of indices of one value as few as may be are taken for that value."""
+    term, access = operand
+    single = {v for v, n in enumerate(terms.window or ()) if n == 1}
+    mine = sorted(single & used(access))
+    for count in range(len(mine) + 1) if len(mine) <= _MOST_SINGLE else (0, len(mine)):
+        for chosen in combinations(mine, count):
+            found = _instance(terms, (term, _at_zero(access, set(chosen))))
+            if found is not None:
+                return found
+    return None
+
+
+def _at_zero(access: Access, variables: Set[int]) -> Access:
+    """An access where these variables, whose only value is zero, have it."""
+    return tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in access)
+
+
+def _instance(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
+    term, access = operand
+    kind, *rest = terms.label(term)
+    children = terms.children(term) if kind in KINDS else ()
+    if len(children) < 2:
+        return None
+    reads = [compose(own, access) for own in terms.accesses(term)]
+    coefficients: Sequence[Fraction] = terms.coefficients(term) if kind == "add" else ()
+    commutes = kind == "add" or (kind == "apply" and rest[0] in COMMUTATIVE)
+    for other in islice(terms.users.get(max(children), ()), _MOST_TERMS):
+        content = terms.node_label(other).content
+        if terms.graph.node(other)[1] != children or content[0] != kind or (kind == "apply" and content[1] != rest[0]):
+            continue
+        wanted: Sequence[Access] = content[-1]  # pyright: ignore[reportAssignmentType]
+        factors: Sequence[Fraction] = content[1] if kind == "add" else ()  # pyright: ignore[reportAssignmentType]
+        for order in _orders(children) if commutes else (range(len(children)),):
+            scale = _scale([coefficients[k] for k in order], factors) if kind == "add" else ONE
+            place = _solved(wanted, [reads[k] for k in order], terms.arity[other]) if scale is not None else None
+            if scale is None or place is None:
+                continue
+            axes = identity(terms.arity[other])
+            made = [(child, compose(own, axes)) for child, own in zip(children, wanted, strict=True)]
+            head = content[:-1]
+            found, _ = terms.make(head, made)  # so that a trace has it
+            if found == other:
+                return scale, (other, place)
+    return None
+
+
+def _orders(children: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The orders of operands that leave every term where it is: equal terms change places."""
+    if len(set(children)) == len(children):
+        return iter((range(len(children)),))
+    every = permutations(range(len(children)))
+    return islice((o for o in every if all(children[k] == children[j] for j, k in enumerate(o))), _MOST_ORDERS)
+
+
+def _scale(own: Sequence[Fraction], wanted: Sequence[Fraction]) -> Fraction | None:
+    """How many times the wanted coefficients the others are."""
+    scale = own[0] / wanted[0]
+    return scale if all(a == scale * b for a, b in zip(own, wanted, strict=True)) else None
+
+
+def _solved(wanted: Sequence[Access], reads: Sequence[Access], arity: int) -> Access | None:
+    """Indices for the variables of a term at which it reads its operands as they are read here."""
+    found: dict[int, Index] = {}
+    pairs = [pair for own, read in zip(wanted, reads, strict=True) for pair in zip(own, read, strict=True)]
+    for (low, strides), (there, others) in sorted(pairs, key=lambda pair: len(pair[0][1])):
+        fresh = [(v, s) for v, s in strides if v not in found]
+        if fresh and not solve(found, (low, strides), (there, others), fresh):
+            return None
+    if len(found) != arity:
+        return None
+    if any(compose(own, found) != read for own, read in zip(wanted, reads, strict=True)):
+        return None
+    return tuple(found[v] for v in range(arity))
+
+
+def _turns(stride: Dim) -> bool:
+    return isinstance(stride, int) and stride < 0
+
+
+def solve(found: dict[int, Index], own: Index, read: Index, fresh: Sequence[tuple[int, Dim]]) -> bool:
+    """Find variables of one index: what is a multiple of the largest stride is that variable's, as of a digit."""
+    known = substitute((own[0], tuple((v, s) for v, s in own[1] if v in found)), found)
+    constant, strides = read[0] - known[0], dict(read[1])
+    for v, s in known[1]:
+        strides[v] = strides.get(v, 0) - s
+    if any(v < 0 for v in strides) or any(v < 0 for v, _ in fresh):
+        return False
+    if any(_turns(s) and not _turns(dict(read[1]).get(v, 0)) for v, s in strides.items()):
+        return False  # right where that variable has one value, and another way to read it is simpler
+    for v, stride in sorted(fresh, key=lambda item: magnitude(item[1]), reverse=True):
+        quotient, constant = split_constant(constant, stride)
+        mine = {u: whole for u, s in strides.items() if s != 0 and (whole := divide(s, stride)) is not None}
+        found[v] = build(quotient, mine)
+        strides = {u: s for u, s in strides.items() if u not in mine}
+    return True

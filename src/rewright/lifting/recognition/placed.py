@@ -1,0 +1,47 @@
+"""Terms at known places, written out: a row of a function of rows is the function of that row."""
+
+from __future__ import annotations
+
+from rewright.lifting.terms.index import Access, compose
+from rewright.lifting.terms.store import ONE, Operand, Terms
+from rewright.lifting.terms.value import Addend, Pieces, Value, View
+
+_DEPTH = 40
+
+
+def written_out(terms: Terms, value: Value) -> Value:
+    """The value with every function of a tensor read at known places as that function of what it reads there."""
+    if isinstance(value, Pieces):
+        return Pieces(value.axis, value.outer, tuple(written_out(terms, part) for part in value.parts))
+    addends: list[Addend] = []
+    for a in value.addends:
+        if a.parts:
+            addends.append(a)
+            continue
+        there = at_place(terms, (a.term, a.access))
+        addends.append(Addend(a.coefficient * there.coefficient, there.term, there.access))
+    return View(value.dims, tuple(addends))
+
+
+def at_place(terms: Terms, operand: Operand, depth: int = _DEPTH) -> Addend:
+    """An operand that is read at known places, as a function of what it reads there."""
+    term, access = operand
+    label = terms.label(term)
+    if depth == 0 or not _is_fixed(access) or label[0] not in ("apply", "add"):
+        return Addend(ONE, term, access)
+    children = zip(terms.children(term), terms.accesses(term), strict=True)
+    found = [at_place(terms, (child, compose(inner, access)), depth - 1) for child, inner in children]
+    if label[0] == "add":
+        parts = [(c * a.coefficient, a.term, a.access) for c, a in zip(terms.coefficients(term), found, strict=True)]
+        return terms.add(parts) or Addend(ONE - ONE, terms.one, ())
+    if label[1] == "multiply":
+        scale = ONE
+        for a in found:
+            scale *= a.coefficient
+        return Addend(scale, *terms.multiply([(a.term, a.access) for a in found]))
+    return Addend(ONE, *terms.apply(str(label[1]), [terms.freeze(a) for a in found]))
+
+
+def _is_fixed(access: Access) -> bool:
+    """Whether some index is a number."""
+    return any(not strides for _, strides in access)

@@ -1,0 +1,154 @@
+"""Numbers that are certainly finite, or above zero, although a mask makes parts of them infinite or zero.
+
+The maximum of masked scores is finite where one of them is not masked, and the sum of their exponentials is positive
+there. Both are needed before exponentials are written as quotients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from typing import cast
+
+from rewright.lifting.masks.positions import Ranges, boxes, decided, flat, is_lowest, lowest
+from rewright.lifting.terms import regions
+from rewright.lifting.terms.index import compose
+from rewright.lifting.terms.regions import Region
+from rewright.lifting.terms.store import Operand, Terms
+from rewright.lifting.terms.value import Addend
+
+_DEPTH = 12
+_MOST_AXES = 3
+
+
+def is_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
+    """Whether a number is certainly no infinity; the maximum of masked numbers is none where one is not masked."""
+    term, access = operand
+    if term not in terms.infinite:
+        return True
+    label = terms.label(term)
+    if label[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "maximum"):
+        return _has_finite(terms, operand, ranges)
+    if label[0] != "add" and label[:2] not in (("apply", "maximum"), ("apply", "identity")):
+        return False
+    children = zip(terms.children(term), terms.accesses(term), strict=True)
+    return all(is_finite(terms, (child, compose(inner, access)), ranges) for child, inner in children)
+
+
+def _has_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
+    """Whether a maximum over a range is of finite numbers and minus infinities, and of one finite number at least."""
+    some = False
+    for body, inside, corners in _bodies(terms, operand, ranges):
+        tests: list[tuple[Operand, Region]] = []
+        for factor, addend in flat(terms, body):
+            mask = lowest(terms, addend)
+            if mask is not None and factor > 0:
+                tests.append(mask)
+            elif not is_finite(terms, addend, inside):
+                return False
+        some |= any(all(decided(terms, v, r, inside | corner) is False for v, r in tests) for corner in corners)
+    return some
+
+
+def _has_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: int) -> bool:
+    """Whether a sum over a range is of numbers that are positive where a mask holds, which it does somewhere."""
+    some = False
+    for body, inside, corners in _bodies(terms, operand, ranges):
+        guard = terms.children(body[0])[0] if terms.label(body[0])[0] == "ranged" else None
+        if guard is None or terms.label(guard)[0] != "guard":
+            if not is_positive(terms, body, inside, depth):
+                return False
+            some = True
+            continue
+        (value, inner), (at_value, at_inner) = terms.children(guard), terms.accesses(guard)
+        region = terms.region(body[0])
+        if not regions.is_set(region) or not is_positive(terms, (inner, compose(at_inner, body[1])), inside, depth):
+            return False
+        test = value, compose(at_value, body[1])
+        some |= any(decided(terms, test, region, inside | corner) is True for corner in corners)
+    return some
+
+
+_Bound = dict[int, tuple[int, int]]
+
+
+def _bodies(terms: Terms, operand: Operand, ranges: Ranges | None) -> Iterator[tuple[Operand, _Bound, list[_Bound]]]:
+    """The body of a fold over every box of its region, with its variables' ranges, and at the corners of the box.
+
+    None at all where a box is empty, or no box of numbers.
+    """
+    term, access = operand
+    hole = terms.children(term)[0]
+    body, region = terms.children(hole)[0], terms.region(term)
+    found = list(boxes(terms, hole, access, region, ranges))
+    axes = cast("tuple[int, ...]", terms.label(hole)[2])
+    if len(found) != len(region) or len(axes) > _MOST_AXES:
+        return
+    for inner, bound in found:
+        fresh = [inner[axis][1][0][0] for axis in axes]
+        ends = [[(v, (n, n + 1)) for n in dict.fromkeys((bound[v][0], bound[v][1] - 1))] for v in fresh]
+        yield (body, inner), bound, [dict(corner) for corner in product(*ends)]
+
+
+def is_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: int = _DEPTH) -> bool:
+    """Whether a number is made of exponentials in ways that keep it above zero where it is read."""
+    term, access = operand
+    label = terms.label(term)
+    if depth == 0:
+        return False
+    if label[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "sum"):
+        return regions.is_set(terms.region(term)) and _has_positive(terms, operand, ranges, depth - 1)
+    if label[0] not in ("apply", "add"):
+        return term == terms.one
+    children = [(c, compose(a, access)) for c, a in zip(terms.children(term), terms.accesses(term), strict=True)]
+    if label[:2] == ("apply", "exponential"):
+        return is_finite(terms, children[0], ranges)
+    if label[0] == "add" and not all(c > 0 for c in terms.coefficients(term)):
+        return False
+    if label[0] == "add" or label[1] in ("multiply", "reciprocal"):
+        return all(is_positive(terms, child, ranges, depth - 1) for child in children)
+    return False
+
+
+def is_defined(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
+    """Whether a number is certainly finite, also where it is a logarithm."""
+    term, access = operand
+    if terms.label(term)[:2] == ("apply", "log"):
+        return is_positive(terms, (terms.children(term)[0], compose(terms.accesses(term)[0], access)), ranges)
+    return is_finite(terms, operand, ranges)
+
+
+_TESTS = frozenset({"is_finite", "equal", "not_equal", "greater", "greater_or_equal"})
+
+
+def is_truth(terms: Terms, term: int, depth: int = _DEPTH) -> bool:
+    """Whether a number is a truth value, which is zero or one: a test, or what is made of tests."""
+    label = terms.see(term)
+    if label[0] != "apply" or depth == 0:
+        return False
+    if label[1] in ("not", "and", "or", "xor", "identity"):
+        return all(is_truth(terms, child, depth - 1) for child in terms.children(term))
+    return label[1] in _TESTS
+
+
+def under_mask(
+    terms: Terms, addend: Addend, ranges: Ranges | None
+) -> tuple[Operand | None, Region, list[tuple[Fraction, Operand]]] | None:
+    """A sum with minus infinity under a mask: the test of the mask, where it holds, and the other addends.
+
+    The test is None where all is minus infinity. None without a mask, or where the others may be infinite.
+    """
+    found = [(c * addend.coefficient, operand) for c, operand in flat(terms, (addend.term, addend.access))]
+    masks = [(k, lowest(terms, o)) for k, (c, o) in enumerate(found) if c > 0 and _masks(terms, o)]
+    if len(masks) != 1:
+        return None
+    ((place, mask),) = masks
+    rest = found[:place] + found[place + 1 :]
+    if not all(is_defined(terms, operand, ranges) for _, operand in rest):
+        return None
+    return (None, regions.EVERYTHING, rest) if mask is None else (*mask, rest)
+
+
+def _masks(terms: Terms, operand: Operand) -> bool:
+    return is_lowest(terms, operand[0]) or lowest(terms, operand) is not None

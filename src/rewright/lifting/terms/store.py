@@ -1,0 +1,558 @@
+"""The store of normal-form terms: hash-consed tensors that are total functions of their indices.
+
+A term has axes but no sizes: a slice is only a window of it, so all the windows of a program parallelised over ranks
+are windows of one term. Constructors bring every term to one form: index frames are shifted so that the first read
+of an axis has offset zero, commutative operands are ordered, sums and products are flat, coefficients move outwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from fractions import Fraction
+from math import isfinite
+from operator import itemgetter
+from typing import NamedTuple, cast
+
+from rewright.egraph import EGraph
+from rewright.ir.dims import Dim, SizeExpr
+from rewright.lifting.terms.index import Access, Index, compose, identity, magnitude, rename, split_constant
+from rewright.lifting.terms.regions import Box, Region, is_set, single
+from rewright.lifting.terms.regions import add as add_regions
+from rewright.lifting.terms.trace import Trace
+from rewright.lifting.terms.value import Addend, Parts
+
+ONE = Fraction(1)
+Operand = tuple[int, Access]
+"""A term and where it is read."""
+
+COMMUTATIVE = frozenset({"multiply", "maximum", "minimum", "and", "or", "xor", "equal", "not_equal"})
+KINDS: frozenset[object] = frozenset({"add", "apply", "guard"})
+"""Kinds of terms that read several operands at the same indices."""
+_FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or_equal", "equal", "not_equal"})
+_PLAIN = frozenset({"apply", "add", "take", "input", "index", "size"})
+_NOTHING = frozenset[int]()
+_LONGEST = 24
+_MOST_PRODUCTS = 32
+"""Products and sums longer than this are not flattened further, which costs proofs and never soundness."""
+
+
+class Folded(NamedTuple):
+    """A fold over variables: its term, box (in the body's frame), the access of the rest, variables in box order."""
+
+    hole: int
+    box: Box
+    access: Access
+    order: tuple[int, ...]
+
+
+class Label:
+    """The contents of a node but for its children, stored once: equal labels are one object."""
+
+    __slots__ = ("arity", "content", "ordered")
+
+    def __init__(self, content: tuple[object, ...], arity: int) -> None:
+        self.content = content
+        self.arity = arity
+        self.ordered = content[0] == "add" or (content[0] == "apply" and content[1] in COMMUTATIVE)
+        """Whether the children stand in the order of their numbers."""
+
+
+class Terms:
+    """Hash-consed terms over shared inputs; ``find`` identities of the e-graph name them.
+
+    ``label`` tells what kind a term is. A conclusion from what it is *not* must hold for every term; whoever uses what
+    it is reads it on with ``children``, ``accesses``, ``coefficients`` or ``region``, or calls ``see``: those readings
+    are what a trace keeps, and what must be the same wherever the trace is used again.
+    """
+
+    def __init__(self) -> None:
+        self.quotients: Callable[[Terms, list[Operand]], list[Operand]] | None = None
+        """What cancels in a product, where exponentials are written as quotients."""
+        self.finite: Callable[[Terms, Operand], bool] | None = None
+        """Whether what may be infinite elsewhere is finite where it is read."""
+        self.graph = EGraph()
+        self.trace: Trace | None = None
+        self._labels: dict[tuple[object, ...], Label] = {}
+        self.arity: dict[int, int] = {}
+        self.open: dict[int, frozenset[int]] = {}
+        """The folds and guards inside a term that have no range yet."""
+        self.anchors: set[int] = set()
+        """Sums that other operators read: they stay whole inside longer sums."""
+        self.inside: dict[int, frozenset[int]] = {}
+        """The terms whose values guards inside a term test."""
+        self.named: dict[int, int] = {}
+        """Terms that have a name, and that name."""
+        self.infinite: set[int] = set()
+        """Terms that may be infinite: they never cancel."""
+        self.window: tuple[Dim, ...] | None = None
+        """How far the variables of the view count that is being computed, where that may matter."""
+        self.roots: dict[int, int] = {}
+        """By term that is the root of a prime that prime."""
+        self.masks: dict[int, list[int]] = {}
+        """By term the guards of it."""
+        self.closings: dict[int, list[int]] = {}
+        """By fold or guard the terms of it with a range."""
+        self.products: dict[int, list[int]] = {}
+        """By term the products that it is a factor of, as they were made."""
+        self.users: dict[int, list[int]] = {}
+        """By term the sums and functions whose last operand it is, of those made while ``recording``."""
+        self.recording = True
+        self.elsewhere: Callable[[Terms, Addend], Addend | None] | None = None
+        """Which term that is known already a new one is an instance of, where that is asked for."""
+        self.one = self._add(("number", 1), (), 0)
+        self.index = self._add(("index",), (), 1)
+
+    def _add(self, content: tuple[object, ...], children: tuple[int, ...], arity: int) -> int:
+        label = self._labels.get((*content, arity))
+        if label is None:
+            label = self._labels[(*content, arity)] = Label(content, arity)
+        term = self.place(label, children)
+        if self.trace is not None:
+            self.trace.made(term, label, children)
+        return self.name(term) if term in self.named else term
+
+    def name(self, term: int) -> int:
+        """The term by a name that hides what it is made of; from now on whoever makes the term gets the name."""
+        return self._add(("named",), (term,), self.arity[term])
+
+    def place(self, label: Label, children: tuple[int, ...]) -> int:
+        """The term of a label and children."""
+        term = self.graph.add(label, children)
+        if term not in self.arity:
+            self._describe(term, label, children)
+            if self.recording and label.content[0] in KINDS and len(children) > 1:
+                self.users.setdefault(max(children), []).append(term)
+        return term
+
+    def _describe(self, term: int, label: Label, children: tuple[int, ...]) -> None:
+        """Derive what is known of a new term."""
+        content = label.content
+        self.arity[term] = label.arity
+        hidden = content[0] == "named"
+        if hidden:
+            self.named[children[0]] = term
+        elif content[0] == "guard":
+            self.masks.setdefault(children[1], []).append(term)
+        elif content[0] == "ranged":
+            self.closings.setdefault(children[0], []).append(term)
+        # Nobody decides the guards that a name hides.
+        if hidden or (content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
+            self.open[term] = self.inside[term] = _NOTHING
+            if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
+                self.infinite.add(term)
+            return
+        holes = _union([self.open[c] for c in children])
+        if content[0] in ("fold", "guard"):
+            holes |= {term}
+        elif content[0] == "ranged":
+            holes -= {children[0]}
+        self.open[term] = holes
+        tested = _union([self.inside[c] for c in children])
+        self.inside[term] = tested | {children[0]} if content[0] == "guard" else tested
+        number, table = content[0] == "number", content[0] == "table"
+        endless = (number and content[1] != 1) or (table and not _all_finite(content[2]))
+        if endless or self._spreads_infinity(label, children):
+            self.infinite.add(term)
+
+    def _spreads_infinity(self, label: Label, children: tuple[int, ...]) -> bool:
+        if self.infinite.isdisjoint(children):
+            return False
+        return not (label.content[0] == "apply" and label.content[1] in _FINITE)
+
+    def label(self, term: int) -> tuple[object, ...]:
+        """The label of a term's first node."""
+        return self.node_label(term).content
+
+    def node_label(self, term: int) -> Label:
+        """The same as the object that all nodes of that label share."""
+        return cast("Label", self.graph.node(term)[0])
+
+    def see(self, term: int) -> tuple[object, ...]:
+        """The label of a term, to use what it says."""
+        if self.trace is not None:
+            self.trace.seen(term)
+        return self.node_label(term).content
+
+    def look_into(self, term: int) -> tuple[object, ...]:
+        """The label of an operator without laws, to use what it computes."""
+        if self.trace is not None:
+            self.trace.opened.add(term)
+        return self.see(term)
+
+    def pin(self, term: int) -> None:
+        """Note that what is concluded holds of this term by itself, whatever its structure."""
+        if self.trace is not None:
+            self.trace.pinned.add(term)
+
+    def mark(self, marked: set[int], term: int) -> None:
+        """Put a term in a set."""
+        marked.add(term)
+        if self.trace is not None:
+            self.trace.marks.append((marked, term))
+
+    def accesses(self, term: int) -> tuple[Access, ...]:
+        """Where a node reads each of its children."""
+        return cast("tuple[Access, ...]", self.see(term)[-1])
+
+    def coefficients(self, term: int) -> tuple[Fraction, ...]:
+        """The coefficients of a sum."""
+        return cast("tuple[Fraction, ...]", self.see(term)[1])
+
+    def region(self, term: int) -> Region:
+        """The region of a ranged fold or guard."""
+        return cast("Region", self.see(term)[1])
+
+    def children(self, term: int) -> tuple[int, ...]:
+        """The terms that a term reads."""
+        if self.trace is not None:
+            self.trace.seen(term)
+        return self.graph.node(term)[1]
+
+    def closed(self, hole: int, region: Region) -> int | None:
+        """The term of a fold or guard with its range if it exists."""
+        label = self._labels.get(("ranged", region, self.arity[hole]))
+        found = None if label is None else self.graph.lookup(label, (hole,))
+        return None if found is None else self.named.get(found, found)
+
+    def input(self, name: str, rank: int) -> int:
+        """A program input."""
+        return self._add(("input", name), (), rank)
+
+    def number(self, value: float) -> int:
+        """A number that is no rational multiple of one: an infinity or not-a-number."""
+        return self._add(("number", repr(value)), (), 0)
+
+    def table(self, shape: tuple[int, ...], values: tuple[object, ...]) -> int:
+        """A constant tensor."""
+        return self._add(("table", shape, values), (), len(shape))
+
+    def make(self, head: tuple[object, ...], operands: Sequence[Operand]) -> Operand:
+        """A pointwise node over operands that share variables; returns the term and where those variables read it."""
+        frame = Frame()
+        accesses = tuple(tuple(frame.place(index) for index in access) for _, access in operands)
+        term = self._add((*head, accesses), tuple(t for t, _ in operands), len(frame.shift))
+        return term, frame.access()
+
+    def apply(self, function: str, operands: Sequence[Operand]) -> Operand:
+        """A scalar function of the operands; a function of one operand keeps that operand's axes."""
+        ordered = in_order(operands) if function in COMMUTATIVE else list(operands)
+        wide = [k for k, (term, _) in enumerate(ordered) if self.arity[term]]
+        if len(wide) == 1:
+            term, access = ordered[wide[0]]
+            ordered[wide[0]] = (term, identity(self.arity[term]))
+            return self.make(("apply", function), ordered)[0], access
+        return self._known(self.make(("apply", function), ordered))
+
+    def multiply(self, operands: Sequence[Operand]) -> Operand:
+        """The flat product."""
+        factors: list[Operand] = []
+        for term, access in operands:
+            if term == self.one:
+                continue
+            label = self.label(term)
+            if label[:2] == ("apply", "multiply") and len(factors) + len(self.children(term)) <= _LONGEST:
+                inner = zip(self.children(term), self.accesses(term), strict=True)
+                factors.extend((child, compose(a, access)) for child, a in inner)
+            else:
+                factors.append((term, access))
+        if self.quotients:
+            factors = self.quotients(self, factors)
+        if not factors:
+            return self.one, ()
+        if len(factors) == 1:
+            return factors[0]
+        found = self.apply("multiply", factors)
+        for term in {term for term, _ in factors}:
+            known = self.products.setdefault(term, [])
+            if found[0] not in known[-1:]:
+                known.append(found[0])
+        return found
+
+    def strides(self, term: int, other: int) -> set[tuple[int, Dim]]:
+        """How products of two terms read the first: along which of its axes with which strides."""
+        found: set[tuple[int, Dim]] = set()
+        for made in self.products.get(term, ())[:_MOST_PRODUCTS]:
+            children = self.children(made)
+            if other not in children:
+                continue
+            for child, access in zip(children, self.accesses(made), strict=True):
+                if child == term:
+                    found.update((place, stride) for place, (_, strides) in enumerate(access) for _, stride in strides)
+        return found
+
+    def add(self, addends: Sequence[tuple[Fraction, int, Access]]) -> Addend | None:
+        """The flat sum with its leading coefficient moved outwards; None where it is zero."""
+        total: dict[tuple[Operand, bool], Fraction] = {}
+        for coefficient, term, access in addends:
+            for factor, operand in self.summands(term, access):
+                number = coefficient * factor
+                # An infinity minus itself is no number: what may be infinite keeps positive and negative apart.
+                key = operand, number < 0 and not self._cancels(operand)
+                total[key] = total.get(key, Fraction(0)) + number
+        kept = [(operand, negative, c) for (operand, negative), c in total.items() if c]
+        items = [(operand, c) for operand, _, c in sorted(kept, key=lambda item: (operand_key(item[0]), item[1]))]
+        if not items:
+            return None
+        if len(items) == 1:
+            (term, access), coefficient = items[0]
+            return Addend(coefficient, term, access)
+        leading = next(c for (term, _), c in items if term != self.one)
+        coefficients = tuple(c / leading for _, c in items)
+        made = Addend(leading, *self.make(("add", coefficients), [o for o, _ in items]))
+        return (None if self.elsewhere is None else self.elsewhere(self, made)) or made
+
+    def _cancels(self, operand: Operand) -> bool:
+        return operand[0] not in self.infinite or (self.finite is not None and self.finite(self, operand))
+
+    def summands(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
+        """The addends of a sum that is no anchor, else the term alone."""
+        if term in self.anchors or self.label(term)[0] != "add" or len(self.children(term)) > _LONGEST:
+            return [(ONE, (term, access))]
+        return self.expand(term, access)
+
+    def expand(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
+        """The addends of a sum, whoever else reads it."""
+        label = self.label(term)
+        if label[0] != "add":
+            return [(ONE, (term, access))]
+        return [
+            (c, (child, compose(a, access)))
+            for c, child, a in zip(self.coefficients(term), self.children(term), self.accesses(term), strict=True)
+        ]
+
+    def freeze(self, addend: Addend) -> Operand:
+        """The addend as a term of its own, its coefficient inside."""
+        if addend.coefficient == 1:
+            return addend.term, addend.access
+        if addend.term == self.one:
+            return self._add(("add", (addend.coefficient,), ((),)), (self.one,), 0), ()
+        axes = identity(self.arity[addend.term])
+        term, _ = self.make(("add", (addend.coefficient,)), [(addend.term, axes)])
+        return term, addend.access
+
+    def fold(self, kind: str, body: int, axes: tuple[int, ...]) -> int:
+        """The family of sums (or maxima, ..) of a term over ranges of some axes that are not yet given."""
+        return self._add(("fold", kind, axes), (body,), self.arity[body] - len(axes))
+
+    def fold_over(self, kind: str, operand: Operand, ranges: Mapping[int, tuple[Dim, Dim]]) -> Folded:
+        """Fold an operand over some of its variables.
+
+        Every variable of ``ranges`` must occur in the operand's access.
+        """
+        term, access = operand
+        axes = _lone_axes(access, ranges)
+        if axes is None:
+            term, access = self.make(("apply", "identity"), [operand])
+            axes = _lone_axes(access, ranges)
+            assert axes is not None
+        box: list[tuple[Dim, Dim]] = []
+        order: list[int] = []
+        for axis in axes:
+            constant, ((var, _),) = access[axis]
+            low, high = ranges[var]
+            box.append((low + constant, high + constant))
+            order.append(var)
+        rest = tuple(index for axis, index in enumerate(access) if axis not in axes)
+        return Folded(self.fold(kind, term, tuple(axes)), tuple(box), rest, tuple(order))
+
+    def flat(self, fold: int, region: Region) -> tuple[int, Region]:
+        """A sum over a region of sums over another one as one sum over both; any other fold as it is."""
+        if self.label(fold)[:2] != ("fold", "sum"):
+            return fold, region
+        (body,) = self.children(fold)
+        if self.label(body)[0] != "ranged":
+            return fold, region
+        (hole,) = self.children(body)[:1]
+        if self.label(hole)[:2] != ("fold", "sum"):
+            return fold, region
+        return self.nested(hole, self.region(body), cast("tuple[int, ...]", self.see(fold)[2]), region)
+
+    def nested(self, hole: int, inner: Region, axes: tuple[int, ...], outer: Region) -> tuple[int, Region]:
+        """The sum over some axes of what a sum over a region leaves, as one sum over the axes of both."""
+        own = cast("tuple[int, ...]", self.see(hole)[2])
+        (body,) = self.children(hole)
+        left = [axis for axis in range(self.arity[body]) if axis not in own]
+        places = (*own, *(left[axis] for axis in axes))
+        order = sorted(range(len(places)), key=places.__getitem__)
+        boxes = [((*a, *b), c * d) for a, c in inner for b, d in outer]
+        region = add_regions([tuple((tuple(box[k] for k in order), c) for box, c in boxes)])
+        return self.fold("sum", body, tuple(places[k] for k in order)), region
+
+    def ranged(self, fold: int, region: Region) -> int:
+        """A fold or guard with its range."""
+        return self._add(("ranged", region), (fold,), self.arity[fold])
+
+    def guard(self, value: Operand, body: Operand) -> Operand:
+        """``body`` where the integer ``value`` lies in a set that is not yet given, else zero."""
+        if not self.arity[body[0]] or body[0] == self.one:
+            term, access = value
+            return self.make(("guard",), [(term, identity(self.arity[term])), body])[0], access
+        return self._known(self.make(("guard",), [value, body]))
+
+    def _known(self, operand: Operand) -> Operand:
+        """The same as an instance of a term that is known, where there is one."""
+        found = None if self.elsewhere is None else self.elsewhere(self, Addend(ONE, *operand))
+        return operand if found is None else (found.term, found.access)
+
+    def take(self, operands: Sequence[Operand]) -> Operand:
+        """The first operand read where variable ``-k`` stands for the value of operand ``k``."""
+        return self.make(("take",), operands)
+
+    def opaque(
+        self, key: object, operands: Sequence[Operand], bound: Mapping[int, Dim], own: int
+    ) -> tuple[int, Access]:
+        """A function known by its key alone, of windows of its operands.
+
+        Variables in ``bound`` run over the given lengths inside of the function; the others are axes of the result,
+        followed by ``own`` axes that the function makes.
+        """
+        frame = Frame()
+        accesses = tuple(tuple(frame.place(index) for index in access) for _, access in operands)
+        order = list(frame.shift)
+        # One that does not occur keeps its place: a repeated row is not a repeated column.
+        windows = tuple((order.index(v), frame.shift[v], n) if v in frame.shift else None for v, n in bound.items())
+        inner = {window[0] for window in windows if window is not None}
+        label = ("opaque", key, own, windows, accesses)
+        term = self._add(label, tuple(t for t, _ in operands), len(order) - len(inner) + own)
+        outer = [(frame.shift[v], ((v, 1),)) for k, v in enumerate(order) if k not in inner]
+        return term, tuple(outer)
+
+    def size(self, value: SizeExpr) -> int:
+        """A size symbol expression as a number."""
+        return self._add(("size", str(value)), (), 0)
+
+    def reads_named(self, term: int) -> bool:
+        """Whether a term is made of something that has a name."""
+        return bool(self.named) and any(self.label(t)[0] == "named" for t in self._below(term))
+
+    def inputs(self, term: int) -> set[str]:
+        """The names of the program inputs that a term reads."""
+        return {str(self.label(t)[1]) for t in self._below(term) if self.label(t)[0] == "input"}
+
+    def _below(self, term: int) -> set[int]:
+        """A term and all that it is made of."""
+        stack, seen = [term], {term}
+        while stack:
+            for child in self.graph.node(stack.pop())[1]:
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+        return seen
+
+    def tests(self, term: int, value: int) -> list[Region]:
+        """The sets that guards on a value directly in a term, or in its addends, test."""
+        found: list[Region] = []
+        children = self.children(term)
+        if len(children) == 1 and self.label(term)[0] == "add":  # a multiple of a sum
+            children = (*children, *self.children(children[0]))
+        for child in (term, *children):
+            label = self.label(child)
+            hole = self.children(child)[0] if label[0] == "ranged" else None
+            if hole is not None and self.label(hole)[0] == "guard" and self.children(hole)[0] == value:
+                region = self.region(child)
+                if region not in found and is_set(region):
+                    found.append(region)
+        return found
+
+    def predicate(self, term: int) -> tuple[Operand, Region] | None:
+        """For an indicator ``value in set``: the value, read at the indicator's axes, and the set."""
+        label = self.label(term)
+        if label[0] != "ranged":
+            return None
+        hole = self.children(term)[0]
+        inner = self.label(hole)
+        value, body = (*self.children(hole), -1)[:2] if inner[0] == "guard" else (-1, -1)
+        if inner[0] != "guard" or body != self.one:
+            return None
+        region = self.region(term)
+        return ((value, self.accesses(hole)[0]), region) if is_set(region) else None
+
+    def box(self, term: int) -> object:
+        """The single box of a ranged term, else None."""
+        label = self.label(term)
+        return single(self.region(term)) if label[0] == "ranged" else None
+
+    def parts_kind(self, parts: Parts) -> str:
+        """The reduction of the folds in ``parts``: sum unless one of them is another."""
+        for hole, _ in parts:
+            label = self.see(hole)
+            if label[0] == "fold" and label[1] != "sum":
+                return str(label[1])
+        return "sum"
+
+
+def _union(sets: Sequence[frozenset[int]]) -> frozenset[int]:
+    """The union, as one of the sets where that is possible: most terms have what their operands have."""
+    largest = max(sets, key=len, default=frozenset[int]())
+    return largest if all(s <= largest for s in sets) else largest.union(*sets)
+
+
+def _all_finite(values: object) -> bool:
+    return isinstance(values, tuple) and all(isfinite(v) for v in cast("tuple[float, ...]", values))
+
+
+def _lone_axes(access: Access, variables: Container[int]) -> list[int] | None:
+    """The axes that read the variables, where each is read alone, once and with stride one; else None."""
+    found: dict[int, int] = {}
+    for axis, (_, terms) in enumerate(access):
+        for var, stride in terms:
+            if var in variables:
+                if len(terms) > 1 or stride != 1 or var in found:
+                    return None
+                found[var] = axis
+    return sorted(found.values())
+
+
+class Frame:
+    """Shifts variables so that the first index that reads each of them has offset zero."""
+
+    def __init__(self) -> None:
+        self.shift: dict[int, Dim] = {}
+        self._axes: dict[int, int] = {}
+
+    def place(self, index: Index) -> Index:
+        """The index in the frame; new variables are placed by it, larger strides first."""
+        constant, terms = index
+        if not terms:
+            return index
+        if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] >= 0:
+            var = terms[0][0]
+            if var not in self.shift:
+                self._shift(var, constant)
+                return 0, ((self._axes[var], 1),)
+            return constant - self.shift[var], ((self._axes[var], 1),)
+        fresh: list[tuple[int, Dim]] = []
+        bound = any(v < 0 for v, _ in terms)
+        for var, stride in terms:
+            if var in self.shift:
+                constant = constant - stride * self.shift[var]
+            elif var >= 0:
+                fresh.append((var, stride))
+        fresh.sort(key=lambda item: magnitude(item[1]), reverse=True)
+        for var, stride in fresh:
+            quotient, constant = (0, constant) if bound else split_constant(constant, stride)
+            self._shift(var, quotient)
+        return rename((constant, terms), {v: self._axes[v] if v >= 0 else v for v, _ in terms})
+
+    def _shift(self, var: int, by: Dim) -> None:
+        """Place a variable on the next axis."""
+        self._axes[var] = len(self._axes)
+        self.shift[var] = by
+
+    def access(self) -> Access:
+        """Where the original variables read the framed term."""
+        return tuple((shift, ((var, 1),)) for var, shift in self.shift.items())
+
+
+def in_order(operands: Sequence[Operand]) -> list[Operand]:
+    """Operands in the order of their terms; reads of one term are ordered by what they read."""
+    distinct = len({term for term, _ in operands}) == len(operands)
+    return sorted(operands, key=itemgetter(0) if distinct else operand_key)
+
+
+def operand_key(operand: Operand) -> tuple[object, ...]:
+    """A deterministic order; offsets count last, so that all ranks order their operands alike."""
+    term, access = operand
+    if any(isinstance(n, SizeExpr) for low, strides in access for n in (low, *(s for _, s in strides))):
+        return term, 1, repr([(strides, str(low)) for low, strides in access])
+    return term, 0, tuple([(strides, low) for low, strides in access])

@@ -1,0 +1,68 @@
+"""A maximum with nought of a variance is the variance, and one of anything that may be below nought is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
+
+import torch
+
+import rewright as rw
+from rewright.equiv.engine import equiv
+from rewright.equiv.rewrites.redundant_clamps import without_floors
+from rewright.ops import Maximum
+from tests.equiv.rewriting import rewritten
+
+Tensor = torch.Tensor
+ARGUMENTS = torch.zeros(3, 8), torch.zeros(8)
+
+
+def two_passes(x: Tensor, w: Tensor) -> Tensor:
+    moved = x - x.mean(-1, keepdim=True)
+    return moved * torch.rsqrt(moved.square().mean(-1, keepdim=True) + 1e-6) * w
+
+
+def one_pass(x: Tensor, w: Tensor, take: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    mean = x.mean(-1, keepdim=True)
+    variance = take(x, mean).clamp(min=0)
+    return (x - mean) * (torch.rsqrt(variance + 1e-6) * w)
+
+
+TAKEN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "product": lambda x, mean: (x * x).mean(-1, keepdim=True) - mean * mean,
+    "power": lambda x, mean: x.pow(2).sum(-1, keepdim=True) / 8 - mean.pow(2),
+}
+OTHER: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "of another tensor": lambda x, mean: (x * x).mean(-1, keepdim=True) - (2 * mean).square(),
+    "one element less": lambda x, mean: (x * x).sum(-1, keepdim=True) / 9 - mean.square(),
+    "no square": lambda x, mean: (x * x).mean(-1, keepdim=True) - mean,
+    "of all rows": lambda x, mean: x.square().mean(-1, keepdim=True) - mean.square().flip(0),
+}
+
+
+def norm(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda x, w: one_pass(x, w, {**TAKEN, **OTHER}[name])
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_variance_in_one_pass_is_never_below_nought(name: str) -> None:
+    verdict = equiv(rw.capture(two_passes, ARGUMENTS), rw.capture(norm(name), ARGUMENTS))
+    assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_may_be_below_nought_keeps_its_maximum(name: str) -> None:
+    graph = rw.capture(norm(name), ARGUMENTS)
+    (kept,) = rewritten(without_floors, [graph])
+    assert sum(isinstance(node.op, Maximum) for node in kept.nodes) == 1
+
+
+def test_a_maximum_of_what_is_never_below_nought_is_none() -> None:
+    def squares(x: Tensor) -> Tensor:
+        return torch.relu(x * x)
+
+    (kept,) = rewritten(without_floors, [rw.capture(squares, ARGUMENTS[:1])])
+    assert not any(isinstance(node.op, Maximum) for node in kept.nodes)

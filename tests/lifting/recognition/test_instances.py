@@ -1,0 +1,92 @@
+"""A rank's sums, products and guards as terms of the sequential program that are read elsewhere."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewright.lifting.recognition.instances import instance
+from rewright.lifting.terms.index import Access
+from rewright.lifting.terms.store import ONE, Terms
+from rewright.lifting.terms.value import Addend
+
+HEAD = 4
+
+
+def momentum(terms: Terms, rows: Access, heads: Access) -> Addend:
+    """What a program adds: a tensor of rows, and nine times one of heads and rows of a head."""
+    state, gradient = terms.input("state", 1), terms.input("gradient", 2)
+    total = terms.add([(ONE, state, rows), (Fraction(9), gradient, heads)])
+    assert total is not None
+    return total
+
+
+def whole(terms: Terms) -> Addend:
+    """The sum of the sequential program, with a variable for the head."""
+    made = momentum(terms, ((0, ((0, HEAD), (1, 1))),), ((0, ((0, 1),)), (0, ((1, 1),))))
+    terms.recording = False
+    return made
+
+
+def test_two_rows_of_one_head() -> None:
+    terms = Terms()
+    known = whole(terms)
+    own = momentum(terms, ((2 * HEAD + 1, ((0, 1),)),), ((2, ()), (1, ((0, 1),))))
+    found = instance(terms, own)
+    assert own.term != known.term
+    assert found is not None
+    assert (found.term, found.coefficient) == (known.term, known.coefficient)
+    assert found.access == ((2, ()), (1, ((0, 1),)))
+
+
+def test_rows_of_another_head_are_no_instance() -> None:
+    terms = Terms()
+    whole(terms)
+    assert instance(terms, momentum(terms, ((HEAD + 1, ((0, 1),)),), ((2, ()), (1, ((0, 1),))))) is None
+
+
+def test_another_coefficient_is_no_instance() -> None:
+    terms = Terms()
+    whole(terms)
+    state, gradient = terms.input("state", 1), terms.input("gradient", 2)
+    rows: Access = ((2 * HEAD, ((0, 1),)),)
+    total = terms.add([(ONE, state, rows), (Fraction(8), gradient, ((2, ()), (0, ((0, 1),))))])
+    assert total is not None
+    assert instance(terms, total) is None
+
+
+def test_a_multiple_is_an_instance_with_a_factor() -> None:
+    terms = Terms()
+    state, gradient = terms.input("state", 1), terms.input("gradient", 2)
+    known = whole(terms)
+    rows: Access = ((2 * HEAD, ((0, 1),)),)
+    total = terms.add([(Fraction(2), state, rows), (Fraction(18), gradient, ((2, ()), (0, ((0, 1),))))])
+    assert total is not None
+    found = instance(terms, total)
+    assert found is not None
+    assert (found.term, found.coefficient) == (known.term, 2 * known.coefficient)
+
+
+def test_an_index_of_one_value_is_read_as_it_is_or_not_at_all() -> None:
+    terms = Terms()
+    known = whole(terms)
+    own = momentum(terms, ((2 * HEAD, ((1, 1),)),), ((2, ((0, 1),)), (0, ((1, 1),))))  # the head of one operand only
+    assert instance(terms, own) is None
+    terms.window = (1, 2)
+    found = instance(terms, own)
+    assert found is not None
+    assert (found.term, found.access) == (known.term, ((2, ()), (0, ((1, 1),))))
+
+
+def test_operands_that_change_places() -> None:
+    terms = Terms()
+    x = terms.input("x", 2)
+    rows, columns = (((0, ((0, 1),)), (0, ((1, 1),))), ((0, ((1, 1),)), (0, ((2, 1),))))
+    known = terms.apply("multiply", [(x, rows), (x, columns)])
+    terms.recording = False
+    fixed: Access = ((0, ((2, 1),)), (7, ()))
+    beside: Access = ((7, ()), (0, ((5, 1),)))
+    for pair in ([(x, fixed), (x, beside)], [(x, beside), (x, fixed)]):
+        term, access = terms.apply("multiply", pair)
+        found = instance(terms, Addend(ONE, term, access))
+        assert found is not None
+        assert found.term == known[0]
