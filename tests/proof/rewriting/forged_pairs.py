@@ -18,17 +18,15 @@ from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.rewriting.evidence import Checked
-from tests.equiv.rewrites import (
-    test_byte_tables,
-    test_chosen_values,
-    test_gather_to_sum,
-    test_integer_tables,
-    test_mask_values,
-    test_redundant_clamps,
-    test_round_clamp_commute,
-    test_scatter_to_sum,
-    test_topk_masked_fill,
-)
+from tests.equiv.rewrites import test_byte_tables as byte_tables
+from tests.equiv.rewrites import test_chosen_values as chosen
+from tests.equiv.rewrites import test_gather_to_sum as gathered
+from tests.equiv.rewrites import test_integer_tables as integer_tables
+from tests.equiv.rewrites import test_mask_values as mask_values
+from tests.equiv.rewrites import test_redundant_clamps as clamps
+from tests.equiv.rewrites import test_round_clamp_commute as rounds
+from tests.equiv.rewrites import test_scatter_to_sum as scattered
+from tests.equiv.rewrites import test_topk_masked_fill as masked_fill
 
 Tensor = torch.Tensor
 SECONDS = 1.0
@@ -81,33 +79,33 @@ PAIRS: dict[str, Callable[[], tuple[Graph, Graph]]] = {
     ),
     "rotary": lambda: _pair(lambda x: _rotary(x, held=True), lambda x: _rotary(x, held=False), X),
     "buckets": lambda: _pair(
-        test_integer_tables.attention(lambda: test_integer_tables.cut_off(test_integer_tables.apart())),
-        test_integer_tables.attention(test_integer_tables.written_out), torch.zeros(2, *test_integer_tables.apart().shape), torch.zeros(64, 2),
+        integer_tables.attention(lambda: integer_tables.cut_off(integer_tables.apart())),
+        integer_tables.attention(integer_tables.written_out), torch.zeros(2, *integer_tables.apart().shape), torch.zeros(64, 2),
     ),
     "codes": lambda: (
-        test_byte_tables.program(test_byte_tables.first, test_byte_tables.second, torch.uint8),
-        test_byte_tables.program(lambda w: w % 16, lambda w: (w & 240).float() / 16, torch.uint8),
+        byte_tables.program(byte_tables.first, byte_tables.second, torch.uint8),
+        byte_tables.program(lambda w: w % 16, lambda w: (w & 240).float() / 16, torch.uint8),
     ),
     "signed": lambda: (
-        test_byte_tables.program(test_byte_tables.signed, test_byte_tables.second, torch.int8),
-        test_byte_tables.program(lambda w: (w.int() + 8) % 16 - 8, test_byte_tables.second, torch.int8),
+        byte_tables.program(byte_tables.signed, byte_tables.second, torch.int8),
+        byte_tables.program(lambda w: (w.int() + 8) % 16 - 8, byte_tables.second, torch.int8),
     ),
     "growing": lambda: _pair(
         lambda x: torch.softmax(x, -1).topk(2).indices, lambda x: (3 * x + 1).topk(2).indices, X
     ),
-    "fillings": lambda: (test_topk_masked_fill.routed(0.0), test_topk_masked_fill.routed(-math.inf)),
+    "fillings": lambda: (masked_fill.routed(0.0), masked_fill.routed(-math.inf)),
     "endless": lambda: (
-        test_mask_values.attention(test_mask_values.filled(-1e9)), test_mask_values.attention(test_mask_values.added(-1e4 - 1))
+        mask_values.attention(mask_values.filled(-1e9)), mask_values.attention(mask_values.added(-1e4 - 1))
     ),
     "orders": lambda: _pair(
-        lambda x: (100 * x / test_round_clamp_commute.largest(x)).round().clamp(-8, 7),
+        lambda x: (100 * x / rounds.largest(x)).round().clamp(-8, 7),
         lambda x: (100 * x / torch.maximum(x.amax(-1), -x.amin(-1))[:, None]).clamp(-8, 7).round(), X,
     ),
-    "picked": lambda: _pair(test_chosen_values.written, test_chosen_values.looked_up, X),
-    "marked": lambda: _pair(test_chosen_values.written, test_chosen_values.filled, X),
-    "placed": lambda: _pair(test_scatter_to_sum.written, test_scatter_to_sum.each, test_scatter_to_sum.LOGITS),
-    "rows": lambda: (test_gather_to_sum.program(test_gather_to_sum.over_all), test_gather_to_sum.program(test_gather_to_sum.looked_up)),
-    "floors": lambda: _pair(test_redundant_clamps.two_passes, test_redundant_clamps.norm("product"), *test_redundant_clamps.ARGUMENTS),
+    "picked": lambda: _pair(chosen.written, chosen.looked_up, X),
+    "marked": lambda: _pair(chosen.written, chosen.filled, X),
+    "placed": lambda: _pair(scattered.written, scattered.each, scattered.LOGITS),
+    "rows": lambda: (gathered.program(gathered.over_all), gathered.program(gathered.looked_up)),
+    "floors": lambda: _pair(clamps.two_passes, clamps.norm("product"), *clamps.ARGUMENTS),
 }  # fmt: skip
 
 
