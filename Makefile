@@ -20,7 +20,7 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: trusted lines help demo test check lint types floors unit coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: rooms trusted lines help demo test check lint types floors unit coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
@@ -53,6 +53,7 @@ help:
 	@echo "make bench-optimize  fused kernels beside other compilers, as a table and as figures in build/figures"
 	@echo "make bench-rules   the rules benchmark: what is proved, and what is refused, as a table"
 	@echo "make trusted       what each check imports and so trusts, by lines of code, as a table"
+	@echo "make rooms         the table of packages in docs/explanation/architecture.md, from their docstrings"
 	@echo "make lines         lines of the package by subpackage: code, docstrings, comments, blank, as a table"
 	@echo "make bench-ir      time to build and validate large graphs"
 	@echo "make bench-env     what XLA's passes do site by site, what is proved, steps per second; HLO=folder"
@@ -223,6 +224,9 @@ bench-rules: $(VENV)/.dev
 
 trusted: $(VENV)/.dev
 	$(BIN)/python -m bench.trusted
+
+rooms: $(VENV)/.dev
+	@$(BIN)/python -m bench.rooms
 
 lines: $(VENV)/.dev
 	@$(BIN)/python -m bench.lines

@@ -1,4 +1,4 @@
-"""The e-graph: hash-consing, union-find, congruence closure and justifications."""
+"""Hash-consing, union-find and congruence closure, with a justification for every union. Read ``egraph``."""
 
 from rewright.egraph.egraph import EGraph, ENode, Equation, Justification, Label
 

@@ -1,6 +1,7 @@
-"""Every rewrite of an HLO module as an alternative to choose, on stock jaxlib; names are looked up at first use.
+"""Every rewrite of an HLO module as a choice, on stock jaxlib. Read ``sites``, then ``environment``.
 
-Importing it makes ``rewright/HloRewrite-v0`` known to Gymnasium, where that is installed.
+Names are looked up at first use. Importing it makes ``rewright/HloRewrite-v0`` known to Gymnasium, where that is
+installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Do two implementations of one model compute the same function?
+"""Do two implementations of one model compute the same function? Read ``engine``, then ``preparing``.
+
+``inputs`` relates the weights of both sides, ``rewrites`` brings both programs into one form, ``lemmas`` proves small
+parts that values point to, ``findings`` says where they part; ``audit`` verifies a certificate.
 
 As with ``rewright.refine`` the name means both the public function and this package, so the package can be called. The
 names are looked up when they are first used: an audit imports ``rewright.equiv.audit``, and no engine with it.

@@ -1,12 +1,10 @@
-"""Fused kernels for tensor programs, proved to compute what the program computes.
+"""Fused kernels for tensor programs, proved to compute what the program computes. Read ``api``, then ``kernel``.
 
-Read ``kernel`` first, the language between plans and code. ``scalars`` are what kernels compute, ``online`` the algebra
-of reductions in one pass, ``planning`` finds kernels, ``proving`` proves them, ``printing`` writes them as code, and
-``running`` builds, tests and runs that; ``calls`` guards calls of the result, and ``api`` puts everything together.
+``planning`` decides what is one kernel, ``online`` derives reductions that run along, ``scalars`` is their algebra,
+``printing`` writes kernels in C++, Triton, torch and WGSL, ``proving`` proves plans, ``running`` builds and launches.
 
 The name ``rewright.optimize`` means two things, the public function and this package, and Python binds it to the
-package
-as soon as anything below is imported. So the package can be called.
+package as soon as anything below is imported. So the package can be called.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Verdicts for people and for programs: a terminal, a page, JSON, and what CI systems read."""
+"""Verdicts for people and for programs: a terminal, a page, JSON, and what CI systems read. Read ``claim`` first."""
 
 from rewright.report.claim import Claim, read_verdict
 from rewright.report.document import document

@@ -1,4 +1,4 @@
-"""Rewrite rules as data, how they are proved, and what is known about each."""
+"""Rewrite rules as data, how they are proved, and what is known about each. Read ``rule``, then ``library``."""
 
 from rewright.ir.types import DType
 from rewright.rules.pattern import (

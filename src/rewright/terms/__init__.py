@@ -1,1 +1,4 @@
-"""The language of denotations: index expressions, conditions on them, and scalars that read operands at them."""
+"""The language of denotations: indices, conditions on them, and scalars over operands. Read ``scalar``, ``index``.
+
+``normal`` is the decision procedure over it: two scalars are equal where their normal forms are.
+"""

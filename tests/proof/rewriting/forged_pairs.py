@@ -80,7 +80,9 @@ PAIRS: dict[str, Callable[[], tuple[Graph, Graph]]] = {
     "rotary": lambda: _pair(lambda x: _rotary(x, held=True), lambda x: _rotary(x, held=False), X),
     "buckets": lambda: _pair(
         integer_tables.attention(lambda: integer_tables.cut_off(integer_tables.apart())),
-        integer_tables.attention(integer_tables.written_out), torch.zeros(2, *integer_tables.apart().shape), torch.zeros(64, 2),
+        integer_tables.attention(integer_tables.written_out),
+        torch.zeros(2, *integer_tables.apart().shape),
+        torch.zeros(64, 2),
     ),
     "codes": lambda: (
         byte_tables.program(byte_tables.first, byte_tables.second, torch.uint8),
