@@ -25,7 +25,8 @@ ENTRANCES = {
     "rewright.optimize.printing.wgsl.renderer",
     "rewright.pytest_plugin",
 }
-"""Modules that users, the command, pytest and PyTorch import, by documentation or as entry points; WGSL runs nowhere."""
+"""Modules that users, the command, pytest and PyTorch import, by documentation or as entry points; WGSL runs nowhere
+and is text alone."""
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
