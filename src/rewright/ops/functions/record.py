@@ -171,7 +171,7 @@ class ScalarFunction:
     @property
     def is_nonnegative(self) -> bool:
         """Whether no number that it gives is below zero, whatever its one argument is."""
-        return self.curve is not None and self.facts([UNKNOWN], DType.F64).low >= 0
+        return self.curve is not None and self.facts([UNKNOWN], DType.F64).is_nonnegative
 
     @property
     def in_torch(self) -> str | None:

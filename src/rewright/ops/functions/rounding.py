@@ -114,7 +114,7 @@ ROUND_NEAREST_EVEN = ScalarFunction(
     domain=EVERYWHERE,
     curve=Curve(-_INF, _INF, "nondecreasing", "odd", at_zero=0.0, root=None),
     laws=laws("finite", "opaque", "whole", "keeps whole", "nan"),
-    code=Code("std::nearbyint({0})", Triton("round_({0})", _ROUND), "round", "round-nearest-even", cost=2, infix=None),
+    code=Code("std::nearbyint({0})", _ROUNDED, "round", "round-nearest-even", cost=2, infix=None),
 )
 
 
