@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewright import ops
-from rewright.analysis.values import Setting, facts_of, facts_of_ranks
+from rewright.analysis import values
+from rewright.analysis.values import Setting, Values, facts_of, facts_of_ranks, values_of_ranks
 from rewright.interp.ranks import run
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.types import DType, TensorType
@@ -140,3 +141,36 @@ def test_every_value_of_a_run_lies_in_its_facts(graph: Graph, x: float, y: float
     for position, value in values_of(graph, (x, y)).items():
         for element in value.reshape(-1).tolist():
             assert found[position].contains(element), f"%{position} {graph.nodes[position].op}: {found[position]}"
+
+
+def layered(masked: Sequence[bool], constant: float = 1.0) -> Graph:
+    """Softmaxes in a row, of which some are of masked scores."""
+    b, shape = GraphBuilder(), (4, 4)
+    x = b.input("x", ops.Input("x", TensorType(shape, F)))
+    scale = b.add(ops.Constant(TensorType(shape, F), (constant,)))
+    for is_masked in masked:
+        scores = b.add(ops.Multiply(), x, scale)
+        if is_masked:
+            mask = b.input(f"m{x}", ops.Input(f"m{x}", TensorType(shape, B)))
+            scores = b.add(ops.Select(), mask, scores, b.add(ops.Constant(TensorType(shape, F), (-math.inf,))))
+        most = b.add(ops.BroadcastInDim(shape, (0,)), b.add(ops.Reduce("maximum", (1,)), scores))
+        powers = b.add(ops.Exponential(), b.add(ops.Subtract(), scores, most))
+        total = b.add(ops.BroadcastInDim(shape, (0,)), b.add(ops.Reduce("sum", (1,)), powers))
+        x = b.add(ops.Add(), x, b.add(ops.Divide(), powers, total))
+    b.output("y", x)
+    return b.build()
+
+
+@pytest.mark.parametrize("masked", [(False, False, False), (False, True, False), (True, False, True)])
+@pytest.mark.parametrize("other", [1.0, -2.0, math.inf])
+def test_what_is_taken_from_an_earlier_layer_or_rank_is_what_is_computed(
+    masked: Sequence[bool], other: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = [layered(masked), layered(masked), layered(masked, other), layered(masked[::-1])]
+    found = values_of_ranks(graphs, Setting(assumes=True))
+    monkeypatch.setattr(values, "looks_around", bool)  # a node is true: nothing is looked up
+    for graph, own in zip(graphs, found, strict=True):
+        alone = Values(graph, Setting(assumes=True))
+        facts = [alone.step(position) for position in range(len(graph.nodes))]
+        assert [own.facts[position] for position in range(len(graph.nodes))] == facts
+        assert (own.open, own.wraps) == (alone.open, alone.wraps)

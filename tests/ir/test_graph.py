@@ -4,7 +4,7 @@ import pytest
 
 from rewright import ops
 from rewright.ir.errors import TypeMismatch
-from rewright.ir.graph import Graph, GraphBuilder, Node, validate
+from rewright.ir.graph import Graph, GraphBuilder, Node, share_nodes, validate
 from rewright.ir.types import DType, SourceSpan, TensorType
 
 MATRIX = TensorType((2, 3), DType.F32)
@@ -93,3 +93,20 @@ def test_spans_read_well() -> None:
     assert str(SourceSpan("a.py", 3, scope="softmax", backward=True)) == "softmax at a.py:3 (backward)"
     assert str(SourceSpan(module_path="layers.0")) == "layers.0"
     assert str(SourceSpan()) == "unknown line"
+
+
+def test_equal_nodes_of_programs_are_one_object_but_not_zeros_of_other_signs() -> None:
+    def program(zero: float) -> Graph:
+        b = GraphBuilder()
+        x = b.input("x", ops.Input("x", TensorType((2,), DType.F32)))
+        b.output("y", b.add(ops.Add(), x, b.add(ops.Constant(TensorType((2,), DType.F32), (zero,)))))
+        return b.build()
+
+    graphs = program(0.0), program(-0.0)
+    one, other = share_nodes(graphs)
+    assert (one, other) == graphs
+    assert one.nodes[2] is other.nodes[2]
+    (zero,), (minus,) = (
+        graph.nodes[1].op.values for graph in (one, other) if isinstance(graph.nodes[1].op, ops.Constant)
+    )
+    assert (str(zero), str(minus)) == ("0.0", "-0.0")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rewright import ops
 from rewright.ir.graph import Graph, Node
@@ -28,8 +29,7 @@ from rewright.ops.agreement import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One node that its rank computes alone."""
 
     rank: int

@@ -38,6 +38,12 @@ def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *
     return found
 
 
+def looks_around(node: Node) -> bool:
+    """Whether :func:`related` may read more of a node than its operator, its types and the facts of its operands."""
+    is_pair = isinstance(node.op, ops.Multiply) and node.operands[0] == node.operands[1]
+    return is_pair or isinstance(node.op, (ops.Subtract, ops.Divide, ops.Reduce))
+
+
 def is_by_own_row(graph: Graph, node: Node, kind: str, *, casts: bool = True) -> bool:
     """Whether the second operand is, for every element of the first, a reduction of a row that this element is in."""
     return _own_reduction(graph, node, kind, casts=casts) is not None

@@ -46,8 +46,17 @@ class Support:
         if not isinstance(node.op, ops.Reduce) or not node.type.dtype.is_float or not node.type.is_static():
             return False, False
         real = found.may_be_infinite and node.op.kind in ("maximum", "minimum") and self._holds(position, "finite")
-        positive = found.zero and found.is_nonnegative and self._holds(position, "positive")
-        return real, positive
+        may_hold = found.zero and found.is_nonnegative and self._may_be_positive(node.operands[0])
+        return real, may_hold and self._holds(position, "positive")
+
+    def _may_be_positive(self, position: int) -> bool:
+        """Whether elements can be found positive, wherever one looks: squares of what may be zero cannot."""
+        node = self._graph.nodes[position]
+        if not isinstance(node.op, ops.Elementwise):
+            return True
+        known = [self._facts[p] for p in node.operands]
+        best = [_real(facts, is_positive=facts.is_nonnegative) for facts in known]
+        return node.op.facts(best, [self._graph.nodes[p].type for p in node.operands], node.type).is_positive
 
     def _holds(self, position: int, kind: Kind) -> bool:
         shape = [int(str(n)) for n in self._graph.nodes[position].type.shape]
@@ -133,14 +142,19 @@ class Support:
             held = self._or_nowhere(position, places, "positive") if wants_positive else None
             is_positive = held is not None and bool(np.any(held))
             held = held if held is not None and is_positive else self._at(position, places, "finite")
-            low, zero = (max(facts.low, 0), False) if is_positive else (facts.low, facts.zero)
-            real.append(between(low, facts.high, zero=zero, whole=facts.whole))
+            real.append(_real(facts, is_positive=is_positive))
             found = held if found is None else found & held
         types = [self._graph.nodes[p].type for p in node.operands]
         result = op.facts(real, types, node.type)
         if found is None or not result.is_finite or (kind == "positive" and not result.is_positive):
             raise Open
         return found
+
+
+def _real(facts: Facts, *, is_positive: bool) -> Facts:
+    """The facts of elements that are real numbers, and positive, if that is known of them."""
+    low, zero = (max(facts.low, 0), False) if is_positive else (facts.low, facts.zero)
+    return between(low, facts.high, zero=zero, whole=facts.whole)
 
 
 def _along(shape: Sequence[int], axis: int, at: Mapping[int, Array]) -> list[Any]:

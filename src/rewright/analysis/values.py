@@ -17,7 +17,7 @@ from types import MappingProxyType
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step, match_collectives
 from rewright.analysis.needs import assumed, condition, rounds_large
-from rewright.analysis.rows import related
+from rewright.analysis.rows import looks_around, related
 from rewright.analysis.support import Support
 from rewright.ir.graph import Graph, Node
 from rewright.ir.types import DType
@@ -62,6 +62,30 @@ class Setting:
 REALS = Setting()
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What was computed for a node, and what was noted of it."""
+
+    operands: tuple[Facts, ...]
+    """Kept alive: they are known by their identity."""
+    facts: Facts
+    wraps: bool
+    is_rounded: bool
+    open: str
+
+
+class _Known:
+    """Facts of operators on operands with facts: layers and ranks are mostly alike."""
+
+    def __init__(self) -> None:
+        self._one: dict[Facts, Facts] = {}
+        self.found: dict[tuple[object, ...], _Found] = {}
+
+    def one(self, facts: Facts) -> Facts:
+        """The same facts, as the one object that all equal ones are."""
+        return self._one.setdefault(facts, facts)
+
+
 class Values:
     """The facts of a program's nodes by position, computed one after the other.
 
@@ -84,19 +108,27 @@ class Values:
         self._alike: dict[int, int] = {}
         """The nodes of the program before that compute the same from the same."""
         self._support = Support(graph, self.facts)
+        self._known = _Known() if before is None else before._known
+        self._equal = [] if before is None or before._taken or taken else _equal_nodes(before.graph, graph)
+        """At which positions the program before has the same operator on the same operands."""
 
     def step(self, position: int, sent: Sequence[Facts] | None = None) -> Facts:
         """Compute the facts of a node; ``sent`` are those of all that it meets in a collective."""
         node = self.graph.nodes[position]
+        if sent is None and self._equal and self._equal[position]:
+            known = self._of_before(position, node)
+            if known is not None:
+                return known
         is_local = not node.op.is_met or isinstance(node.op, ops.Send)
         if is_local and self._is_repeated(node, position):
             return self.facts[position]
         if isinstance(node.op, ops.Input):
-            found = self._given(node.op)
+            found = self._known.one(self._given(node.op))
         elif is_local:
-            found = self._computed(position, [self.facts[p] for p in node.operands])
+            found = self._looked_up(position, [self.facts[p] for p in node.operands])
         else:
             found = self._received(position, [of_dtype(node.type.dtype)] if sent is None else sent)
+            found = self._known.one(found)
             self._is_received_alike(position, found)
         if position in self._taken:
             found = meet(found, self._taken[position])
@@ -106,6 +138,20 @@ class Values:
     def assume(self, position: int, known: Facts) -> None:
         """Go on with other facts of a node that was computed."""
         self.facts[position] = known
+
+    def _of_before(self, position: int, node: Node) -> Facts | None:
+        """The facts of a node that the program before has too; None where that has other ones or none yet."""
+        before, alike = self._before, self._alike
+        for operand in node.operands:
+            if alike.get(operand) != operand:
+                return None
+        known = None if before is None else before.facts.get(position)
+        if before is None or known is None:
+            return None
+        self.facts[position] = known
+        alike[position] = position
+        self._take_over(position, position, before)
+        return known
 
     def _is_repeated(self, node: Node, position: int) -> bool:
         """Whether a node is one of the program before, whose facts it then has."""
@@ -161,7 +207,30 @@ class Values:
         known = self.setting.given.get(op.label)
         if known is None:
             known = self.setting.floats if op.tensor.dtype.is_float else of_dtype(op.tensor.dtype)
-        return replace(known, whole=known.whole or not op.tensor.dtype.is_float, exact=True)
+        whole = known.whole or not op.tensor.dtype.is_float
+        return known if known.exact and known.whole is whole else replace(known, whole=whole, exact=True)
+
+    def _looked_up(self, position: int, operands: Sequence[Facts]) -> Facts:
+        """The facts of a node, as of an earlier one of the same operator on the same facts where that decides them."""
+        node = self.graph.nodes[position]
+        if not operands or looks_around(node):
+            return self._known.one(self._computed(position, operands))
+        types = [self.graph.nodes[p].type for p in node.operands]
+        flags = [p in self._rounded for p in node.operands] if self._rounded else ()
+        key = (node.op, node.type, *types, *map(id, operands), *flags)
+        found = self._known.found.get(key)
+        if found is None:
+            facts = self._known.one(self._computed(position, operands))
+            noted = position in self.wraps, position in self._rounded, self.open.get(position, "")
+            self._known.found[key] = _Found(tuple(operands), facts, *noted)
+            return facts
+        if found.wraps:
+            self.wraps.add(position)
+        if found.is_rounded:
+            self._rounded.add(position)
+        if found.open:
+            self.open[position] = found.open
+        return found.facts
 
     def _computed(self, position: int, operands: Sequence[Facts]) -> Facts:
         node = self.graph.nodes[position]
@@ -224,6 +293,14 @@ class Values:
         real, positive = self._support.strengthens(position)
         plus, minus = found.plus_infinity and not real, found.minus_infinity and not real
         return replace(found, plus_infinity=plus, minus_infinity=minus, zero=found.zero and not positive)
+
+
+def _equal_nodes(one: Graph, other: Graph) -> list[bool]:
+    """By position whether two programs of one length have the same node there; empty for others."""
+    if len(one.nodes) != len(other.nodes):
+        return []
+    pairs = zip(one.nodes, other.nodes, strict=True)
+    return [a is b or (a.operands, a.op, a.type) == (b.operands, b.op, b.type) for a, b in pairs]
 
 
 def _exact(node: Node, found: Facts, operands: Sequence[Facts]) -> Facts:

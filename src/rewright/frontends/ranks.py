@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewright.ir.errors import RewrightError
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, share_nodes
 from rewright.ir.placement import Mesh, Placement, RankProgram, print_placement
 
 
@@ -21,7 +21,7 @@ def ranks(graphs: Sequence[Graph], mesh: Mapping[str, int]) -> RankProgram:
         raise RewrightError(
             f"{len(graphs)} rank graphs for a mesh {axes} of {named.size} ranks; give one graph per rank"
         )
-    return RankProgram(tuple(graphs), named, {}, {})
+    return RankProgram(share_nodes(graphs), named, {}, {})
 
 
 def on_mesh(program: RankProgram, mesh: Mapping[str, int]) -> RankProgram:

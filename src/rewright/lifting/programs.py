@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rewright import ops
-from rewright.analysis.meetings import Meeting, Schedule, Step, match_collectives
+from rewright.analysis.meetings import Meeting, Step
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
@@ -17,7 +17,7 @@ from rewright.lifting.arithmetic.collectives import meet
 from rewright.lifting.journal import SEQUENTIAL, Journal
 from rewright.lifting.layers.induction import Contraction, Layered, NotContracted, Period, contraction
 from rewright.lifting.layers.reuse import Reuse
-from rewright.lifting.layers.stream import Integers, Repeat, Stream, repeating
+from rewright.lifting.layers.stream import Integers, Repeat, Stream, Walks, schedule_of
 from rewright.lifting.masks.integers import integer_part
 from rewright.lifting.moves.indexing import opaque
 from rewright.lifting.moves.layout import concatenate, slice_axis, tidy
@@ -66,6 +66,7 @@ class Lifter:
         quotients: bool = False,
         plain: bool = False,
         products: bool = False,
+        walks: Walks | None = None,
     ) -> None:
         self.algebra = Algebra(quotients=quotients, plain=plain)
         self._recogniser = Recogniser(self.algebra) if products else None
@@ -79,6 +80,8 @@ class Lifter:
         """The streams of both programs, and what was left out of each."""
         self.values: list[Value] = []
         self.steps: dict[str, int] = {"lifted": 0, "shared": 0, "collectives": 0, "reused": 0, "left out": 0}
+        self.walks = Walks() if walks is None else walks
+        """What is shared with other liftings of the same programs."""
         self.walking = 0.0
         """Seconds spent on the order of nodes and on what repeats, without lifting any."""
         self.journal: Journal | None = None
@@ -132,34 +135,34 @@ class Lifter:
             if isinstance((node := graph.nodes[position]).op, ops.Input)
         }
         with self._walk():
-            steps: Schedule = [Step(0, position) for position in range(len(graph.nodes))]
             anchored = _anchored(graph)
-        return self._run([graph], [inputs], steps, [anchored], SEQUENTIAL)[0]
+        return self._run([graph], [inputs], [anchored], SEQUENTIAL)[0]
 
     def ranks(self, graphs: Sequence[Graph], inputs: Sequence[Mapping[str, Value]]) -> list[Lifted]:
         """Lift the programs of all ranks together; raises CollectiveMismatch where collectives do not meet."""
-        with self._walk():
-            steps = match_collectives(graphs)
         self.algebra.expect(len(graphs))
-        return self._run(graphs, inputs, steps, [frozenset() for _ in graphs], 0)
+        return self._run(graphs, inputs, [frozenset() for _ in graphs], 0)
 
     def _run(
         self,
         graphs: Sequence[Graph],
         inputs: Sequence[Mapping[str, Value]],
-        steps: Schedule,
         anchored: Sequence[Set[int]],
         first: int,
     ) -> list[Lifted]:
         lifted = [Lifted(graph, [UNKNOWN] * len(graph.nodes)) for graph in graphs]
         run = Run(self, lifted, inputs, anchored, first)
         if not self.reuse:
+            with self._walk():
+                steps = schedule_of(graphs, alone=first == SEQUENTIAL)
             for step in steps:
                 run.step(step)
             return lifted
         with self._walk():
+            whole = self.walks.of(graphs, alone=first == SEQUENTIAL)
             # What is written down is a schedule, in the order of each program.
-            entries, found = repeating(graphs, steps, shared=self.journal is None)
+            whole = whole.shared_first() if self.journal is None else whole
+            entries, found = whole.entries, whole.found
             shorter = self._shorter(entries, found, graphs, first) if self.contract else None
         if shorter is not None:
             self._contracted(entries, shorter, run)

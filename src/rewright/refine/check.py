@@ -17,6 +17,7 @@ from rewright.ir.memory import uncollected
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import Journal
 from rewright.lifting.layers.induction import NotContracted
+from rewright.lifting.layers.stream import Walks
 from rewright.lifting.programs import UNKNOWN, BudgetExceeded, Lifted, Lifter
 from rewright.ops.agreement import CollectiveMismatch
 from rewright.proof.conditions import REALS
@@ -80,19 +81,19 @@ def attempt(
     With ``laws``, other normal forms are tried where the usual one does not relate all, unless it is ``hopeless``.
     With ``repeat``, every layer is lifted by itself at last, so that a failure can be explained.
     """
+    given = sequential, program, relations, expected, deadline
+    lift = partial(_lift, *given, walks=Walks())
     with uncollected():
         try:
-            proof = _lift(
-                sequential, program, relations, expected, deadline, reuse=True, contract=True, hopeless=hopeless
-            )
+            proof = lift(reuse=True, contract=True, hopeless=hopeless)
         except NotContracted:
             proof = None
         if proof is None or (proof.failed and proof.lifter.contraction):
-            proof = _lift(sequential, program, relations, expected, deadline, reuse=True, hopeless=hopeless)
+            proof = lift(reuse=True, hopeless=hopeless)
         laws = laws and bool(proof.failed) and not hopeless(proof.failed)
         best: Law | None = None
         for law in _laws(sequential, program) if laws else ():
-            other = _lift(sequential, program, relations, expected, deadline, reuse=True, law=law)
+            other = lift(reuse=True, law=law)
             if other.out_of_time or other.mismatch:
                 continue
             if not other.failed:
@@ -101,7 +102,7 @@ def attempt(
                 proof, best = other, law
         if repeat and proof.failed and proof.lifter.steps["reused"]:
             # Whoever explains the failure needs the value of every node; a layer lifted by itself may still relate.
-            return _lift(sequential, program, relations, expected, deadline, reuse=False, law=best, hopeless=hopeless)
+            return lift(reuse=False, law=best, hopeless=hopeless)
     return proof
 
 
@@ -126,18 +127,23 @@ def written(
     relations: Relations,
     expected: Mapping[str, Placement],
     law: Law | None = None,
+    walks: Walks | None = None,
 ) -> Proof:
-    """The proof once more, with a journal of every step; first by the law that is known to reach it."""
+    """The proof once more, with a journal of every step; first by the law that is known to reach it.
+
+    ``walks`` are those of the proof before.
+    """
+    lift = partial(_lift, sequential, program, relations, expected, None, walks=walks or Walks())
     with uncollected():
         first: Proof | None = None
         for other in dict.fromkeys((law, None, *_laws(sequential, program))):
-            proof = _lift(sequential, program, relations, expected, None, reuse=True, journal=Journal(), law=other)
+            proof = lift(reuse=True, journal=Journal(), law=other)
             if not proof.failed:
                 return proof
             first = proof if other is None else first
         assert first is not None, "the usual law is among them"
         if first.lifter.steps["reused"]:
-            return _lift(sequential, program, relations, expected, None, reuse=False, journal=Journal())
+            return lift(reuse=False, journal=Journal())
     return first
 
 
@@ -153,12 +159,13 @@ def _lift(
     journal: Journal | None = None,
     law: Law | None = None,
     hopeless: Hopeless = lambda failed: False,
+    walks: Walks | None = None,
 ) -> Proof:
     """Raises NotContracted where layers were to be left out that what is left does not speak for."""
     started = time.perf_counter()
     numbered = are_numbered(sequential, program.graphs)
     laws = {"quotients": law == "quotients", "plain": law == "plain", "products": law is not None}
-    lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered, **laws)
+    lifter = Lifter(deadline, reuse=reuse, contract=contract and not numbered, **laws, walks=walks)
     lifter.journal = journal
     if journal is not None:  # nothing is remembered from one step to the next
         lifter.algebra.effort *= _OFTEN

@@ -30,7 +30,7 @@ from rewright.frontends.torch.waiting import Waits
 from rewright.frontends.torch.world import as_rank, groups, without_network
 from rewright.frontends.validation.record import Validation, joined
 from rewright.ir.errors import CaptureError, RewrightError
-from rewright.ir.graph import Graph
+from rewright.ir.graph import Graph, share_nodes
 from rewright.ir.placement import Mesh, Placement, RankProgram
 
 Build = Callable[[DeviceMesh], Any]
@@ -240,7 +240,7 @@ def _assembled(ranks: Sequence[_Lowered], mesh: Mesh, checked: Sequence[Validati
     waits = [rank.waits for rank in ranks]
     deadlock = waiting.deadlock(waits)
     notes += [*_different_names(ranks), *(() if deadlock else waiting.notes(waits))]
-    first, *others = completed([rank.graph for rank in ranks], mesh)
+    first, *others = share_nodes(completed([rank.graph for rank in ranks], mesh))
     program = RankProgram(
         (joined(checked).on(first) if checked else first, *others),
         mesh,

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from rewright import ops
-from rewright.analysis.meetings import Step, match_collectives
 from rewright.ir.graph import Graph, Node
 from rewright.lifting.layers.induction import Contraction, Layered, Period, contraction
-from rewright.lifting.layers.stream import repeating
+from rewright.lifting.layers.stream import walk
 
 _Place = tuple[int, int]
 """A program and a position there."""
@@ -36,16 +37,16 @@ def layered(sequential: Graph, ranks: Sequence[Graph]) -> tuple[Layered, ...]:
     one = layered_like(sequential)
     if one is None:
         return ()
-    together, found = repeating(ranks, match_collectives(ranks))
-    other = contraction(together, found, ranks, one.contraction)
-    return () if other is None else (one, Layered(ranks, together, other))
+    together = walk(ranks, alone=False).shared_first()
+    other = contraction(together.entries, together.found, ranks, one.contraction)
+    return () if other is None else (one, Layered(ranks, together.entries, other))
 
 
 def layered_like(graph: Graph, other: Contraction | None = None) -> Layered | None:
     """A program as a stream of equal layers, those of another one over the same inputs; None where it has none."""
-    entries, found = repeating([graph], [Step(0, position) for position in range(len(graph.nodes))])
-    made = contraction(entries, found, [graph], other)
-    return None if made is None else Layered([graph], entries, made)
+    alone = walk([graph], alone=True).shared_first()
+    made = contraction(alone.entries, alone.found, [graph], other)
+    return None if made is None else Layered([graph], alone.entries, made)
 
 
 def shortened(sequential: Layered, ranks: Layered, *others: Layered) -> Shortened:
@@ -64,12 +65,10 @@ class _Shorter:
         self._swapped = whole.contraction.swapped
         graphs, entries = self._graphs, self._entries
         self._labels = [{position: name for name, position in graph.inputs.items()} for graph in graphs]
-        left_out = [range(period.stretch(2), period.stretch(-1)) for period in self._periods]
-        self._read = {
-            entry: self._operands(entry)
-            for entry in range(len(entries))
-            if not entries.inputs[entry] and not any(entry in part for part in left_out)
-        }
+        stays = ~entries.inputs
+        for period in self._periods:
+            stays[period.stretch(2) : period.stretch(-1)] = False
+        self._read = {entry: self._operands(entry) for entry in np.flatnonzero(stays).tolist()}
         """By entry that stays, and is no input, what it reads."""
 
     def names(self) -> set[str]:

@@ -6,6 +6,7 @@ by what lifting the first one used (see ``trace``).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rewright import ops
-from rewright.analysis.meetings import Meeting, Schedule, Step
+from rewright.analysis.meetings import Meeting, Schedule, Step, match_collectives
 from rewright.ir.graph import Graph, Node
 
 Integers = npt.NDArray[np.int64]
@@ -194,14 +195,53 @@ def repeats(entries: Stream) -> list[Repeat]:
     return sorted(chosen, key=lambda r: r.start)
 
 
-def repeating(graphs: Sequence[Graph], steps: Schedule, *, shared: bool = True) -> tuple[Stream, list[Repeat]]:
-    """Programs as one stream, and what repeats in it; with ``shared`` what all stretches read goes first."""
-    entries = stream(graphs, lockstep(steps, len(graphs)))
-    found = repeats(entries)
-    if found and shared:
-        entries = shared_first(entries, found)
-        found = repeats(entries)
-    return entries, found
+@dataclass(frozen=True)
+class Walk:
+    """Programs as one stream, in the order of a schedule, and what repeats in it."""
+
+    graphs: Sequence[Graph]
+    entries: Stream
+    found: Sequence[Repeat]
+
+    def is_of(self, graphs: Sequence[Graph]) -> bool:
+        """Whether it is the walk of these very programs."""
+        return len(graphs) == len(self.graphs) and all(map(operator.is_, graphs, self.graphs))
+
+    def shared_first(self) -> Walk:
+        """The walk that begins with what all stretches read."""
+        if not self.found:
+            return self
+        entries = shared_first(self.entries, self.found)
+        return self if entries is self.entries else Walk(self.graphs, entries, repeats(entries))
+
+
+def walk(graphs: Sequence[Graph], *, alone: bool) -> Walk:
+    """Programs as one stream, and what repeats in it; raises CollectiveMismatch where collectives do not meet.
+
+    A program ``alone`` is the sequential one, which waits for nobody.
+    """
+    entries = stream(graphs, lockstep(schedule_of(graphs, alone=alone), len(graphs)))
+    return Walk(graphs, entries, repeats(entries))
+
+
+def schedule_of(graphs: Sequence[Graph], *, alone: bool) -> Schedule:
+    """The order of the nodes of a program alone, or of ranks that meet."""
+    return [Step(0, position) for position in range(len(graphs[0].nodes))] if alone else match_collectives(graphs)
+
+
+class Walks:
+    """The walks of programs, each found once however often the programs are lifted."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[bool, Walk]] = []
+
+    def of(self, graphs: Sequence[Graph], *, alone: bool) -> Walk:
+        """The walk of some programs; raises CollectiveMismatch where collectives do not meet."""
+        known = next((known for kind, known in self._found if kind is alone and known.is_of(graphs)), None)
+        if known is None:
+            known = walk(graphs, alone=alone)
+            self._found.append((alone, known))
+        return known
 
 
 def shared_first(entries: Stream, found: Sequence[Repeat]) -> Stream:

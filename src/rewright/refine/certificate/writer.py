@@ -17,6 +17,7 @@ from rewright.ir.memory import uncollected
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
+from rewright.lifting.layers.stream import Walks
 from rewright.lifting.terms.store import Terms
 from rewright.lifting.terms.trace import terms_of
 from rewright.lifting.terms.value import Value
@@ -44,9 +45,10 @@ def certificate(
     expected: Mapping[str, Placement],
     law: Law | None = None,
     asked: Open | None = None,
+    walks: Walks | None = None,
 ) -> Certificate:
     """Prove once more, first by the law that is known to reach it, and write every step down. Raises NotCertified."""
-    proof = written(sequential, program, relations, expected, law)
+    proof = written(sequential, program, relations, expected, law, walks)
     if proof.failed or not proof.ranks:
         raise NotCertified("the proof failed when it was made again with a journal")
     return write_down(sequential, program, proof, relations, asked)
