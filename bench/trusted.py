@@ -20,7 +20,21 @@ CHECKS = {
     "capture from PyTorch": "rewright.frontends.torch.capture",
     "capture from JAX": "rewright.frontends.jax.capture",
 }
-SHOWN = ("ir", "terms", "ops", "analysis", "proof", "rules", "lifting", "refine", "equiv", "interp", "env", "frontends")
+SHOWN = (
+    "ir",
+    "terms",
+    "ops",
+    "analysis",
+    "claims",
+    "proof",
+    "rules",
+    "lifting",
+    "refine",
+    "equiv",
+    "interp",
+    "env",
+    "frontends",
+)
 
 
 def imported(module: str) -> list[Path]:

@@ -12,6 +12,21 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rewright.claims.language import (
+    Add,
+    Addend,
+    Apply,
+    Fold,
+    Guard,
+    Input,
+    Number,
+    Opaque,
+    Position,
+    Ranged,
+    Table,
+    Take,
+    View,
+)
 from rewright.interp.collectives import simulate
 from rewright.ir.graph import Node
 from rewright.ir.operator import Operator
@@ -19,7 +34,8 @@ from rewright.ir.types import DType, TensorType
 from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Terms
-from rewright.lifting.terms.value import Addend, Pieces, Value, View
+from rewright.lifting.terms.value import Pieces, Value
+from rewright.ops import Concatenate
 from rewright.ops.base import TensorOperator
 
 Array = NDArray[np.float64]
@@ -136,35 +152,34 @@ class Meaning:
 
     def _term(self, term: int, places: Places, shape: tuple[int, ...], parts: Mapping[int, Region]) -> Array:
         label, children = self.terms.label(term), self.terms.children(term)
-        kind = label[0]
-        if kind == "number":
-            return np.full(shape, float(str(label[1])))
-        if kind == "index":
+        if isinstance(label, Number):
+            return np.full(shape, float(label.value))
+        if isinstance(label, Position):
             return places[0].astype(np.float64)
-        if kind == "input":
-            name = str(label[1])
-            return _lookup(self.inputs[name], places, shape, name, whole=name in self.whole)
-        if kind == "table":
-            values = np.array(label[2], np.float64).reshape(label[1])  # type: ignore[arg-type]
+        if isinstance(label, Input):
+            return _lookup(self.inputs[label.name], places, shape, label.name, whole=label.name in self.whole)
+        if isinstance(label, Table):
+            values = np.array(label.values, np.float64).reshape(label.shape)
             return _lookup(values, places, shape, repr(label), whole=bool(np.all(values == np.round(values))))
-        if kind == "ranged":
-            return self._ranged(children[0], label[1], places, shape, parts)  # type: ignore[arg-type]
-        if kind in ("fold", "guard"):
+        if isinstance(label, Ranged):
+            return self._ranged(children[0], label.region, places, shape, parts)
+        if isinstance(label, Fold | Guard):
             return self._ranged(term, parts[term], places, shape, parts)
-        if kind == "opaque":
+        if isinstance(label, Opaque):
             return self._opaque(label, children, places, shape)
+        assert isinstance(label, Take | Add | Apply), label
         return self._node(label, children, places, shape, parts)
 
     def _node(
         self,
-        label: tuple[object, ...],
+        label: Take | Add | Apply,
         children: tuple[int, ...],
         places: Places,
         shape: tuple[int, ...],
         parts: Mapping[int, Region],
     ) -> Array:
-        accesses: Sequence[Access] = label[-1]  # type: ignore[assignment]
-        if label[0] == "take":
+        accesses = label.accesses
+        if isinstance(label, Take):
             read = [
                 self.term(child, _read(access, places, shape), shape, {})
                 for child, access in zip(children[1:], accesses[1:], strict=True)
@@ -175,11 +190,10 @@ class Meaning:
             self.term(child, _read(access, places, shape), shape, parts)
             for child, access in zip(children, accesses, strict=True)
         ]
-        if label[0] == "add":
-            coefficients: Sequence[float] = label[1]  # type: ignore[assignment]
-            return sum((float(c) * v for c, v in zip(coefficients, values, strict=True)), start=np.zeros(shape))
-        assert label[0] == "apply", label
-        name = str(label[1])
+        if isinstance(label, Add):
+            pairs = zip(label.coefficients, values, strict=True)
+            return sum((float(c) * v for c, v in pairs), start=np.zeros(shape))
+        name = label.function
         if name == "multiply":
             product = np.ones(shape)
             for value in values:
@@ -194,8 +208,8 @@ class Meaning:
     ) -> Array:
         label, children = self.terms.label(hole), self.terms.children(hole)
         rest = {h: r for h, r in parts.items() if h != hole}
-        if label[0] == "guard":
-            accesses: Sequence[Access] = label[1]  # type: ignore[assignment]
+        if isinstance(label, Guard):
+            accesses = label.accesses
             value = self.term(children[0], _read(accesses[0], places, shape), shape, {})
             body = self.term(children[1], _read(accesses[1], places, shape), shape, rest)
             value = np.where(np.abs(value - np.round(value)) < 1e-6, np.round(value), value)
@@ -206,7 +220,8 @@ class Meaning:
                 count += float(coefficient) * inside
             with np.errstate(invalid="ignore"):  # nought times an infinity that is not chosen
                 return np.where(count != 0, count * body, 0.0)
-        kind, axes = str(label[1]), tuple(label[2])  # type: ignore[arg-type]
+        assert isinstance(label, Fold)
+        kind, axes = label.kind, label.axes
         found: list[Array] = []
         for box, coefficient in region:
             assert kind == "sum" or coefficient == 1
@@ -233,12 +248,9 @@ class Meaning:
             return sum(found, start=np.zeros(shape))
         return _FOLDS[kind](np.stack(found, -1))
 
-    def _opaque(
-        self, label: tuple[object, ...], children: tuple[int, ...], places: Places, shape: tuple[int, ...]
-    ) -> Array:
+    def _opaque(self, label: Opaque, children: tuple[int, ...], places: Places, shape: tuple[int, ...]) -> Array:
         """An operator applied, at every index of its batch axes, to operands whose batch axes have size one."""
-        (key, layout), own, windows, accesses = label[1], label[2], label[3], label[4]  # type: ignore[misc]
-        assert isinstance(own, int)
+        layout, own, windows, accesses = label.layout, label.own, label.windows, label.accesses
         outer = len(places) - own
         flat = [p.reshape(-1) for p in places]
         out = np.zeros(flat[0].shape if flat else (1,))
@@ -249,7 +261,7 @@ class Meaning:
             batch = here[:outer]
             if batch not in results:
                 operands = self._operands(children, layout, windows, accesses, batch)
-                results[batch] = _execute(key, operands)
+                results[batch] = _execute(label.op, label.kinds, operands)
             result = results[batch]
             rest = iter(here[outer:])
             place = tuple(0 if a in shared else next(rest) for a in range(result.ndim))
@@ -333,13 +345,11 @@ def _lookup(array: Array, places: Places, shape: tuple[int, ...], name: str, *, 
     return np.where(inside, array[safe] if array.size else outside, outside)
 
 
-def _execute(key: object, operands: Sequence[Array]) -> Array:
-    assert isinstance(key, tuple)
-    if key[0] == "concatenate":
-        return np.concatenate(operands, axis=key[1])
-    op, kinds = key
+def _execute(op: object, kinds: Sequence[str], operands: Sequence[Array]) -> Array:
+    if isinstance(op, Concatenate) and not kinds:
+        return np.concatenate(operands, axis=op.dimension)
     if isinstance(op, tuple):
-        return _of_member(op, kinds, operands)
+        return _of_member(*op, operands)
     assert isinstance(op, TensorOperator)
     types = {"float": np.float64, "i1": np.bool_, "i32": np.int32, "i64": np.int64}
     return np.asarray(op.execute([a.astype(types[k]) for a, k in zip(operands, kinds, strict=True)]), np.float64)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from random import Random
-from typing import Any, cast
+from typing import Any
 
+from rewright.claims.language import KINDS, READERS, Apply, Definition, Fold, Input, Number, Pieces, Tensor, View
 from rewright.ir.placement import Placement
 from rewright.proof.certificate import Certificate, Meeting, Output, RangeFact, Repetition
-from rewright.proof.language import Definition, Pieces, Tensor, View
 
 Tampered = tuple[str, Certificate]
 _FUNCTIONS = ("tanh", "exponential", "sqrt", "log", "negate", "identity", "multiply", "where", "divide", "maximum")
@@ -167,19 +167,35 @@ def _in_pieces(value: Any, random: Random) -> Any:
 
 
 def _data(term: Definition, random: Random) -> Definition | None:
-    if term.kind == "apply":
-        return replace(term, data=(random.choice(_FUNCTIONS),))
-    if term.kind == "fold":
-        return replace(term, data=(random.choice(("sum", "maximum", "product")), term.data[1]))
-    if term.kind in ("input", "number"):
-        return replace(term, data=(random.choice(("x", "y", "2.5", "inf", "down.weight")),))
-    found = _off(term.data, random)
-    return None if found is None else replace(term, data=found)
+    content = term.content
+    if isinstance(content, Apply):
+        return replace(term, content=replace(content, function=random.choice(_FUNCTIONS)))
+    if isinstance(content, Fold):
+        return replace(term, content=replace(content, kind=random.choice(("sum", "maximum", "product"))))
+    if isinstance(content, Input):
+        return replace(term, content=Input(random.choice(("x", "y", "down.weight"))))
+    if isinstance(content, Number):
+        return replace(term, content=Number(random.choice(("2.5", "inf"))))
+    names = [one.name for one in fields(content) if one.name != "accesses"]
+    found = _off(tuple(getattr(content, name) for name in names), random)
+    changed = None if found is None else dict(zip(names, found, strict=False))
+    return None if changed is None else replace(term, content=replace(content, **changed))
+
+
+def _read_elsewhere(term: Definition, random: Random) -> Definition | None:
+    if random.random() < 0.5:
+        return replace(term, rank=_number(term.rank, random))
+    accesses = _off(term.accesses, random)
+    is_reader = accesses is not None and isinstance(term.content, READERS)
+    return replace(term, content=replace(term.content, accesses=accesses)) if is_reader else None
 
 
 def _kind(term: Definition, random: Random) -> Definition:
-    kinds = ("input", "number", "index", "size", "apply", "add", "fold", "guard", "ranged", "take", "opaque")
-    return replace(term, kind=cast("Any", random.choice(kinds)))
+    made = random.choice(list(KINDS.values()))
+    own = [getattr(term.content, one.name) for one in fields(term.content) if one.name != "accesses"]
+    wanted = [one.name for one in fields(made) if one.name != "accesses"]
+    data = [own[k] if k < len(own) else () for k in range(len(wanted))]
+    return replace(term, content=made(*data, *((term.accesses,) if made in READERS else ())))
 
 
 def _operands(term: Definition, random: Random) -> Definition | None:
@@ -312,7 +328,7 @@ _CHANGES: tuple[tuple[str, Callable[[Certificate, Random], Certificate | None]],
     ("definition", _listed("terms", _data)),
     ("definition", _listed("terms", _kind)),
     ("definition", _listed("terms", _operands)),
-    ("definition", _listed("terms", _fields("accesses", "rank"))),
+    ("definition", _listed("terms", _read_elsewhere)),
     ("definition", _circular),
     ("given", _order("given")),
     ("given", _listed("given", _given)),

@@ -11,6 +11,7 @@ import pytest
 
 from bench.mutants import generate
 from rewright import ops
+from rewright.claims.language import Access, Addend, Definition, Input, Pieces, Tensor, View
 from rewright.interp.program import run
 from rewright.ir.digest import digest
 from rewright.ir.dims import symbol
@@ -20,10 +21,10 @@ from rewright.ir.types import DType, TensorType
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Equation, Meeting, Output, RangeFact, Step
 from rewright.proof.checker import Refused, audit
 from rewright.proof.conditions import REALS
-from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Tensor, View
 from rewright.proof.programs import Chunk, Collective, Exchanged
 from rewright.refine import refine
 from tests.programs import Builder, Pair, exchanged, mlp, sequence_parallel_norm, vocabulary_embedding
+from tests.proof.defining import define
 from tests.refine.exchanges import ulysses
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
@@ -37,8 +38,8 @@ def whole(term: int, *shape: int) -> View:
     return View(tuple((n,) for n in shape), (Addend(ONE, term, access),))
 
 
-def term(kind: Kind, data: tuple[object, ...], *operands: tuple[int, Access], rank: int = 1) -> Definition:
-    return Definition(kind, data, tuple(o for o, _ in operands), tuple(a for _, a in operands), rank)
+def term(kind: str, data: tuple[object, ...], *operands: tuple[int, Access], rank: int = 1) -> Definition:
+    return define(kind, data, tuple(o for o, _ in operands), tuple(a for _, a in operands), rank)
 
 
 def claims(pair: Pair, terms: list[Definition], values: list[Tensor], steps: list[Equation]) -> Certificate:
@@ -128,8 +129,8 @@ def test_a_term_that_is_no_integer_is_not_taken_for_one(name: str) -> None:
 
 
 def test_a_range_that_counts_half_is_no_integer() -> None:
-    fold = Definition("fold", ("sum", ()), (0,), (), 1)
-    ranged = Definition("ranged", ((((), HALF),),), (1,), (), 1)
+    fold = define("fold", ("sum", ()), (0,), (), 1)
+    ranged = define("ranged", ((((), HALF),),), (1,), (), 1)
     with pytest.raises(Refused, match="equation"):
         audit(not_rounded(HALVED, [X, fold, ranged]), *HALVED)
 
@@ -213,7 +214,7 @@ def test_nothing_is_known_of_an_input_without_elements() -> None:
     pair = alone(make)
     certificate = refine(pair[0], RankProgram((pair[0],), MESH, {}, {})).certificate
     assert certificate is not None
-    ids = next(n for n, t in enumerate(certificate.terms) if t.data == ("ids",))
+    ids = next(n for n, t in enumerate(certificate.terms) if t.content == Input("ids"))
     facts = (RangeFact(ids, (), 2, ((0, 0),), ((0, ((0, 1),)), (0, ()))),)
     ranks = tuple(map(digest, pair[1].graphs))
     with pytest.raises(Refused):

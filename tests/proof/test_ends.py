@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from rewright import ops
+from rewright.claims.language import Fold, Input, View, applies
 from rewright.ir.digest import digest
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
@@ -15,7 +16,6 @@ from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Meeting, Repetition, Step
 from rewright.proof.checker import Refused, audit
-from rewright.proof.language import View
 from rewright.refine import refine
 from tests.programs import Builder, Pair, mlp, sequence_parallel_norm, vocabulary_embedding
 from tests.proof.programs import addends, deep, unplaced
@@ -72,7 +72,7 @@ def test_the_images_of_terms_are_made_of_the_images_of_their_operands() -> None:
     """The last layer reads a wrong weight, which is said to stand for the right one."""
     sequential, program = deep()
     wrong, certificate = other_weight(program), certified((sequential, program))
-    names = {str(t.data[0]): number for number, t in enumerate(certificate.terms) if t.kind == "input"}
+    names = {t.content.name: n for n, t in enumerate(certificate.terms) if isinstance(t.content, Input)}
     equations = list(certificate.equations)
     number = max(n for n, e in enumerate(equations) if isinstance(e, Repetition))
     again = equations[number]
@@ -133,7 +133,7 @@ def test_the_images_of_terms_are_defined_like_them() -> None:
     node = sequential.nodes[position]
     sine = Node(ops.Sine(), node.operands, node.type, node.span)
     other = replace(sequential, nodes=(*sequential.nodes[:position], sine, *sequential.nodes[position + 1 :]))
-    number = max(n for n, term in enumerate(certificate.terms) if term.data == ("tanh",))
+    number = max(n for n, term in enumerate(certificate.terms) if applies(term.content, "tanh"))
     terms = list(certificate.terms)
     terms[number] = replace(terms[number], data=("sine",))
     with pytest.raises(Refused, match="is defined otherwise than"):
@@ -382,7 +382,7 @@ def masked() -> tuple[Pair, dict[str, int]]:
 
 def repeated(certificate: Certificate, nodes: dict[str, int], images: dict[str, int | str]) -> Certificate:
     """The second row said to be a repetition of the first, with these terms in the place of others."""
-    terms = {str(d.data[0]): t for t, d in enumerate(certificate.terms) if d.kind == "input"}
+    terms = {d.content.name: t for t, d in enumerate(certificate.terms) if isinstance(d.content, Input)}
     first, second = [nodes["test0"], nodes["kept0"]], [nodes["test1"], nodes["kept1"]]
     steps = [e for e in certificate.equations if isinstance(e, Step)]
     start = steps.index(next(e for e in steps if (e.program, e.position) == (SEQUENTIAL, first[0])))
@@ -402,7 +402,7 @@ def test_what_is_known_of_one_index_is_not_known_of_another() -> None:
 def test_a_sum_without_its_range_stands_for_no_tensor() -> None:
     pair, nodes = masked()
     certificate = certified(pair)
-    fold = next(t for t, definition in enumerate(certificate.terms) if definition.kind == "fold")
+    fold = next(t for t, definition in enumerate(certificate.terms) if isinstance(definition.content, Fold))
     with pytest.raises(Refused, match="needs a range"):
         audit(repeated(certificate, nodes, {"w0": fold}), *pair)
 
@@ -420,7 +420,7 @@ def test_what_is_read_as_far_away_is_not_what_is_read_for_that() -> None:
     certificate = certified(pair)
     steps = [e for e in certificate.equations if isinstance(e, Step)]
     start = next(n for n, e in enumerate(steps) if (e.program, e.position) == (SEQUENTIAL, first))
-    terms = {str(d.data[0]): t for t, d in enumerate(certificate.terms) if d.kind == "input"}
+    terms = {d.content.name: t for t, d in enumerate(certificate.terms) if isinstance(d.content, Input)}
 
     def again(*names: str) -> Certificate:
         images = tuple((terms[f"{name}0"], terms[f"{name}1"]) for name in names)

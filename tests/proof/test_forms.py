@@ -7,80 +7,76 @@ from fractions import Fraction
 import pytest
 
 from rewright import ops
+from rewright.claims.language import Access, Addend, Definition, Pieces, Tensor, View
 from rewright.ir.dims import symbol
 from rewright.proof.forms import Malformed, at_least, check_definition, check_parts, shape_of
-from rewright.proof.language import Access, Addend, Definition, Pieces, Tensor, View
+from tests.proof.defining import define
 
 ONE = Fraction(1)
 AT: Access = ((0, ((0, 1),)),)
 N = symbol("n")
-X = Definition("input", ("x",), (), (), 1)
-MATRIX = Definition("input", ("m",), (), (), 2)
-FOLD = Definition("fold", ("sum", (1,)), (1,), (), 1)
-GUARD = Definition("guard", (), (0, 0), (AT, AT), 1)
+X = define("input", ("x",), (), (), 1)
+MATRIX = define("input", ("m",), (), (), 2)
+FOLD = define("fold", ("sum", (1,)), (1,), (), 1)
+GUARD = define("guard", (), (0, 0), (AT, AT), 1)
 TERMS = (X, MATRIX, FOLD, GUARD)
 BOX = (((0, 3),), ONE)
 OPAQUE = (ops.Reverse((0,)), (), (((3,),),), 1, ((0, 0, 3),))
 
 GOOD: dict[str, Definition] = {
-    "number": Definition("number", (1,), (), (), 0),
-    "infinity": Definition("number", ("inf",), (), (), 0),
-    "index": Definition("index", (), (), (), 1),
-    "size": Definition("size", (N,), (), (), 0),
-    "table": Definition("table", ((2,), (1.0, 2.0)), (), (), 1),
-    "apply": Definition("apply", ("tanh",), (0,), (AT,), 1),
-    "add": Definition("add", ((ONE,),), (0,), (AT,), 1),
-    "ranged": Definition("ranged", ((BOX,),), (2,), (), 1),
-    "set": Definition("ranged", (((((None, 3),), ONE),),), (3,), (), 1),
-    "take": Definition("take", (), (0, 0), (((0, ((-1, 1),)),), AT), 1),
-    "opaque": Definition("opaque", OPAQUE, (0,), (AT,), 1),
+    "number": define("number", (1,), (), (), 0),
+    "infinity": define("number", ("inf",), (), (), 0),
+    "index": define("index", (), (), (), 1),
+    "size": define("size", (N,), (), (), 0),
+    "table": define("table", ((2,), (1.0, 2.0)), (), (), 1),
+    "apply": define("apply", ("tanh",), (0,), (AT,), 1),
+    "add": define("add", ((ONE,),), (0,), (AT,), 1),
+    "ranged": define("ranged", ((BOX,),), (2,), (), 1),
+    "set": define("ranged", (((((None, 3),), ONE),),), (3,), (), 1),
+    "take": define("take", (), (0, 0), (((0, ((-1, 1),)),), AT), 1),
+    "opaque": define("opaque", OPAQUE, (0,), (AT,), 1),
 }
 
 BAD: dict[str, tuple[Definition, str]] = {
-    "a kind that there is not": (Definition("magic", (), (), (), 1), "no terms of kind magic"),  # type: ignore[arg-type]
-    "a negative rank": (Definition("input", ("x",), (), (), -1), "no terms of kind"),
-    "a later term": (Definition("add", ((ONE,),), (4,), (AT,), 1), "not earlier"),
-    "no access": (Definition("apply", ("tanh",), (0,), (), 1), "where it reads every operand"),
-    "an access of another rank": (Definition("apply", ("tanh",), (1,), (AT,), 1), "another number of indices"),
-    "an access without need": (Definition("fold", ("sum", (1,)), (1,), (AT,), 1), "reads nothing"),
-    "a variable that is not there": (Definition("apply", ("tanh",), (0,), (((0, ((1, 1),)),),), 1), "variable 1"),
-    "a variable of nobody": (Definition("apply", ("tanh",), (0,), (((0, ((-1, 1),)),),), 1), "variable -1"),
-    "an input of something": (Definition("input", ("x",), (0,), (), 1), "reads nothing"),
-    "an input without a name": (Definition("input", (), (), (), 1), "has a name"),
-    "no number": (Definition("number", ("much",), (), (), 0), "no number"),
-    "not a number": (Definition("number", ("nan",), (), (), 0), "no number"),
-    "an index of nothing": (Definition("index", (), (), (), 0), "no index"),
-    "a size without a size": (Definition("size", (), (), (), 0), "no size"),
-    "a size of an axis": (Definition("size", (N,), (), (), 1), "no size"),
-    "a table of another shape": (Definition("table", ((3,), (1.0,)), (), (), 1), "another shape"),
-    "a function of nothing": (Definition("apply", ("tanh",), (), (), 0), "function of nothing"),
-    "a coefficient less": (Definition("add", ((),), (0,), (AT,), 1), "coefficient"),
-    "a variable of a sum": (Definition("add", ((ONE,),), (0,), (((0, ((1, 1),)),),), 1), "variable 1"),
-    "half a guard": (Definition("guard", (), (0,), (AT,), 1), "a test and a value"),
-    "a variable of a guard": (Definition("guard", (), (0, 0), (AT, ((0, ((1, 1),)),)), 1), "variable 1"),
-    "an axis twice": (Definition("fold", ("sum", (1, 1)), (1,), (), 1), "different axes"),
-    "an axis too far": (Definition("fold", ("sum", (2,)), (1,), (), 1), "does not have"),
-    "a fold that keeps its axis": (Definition("fold", ("sum", (1,)), (1,), (), 2), "another rank"),
-    "a fold of no axes at all": (Definition("fold", (), (1,), (), 1), "another form"),
-    "a range of an input": (Definition("ranged", ((BOX,),), (0,), (), 1), "takes none"),
-    "a range that turns": (Definition("ranged", ((BOX,),), (2,), (), 2), "of one term"),
-    "a range backwards": (Definition("ranged", ((((3, 0),), ONE),), (2,), (), 1), "another form|backwards"),
-    "a fold backwards": (Definition("ranged", (((((3, 0),), ONE),),), (2,), (), 1), "backwards"),
-    "a fold without end": (Definition("ranged", (((((0, None),), ONE),),), (2,), (), 1), "without bounds"),
-    "two ranges for one": (Definition("ranged", (((((0, 3), (0, 3)), ONE),),), (2,), (), 1), "number of variables"),
-    "a look-up in nothing": (Definition("take", (), (), (), 1), "look-up in nothing"),
-    "a look-up by what is not there": (Definition("take", (), (0, 0), (((0, ((-2, 1),)),), AT), 1), "variable -2"),
-    "a look-up at no variable": (Definition("take", (), (0, 0), (AT, ((0, ((1, 1),)),)), 1), "variable 1"),
-    "an operator read nowhere": (Definition("opaque", (OPAQUE[0], (), (), 1, ()), (0,), (AT,), 1), "operand is read"),
-    "of no type": (Definition("opaque", (OPAQUE[0], ("f32",), *OPAQUE[2:]), (0,), (AT,), 1), "no element type"),
-    "a digit nowhere": (Definition("opaque", (*OPAQUE[:4], ()), (0,), (AT,), 1), "place every digit"),
-    "an axis of nothing": (Definition("opaque", (*OPAQUE[:2], (((0,),),), *OPAQUE[3:]), (0,), (AT,), 1), "no elements"),
+    "a negative rank": (define("input", ("x",), (), (), -1), "no terms of rank"),
+    "a later term": (define("add", ((ONE,),), (4,), (AT,), 1), "not earlier"),
+    "no access": (define("apply", ("tanh",), (0,), (), 1), "where it reads every operand"),
+    "an access of another rank": (define("apply", ("tanh",), (1,), (AT,), 1), "another number of indices"),
+    "a variable that is not there": (define("apply", ("tanh",), (0,), (((0, ((1, 1),)),),), 1), "variable 1"),
+    "a variable of nobody": (define("apply", ("tanh",), (0,), (((0, ((-1, 1),)),),), 1), "variable -1"),
+    "an input of something": (define("input", ("x",), (0,), (), 1), "reads nothing"),
+    "no number": (define("number", ("much",), (), (), 0), "no number"),
+    "not a number": (define("number", ("nan",), (), (), 0), "no number"),
+    "an index of nothing": (define("index", (), (), (), 0), "no index"),
+    "a size of an axis": (define("size", (N,), (), (), 1), "no size"),
+    "a table of another shape": (define("table", ((3,), (1.0,)), (), (), 1), "another shape"),
+    "a function of nothing": (define("apply", ("tanh",), (), (), 0), "function of nothing"),
+    "a coefficient less": (define("add", ((),), (0,), (AT,), 1), "coefficient"),
+    "a variable of a sum": (define("add", ((ONE,),), (0,), (((0, ((1, 1),)),),), 1), "variable 1"),
+    "half a guard": (define("guard", (), (0,), (AT,), 1), "a test and a value"),
+    "a variable of a guard": (define("guard", (), (0, 0), (AT, ((0, ((1, 1),)),)), 1), "variable 1"),
+    "an axis twice": (define("fold", ("sum", (1, 1)), (1,), (), 1), "different axes"),
+    "an axis too far": (define("fold", ("sum", (2,)), (1,), (), 1), "does not have"),
+    "a fold that keeps its axis": (define("fold", ("sum", (1,)), (1,), (), 2), "another rank"),
+    "a range of an input": (define("ranged", ((BOX,),), (0,), (), 1), "takes none"),
+    "a range that turns": (define("ranged", ((BOX,),), (2,), (), 2), "of one term"),
+    "a range backwards": (define("ranged", ((((3, 0),), ONE),), (2,), (), 1), "another form|backwards"),
+    "a fold backwards": (define("ranged", (((((3, 0),), ONE),),), (2,), (), 1), "backwards"),
+    "a fold without end": (define("ranged", (((((0, None),), ONE),),), (2,), (), 1), "without bounds"),
+    "two ranges for one": (define("ranged", (((((0, 3), (0, 3)), ONE),),), (2,), (), 1), "number of variables"),
+    "a look-up in nothing": (define("take", (), (), (), 1), "look-up in nothing"),
+    "a look-up by what is not there": (define("take", (), (0, 0), (((0, ((-2, 1),)),), AT), 1), "variable -2"),
+    "a look-up at no variable": (define("take", (), (0, 0), (AT, ((0, ((1, 1),)),)), 1), "variable 1"),
+    "an operator read nowhere": (define("opaque", (OPAQUE[0], (), (), 1, ()), (0,), (AT,), 1), "operand is read"),
+    "of no type": (define("opaque", (OPAQUE[0], ("f32",), *OPAQUE[2:]), (0,), (AT,), 1), "no element type"),
+    "a digit nowhere": (define("opaque", (*OPAQUE[:4], ()), (0,), (AT,), 1), "place every digit"),
+    "an axis of nothing": (define("opaque", (*OPAQUE[:2], (((0,),),), *OPAQUE[3:]), (0,), (AT,), 1), "no elements"),
     "an operator along an axis too far": (
-        Definition("opaque", (*OPAQUE[:2], ((2,),), 1, ()), (0,), (AT,), 1),
+        define("opaque", (*OPAQUE[:2], ((2,),), 1, ()), (0,), (AT,), 1),
         "axis that its result",
     ),
-    "a window too far": (Definition("opaque", (*OPAQUE[:4], ((7, 0, 3),)), (0,), (AT,), 1), "window of a variable"),
-    "a variable too far": (Definition("opaque", OPAQUE, (0,), (((0, ((1, 1),)),),), 1), "variable 1"),
+    "a window too far": (define("opaque", (*OPAQUE[:4], ((7, 0, 3),)), (0,), (AT,), 1), "window of a variable"),
+    "a variable too far": (define("opaque", OPAQUE, (0,), (((0, ((1, 1),)),),), 1), "variable 1"),
 }
 
 

@@ -6,12 +6,13 @@ from functools import partial
 
 import pytest
 
+from rewright.claims.language import Access, Addend, View
 from rewright.proof import theory
 from rewright.proof.checker import Audit, audit
-from rewright.proof.language import Access, Addend, Definition, View
 from rewright.proof.local import Conflict, Local
 from rewright.refine import refine
 from tests.programs import Pair, mlp, vocabulary_embedding
+from tests.proof.defining import define
 from tests.proof.programs import addends, deep
 
 READ: Access = ((7, ((0, 1),)), (2, ((1, 1),)))
@@ -43,8 +44,8 @@ def test_what_is_proved_does_not_depend_on_where_terms_begin(make: object, monke
 
 def test_the_axes_of_a_fold_keep_their_ranges_in_any_order() -> None:
     """``sum over k0 in [3, 5), k1 in [7, 9) of body[k1, k0]`` begins at body[7, 3]."""
-    body = Definition("add", ((1,),), (0,), (((0, ((0, 1),)), (0, ((1, 1),))),), 2)
-    fold = Definition("fold", ("sum", (1, 0)), (1,), (), 0)
+    body = define("add", ((1,),), (0,), (((0, ((0, 1),)), (0, ((1, 1),))),), 2)
+    fold = define("fold", ("sum", (1, 0)), (1,), (), 0)
     local = Local({2: 0, 1: 1, 0: 2}, {2: fold, 1: body}, frozenset(), deep=True)
     region = (((3, 5), (7, 9)), 1)
     claim = local.tensor(View((), (Addend(1, 2, (), ((2, (region,)),)),)))
@@ -58,8 +59,8 @@ def test_the_axes_of_a_fold_keep_their_ranges_in_any_order() -> None:
 
 
 def test_a_term_that_would_begin_at_two_places_is_a_conflict() -> None:
-    fold = Definition("fold", ("sum", (0,)), (0,), (), 1)
-    other = Definition("fold", ("sum", (1,)), (0,), (), 1)
+    fold = define("fold", ("sum", (0,)), (0,), (), 1)
+    other = define("fold", ("sum", (1,)), (0,), (), 1)
     local = Local({2: 0, 1: 1, 0: 2}, {2: other, 1: fold}, frozenset(), deep=True)
     local.tensor(View(((1,),), (Addend(1, 2, ((4, ((0, 1),)),)), Addend(1, 1, ((0, ((0, 1),)),)))))
     local.definition(2)

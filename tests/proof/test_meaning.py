@@ -7,12 +7,13 @@ from fractions import Fraction
 import pytest
 
 from rewright import ops
+from rewright.claims.language import Access, Addend, Definition, Region, View
 from rewright.ir.dims import Dim, ceil_quotient, symbol
 from rewright.ir.types import DType, TensorType
-from rewright.proof.language import Access, Addend, Definition, Region, View
 from rewright.proof.lemma import Statement, prove, size_of
 from rewright.proof.programs import Applied, Chunk, Collective, Exchanged, NoMeaning, SameBlock
 from rewright.terms.normal.atoms import TooHard
+from tests.proof.defining import define
 
 N = symbol("n")
 SIZE = 3
@@ -21,7 +22,7 @@ AT: Access = ((0, ((0, 1),)),)
 FREE = 0
 ALL: Region = (((((0, SIZE),)), Fraction(1)),)
 POSITIVE: Region = ((((1, None),), Fraction(1)),)
-CHOSEN = Definition("apply", ("where",), (1, FREE), (AT, AT), 1)
+CHOSEN = define("apply", ("where",), (1, FREE), (AT, AT), 1)
 """The free term where term 1 holds, and zero elsewhere: no integer where the free term is none."""
 
 
@@ -46,10 +47,10 @@ def test_a_term_that_takes_no_range_is_given_none() -> None:
 def test_nothing_is_looked_up_at_what_may_be_no_integer() -> None:
     """Terms are functions of integers; a value is one on every path or on none."""
     at_value: Access = ((0, ((-1, 1),)),)
-    free = {2: Definition("take", (), (FREE, FREE), (at_value, AT), 1)}
-    where = {1: CHOSEN, 2: Definition("take", (), (FREE, 3), (at_value, AT), 1), 3: CHOSEN}
-    other = {**where, 3: Definition("apply", ("where_not",), (1, FREE), (AT, AT), 1)}
-    tested = {**where, 1: Definition("apply", ("greater",), (4, 5), (AT, AT), 1)}
+    free = {2: define("take", (), (FREE, FREE), (at_value, AT), 1)}
+    where = {1: CHOSEN, 2: define("take", (), (FREE, 3), (at_value, AT), 1), 3: CHOSEN}
+    other = {**where, 3: define("apply", ("where_not",), (1, FREE), (AT, AT), 1)}
+    tested = {**where, 1: define("apply", ("greater",), (4, 5), (AT, AT), 1)}
     for definitions in (free, {**tested, 3: CHOSEN}, {**tested, 3: other[3]}):
         why = prove(copied(2, definitions, 1, 4, 5), 10)
         assert why is not None and why.startswith("no rules for an integer that is")
@@ -57,16 +58,16 @@ def test_nothing_is_looked_up_at_what_may_be_no_integer() -> None:
 
 
 def test_a_set_of_integers_has_no_other_values() -> None:
-    guard = {1: Definition("guard", (), (FREE, FREE), (AT, AT), 1), 2: Definition("ranged", (POSITIVE,), (1,), (), 1)}
+    guard = {1: define("guard", (), (FREE, FREE), (AT, AT), 1), 2: define("ranged", (POSITIVE,), (1,), (), 1)}
     assert prove(copied(2, guard), 10) == "no rules for a guard on a value that may be no integer"
     assert prove(copied(2, guard, FREE), 10) is None
 
 
 def test_a_range_does_not_run_backwards_at_any_size() -> None:
     """From two up to n there is nothing where n is one, and not minus one of something."""
-    fold = Definition("fold", ("sum", (1,)), (FREE,), (), 1)
+    fold = define("fold", ("sum", (1,)), (FREE,), (), 1)
     for start, fine in ((2, False), (1, True)):
-        ranged = Definition("ranged", (((((start, N),), Fraction(1)),),), (1,), (), 1)
+        ranged = define("ranged", (((((start, N),), Fraction(1)),),), (1,), (), 1)
         why = prove(copied(2, {1: fold, 2: ranged}, size=N), 10)
         assert why == (None if fine else "no rules for a fold over a range that may run backwards")
 
@@ -74,7 +75,7 @@ def test_a_range_does_not_run_backwards_at_any_size() -> None:
 def test_an_operator_that_reads_elsewhere_along_an_axis_does_not_treat_it_one_by_one() -> None:
     """Else the reverse of a tensor would be the tensor."""
     for op, fine in ((ops.Reverse((0,)), False), (ops.Tanh(), True)):
-        opaque = {1: Definition("opaque", (op, (), ((0,),), 0, ()), (FREE,), (AT,), 1)}
+        opaque = {1: define("opaque", (op, (), ((0,),), 0, ()), (FREE,), (AT,), 1)}
         why = prove(copied(1, opaque), 10)
         assert why == (None if fine else "no rules for an operator that does not treat an axis one by one")
 
@@ -129,7 +130,7 @@ def sorted_as(
 
 def whole(op: ops.Sort, term: int, access: Access, size: int = SIZE, kind: str = "i64") -> Definition:
     """An operator on a window of a term."""
-    return Definition("opaque", (op, (kind,), (((size,),),), 1, ((0, 0, size),)), (term,), (access,), 1)
+    return define("opaque", (op, (kind,), (((size,),),), 1, ((0, 0, size),)), (term,), (access,), 1)
 
 
 def test_equal_operators_on_equal_operands_are_equal_and_on_others_are_not() -> None:

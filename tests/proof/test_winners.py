@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from rewright import ops
+from rewright.claims.language import Definition, Fold, Opaque, Pieces, Ranged, View
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, RankProgram, place
 from rewright.ir.types import DType, TensorType
 from rewright.proof.certificate import Step
-from rewright.proof.language import Definition, Pieces, View
 from rewright.proof.lemma import Statement, prove
 from rewright.proof.programs import Applied
 from rewright.proof.theory import Theory
@@ -110,21 +110,21 @@ def altered() -> Iterator[tuple[str, Statement]]:
     assert isinstance(first, View)
     yield "a part for the whole", replace(right, result=replace(right.result, addends=first.addends))
     for number, definition in right.definitions:
-        if definition.kind == "ranged":
-            ((box, often),) = cast("Any", definition.data[0])
+        content = definition.content
+        if isinstance(content, Ranged):
+            ((box, often),) = cast("Any", content.region)
             ((low, high),) = box
             for other in ((low + 1, high), (low, high - 1)):
-                shorter = replace(definition, data=((((other,), often),),))
+                shorter = replace(definition, content=Ranged((((other,), often),)))
                 yield f"the largest of {other} in {number}", with_definition(right, number, shorter)
-        elif definition.kind == "fold":
-            lowest = replace(definition, data=("minimum", *definition.data[1:]))
+        elif isinstance(content, Fold):
+            lowest = replace(definition, content=replace(content, kind="minimum"))
             yield f"the smallest in {number}", with_definition(right, number, lowest)
-        elif definition.kind == "opaque" and definition.data[0] == ops.TopK(1, "indices"):
-            smallest = replace(definition, data=(ops.Sort(1, False, "indices"), *definition.data[1:]))
+        elif isinstance(content, Opaque) and content.op == ops.TopK(1, "indices"):
+            smallest = replace(definition, content=replace(content, op=ops.Sort(1, False, "indices")))
             yield f"the smallest first in {number}", with_definition(right, number, smallest)
-            op, kinds, layout, own, windows = definition.data
-            ((variable, start, length),) = cast("Any", windows)
-            moved = replace(definition, data=(op, kinds, layout, own, ((variable, start + 1, length),)))
+            ((variable, start, length),) = cast("Any", content.windows)
+            moved = replace(definition, content=replace(content, windows=((variable, start + 1, length),)))
             yield f"another window in {number}", with_definition(right, number, moved)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rewright import ops
 from rewright.analysis.variances import is_variance
 from rewright.ir.dims import Shape, at_most
 from rewright.ir.graph import Graph, Node
+from rewright.ir.operator import Operator
 from rewright.ops.facts import Facts, meet
 
 
@@ -22,26 +23,52 @@ def related(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, *
 
     ``casts``: casts keep numbers, as over the reals; a machine may round the maximum to one below its row, and sums.
     """
-    op = node.op
-    if isinstance(op, ops.Multiply) and node.operands[0] == node.operands[1]:
-        return meet(found, replace(found, low=0, minus_infinity=False, nan=operands[0].nan))
-    if isinstance(op, ops.Subtract) and node.operands[0] == node.operands[1] and operands[0].is_finite:
-        return replace(found, low=0, high=0, zero=True)
-    if isinstance(op, ops.Subtract) and is_by_own_row(graph, node, "maximum", casts=casts):
-        return meet(found, replace(found, high=0, plus_infinity=False))
-    if isinstance(op, ops.Subtract) and casts and node.type.dtype.is_float and is_variance(graph, node):
-        return meet(found, replace(found, low=0, minus_infinity=False))
-    if isinstance(op, ops.Divide) and operands[0].is_nonnegative and is_by_own_row(graph, node, "sum", casts=casts):
-        return meet(found, replace(found, low=0, high=1, plus_infinity=False, minus_infinity=False))
-    if isinstance(op, ops.Reduce) and op.kind == "sum" and _has_one(graph, op, node.operands[0], casts=casts):
-        return replace(found, low=max(found.low, 1), zero=False)
-    return found
+    rule = _RULES.get(type(node.op))
+    return found if rule is None else rule(graph, node, operands, found, casts)
 
 
 def looks_around(node: Node) -> bool:
     """Whether :func:`related` may read more of a node than its operator, its types and the facts of its operands."""
-    is_pair = isinstance(node.op, ops.Multiply) and node.operands[0] == node.operands[1]
-    return is_pair or isinstance(node.op, (ops.Subtract, ops.Divide, ops.Reduce))
+    is_of_others = isinstance(node.op, ops.Multiply) and node.operands[0] != node.operands[1]
+    return type(node.op) in _RULES and not is_of_others
+
+
+def _product(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
+    if node.operands[0] != node.operands[1]:
+        return found
+    return meet(found, replace(found, low=0, minus_infinity=False, nan=operands[0].nan))
+
+
+def _difference(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
+    if node.operands[0] == node.operands[1] and operands[0].is_finite:
+        return replace(found, low=0, high=0, zero=True)
+    if is_by_own_row(graph, node, "maximum", casts=casts):
+        return meet(found, replace(found, high=0, plus_infinity=False))
+    if casts and node.type.dtype.is_float and is_variance(graph, node):
+        return meet(found, replace(found, low=0, minus_infinity=False))
+    return found
+
+
+def _quotient(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
+    if not operands[0].is_nonnegative or not is_by_own_row(graph, node, "sum", casts=casts):
+        return found
+    return meet(found, replace(found, low=0, high=1, plus_infinity=False, minus_infinity=False))
+
+
+def _reduction(graph: Graph, node: Node, operands: Sequence[Facts], found: Facts, casts: bool) -> Facts:
+    op = node.op
+    if not isinstance(op, ops.Reduce) or op.kind != "sum" or not _has_one(graph, op, node.operands[0], casts=casts):
+        return found
+    return replace(found, low=max(found.low, 1), zero=False)
+
+
+_RULES: dict[type[Operator], Callable[[Graph, Node, Sequence[Facts], Facts, bool], Facts]] = {
+    ops.Multiply: _product,
+    ops.Subtract: _difference,
+    ops.Divide: _quotient,
+    ops.Reduce: _reduction,
+}
+"""What may be known of a node because of how its operands are related, by its operator."""
 
 
 def is_by_own_row(graph: Graph, node: Node, kind: str, *, casts: bool = True) -> bool:

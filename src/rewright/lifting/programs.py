@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from rewright import ops
 from rewright.analysis.meetings import Meeting, Step
+from rewright.claims.language import Addend, Opaque, View
 from rewright.ir.graph import Graph, Node
 from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
@@ -24,9 +25,9 @@ from rewright.lifting.moves.layout import concatenate, slice_axis, tidy
 from rewright.lifting.recognition.sums import Recogniser
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import identity
-from rewright.lifting.terms.store import ONE
+from rewright.lifting.terms.store import ONE, Named
 from rewright.lifting.terms.trace import Instance, Trace, alike, terms_of
-from rewright.lifting.terms.value import Addend, NotAView, Pieces, Value, View
+from rewright.lifting.terms.value import NotAView, Pieces, Value
 from rewright.lifting.transfer import as_view, transfer
 
 _ADDITIVE = (ops.Add, ops.Subtract)
@@ -232,7 +233,7 @@ class Lifter:
                 raise NotContracted
             for before, after in zip(*map(terms_of, values), strict=True):
                 if sequential:
-                    fits = all(terms.label(t)[0] == "named" for t in (before, after))
+                    fits = all(isinstance(terms.label(t), Named) for t in (before, after))
                     fits = fits and self._shift.setdefault(before, after) == after
                 else:
                     fits = self._shift.get(before) == after
@@ -306,7 +307,7 @@ class Lifter:
         if outer is not None:
             outer.include(inner)
         # Who reads an operator without laws uses no more than its name; who makes it says what it is.
-        used = (t for t, made, _ in inner.events if made is not None or terms.label(t)[0] != "opaque")
+        used = (t for t, made, _ in inner.events if made is not None or not isinstance(terms.label(t), Opaque))
         return tuple(dict.fromkeys((*used, *sorted(inner.opened))))
 
     def meeting(self, step: Meeting, lifted: Sequence[Lifted]) -> int | None:
@@ -361,7 +362,7 @@ class Lifter:
     ) -> list[Value]:
         """A collective on values without common digits: for every member a function of all operands."""
         views = [as_view(self.algebra, value) for value in values]
-        keys = [(tuple(operators), member) for member in range(len(types))]
+        keys = [((tuple(operators), member), ()) for member in range(len(types))]
         whole: list[Mapping[int, int]] = [{} for _ in views]
         return [opaque(self.algebra, key, views, kind, whole) for key, kind in zip(keys, types, strict=True)]
 
@@ -468,7 +469,7 @@ class Run:
         if any(terms.open[term] for term in made):
             raise NotContracted
         numbers = {term: k for k, term in enumerate(made)}
-        names = [term if terms.label(term)[0] == "named" else terms.name(term) for term in made]
+        names = [term if isinstance(terms.label(term), Named) else terms.name(term) for term in made]
         shown = own.values[position]
         own.values[position] = self.lifter.hidden[shown] = self.lifter.intern(Instance(numbers, names).value(value))
 

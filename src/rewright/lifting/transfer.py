@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from rewright import ops
+from rewright.claims.language import Addend, View
 from rewright.ir.dims import Shape, divide, product
 from rewright.ir.graph import Graph, GraphBuilder
 from rewright.ir.operator import Operator
@@ -44,7 +45,7 @@ from rewright.lifting.recognition.unit_axes import (
 )
 from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.store import ONE
-from rewright.lifting.terms.value import Addend, NotAView, Pieces, Value, View, coalesce, variables_of
+from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, variables_of
 from rewright.ops.reference.convolution import as_products
 
 Rule = Callable[[Algebra, Operator, Sequence[Value], Sequence[TensorType], TensorType], Value]
@@ -163,10 +164,10 @@ def as_view(algebra: Algebra, value: Value) -> View:
     keep: Mapping[int, int] = {a: a for a in range(rank) if a != axis}
     joined = TensorType(value.shape, DType.F32)
     try:
-        return opaque(algebra, ("concatenate", axis), parts, joined, [keep] * len(parts))
+        return opaque(algebra, (ops.Concatenate(axis), ()), parts, joined, [keep] * len(parts))
     except NotAView:
         nothing: Mapping[int, int] = {}
-        return opaque(algebra, ("concatenate", axis), parts, joined, [nothing] * len(parts))
+        return opaque(algebra, (ops.Concatenate(axis), ()), parts, joined, [nothing] * len(parts))
 
 
 def _roles(op: Operator, views: Sequence[View]) -> list[Mapping[int, int]]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
 
+from rewright.claims.language import Access, Definition, Region, Tensor
 from rewright.ir.dims import Dim
 from rewright.ir.placement import Placement
-from rewright.proof.language import Access, Definition, Region, Tensor
 from rewright.proof.rewriting.stages import Rewriting
 
 SEQUENTIAL = -1
@@ -98,7 +98,7 @@ class Certificate:
 
     ``relations`` and ``blocks`` say how the ranks hold the inputs, ``outputs`` how they then hold the outputs. Under
     ``assumptions`` that is a theorem, which ``equations`` prove over ``terms`` and ``values`` (see
-    ``rewright.proof.language``).
+    ``rewright.claims.language``).
     """
 
     sequential: str

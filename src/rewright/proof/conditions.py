@@ -15,6 +15,7 @@ from typing import cast
 
 from rewright.analysis.obligations import Obligation, obligations, sentences
 from rewright.analysis.values import Setting
+from rewright.claims.language import Access, Addend, Definition, Index, Input, Region, Tensor, View, views
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
@@ -22,7 +23,6 @@ from rewright.ir.memory import uncollected
 from rewright.ops.facts import Facts, between
 from rewright.proof.certificate import RangeFact
 from rewright.proof.forms import at_least
-from rewright.proof.language import Access, Addend, Definition, Index, Region, Tensor, View, views
 
 REALS = "floats are exact real numbers"
 Claims = Callable[[int, int], Tensor | None]
@@ -81,15 +81,17 @@ def known_inputs(facts: Sequence[RangeFact], terms: Sequence[Definition], graph:
     """What look-ups of the sequential program say of whole inputs: the values of an input lie between these."""
     found: dict[str, Facts] = {}
     for fact in facts:
-        definition = terms[fact.term]
-        position = graph.inputs.get(str(definition.data[0])) if definition.kind == "input" else None
-        if position is None or fact.window != tuple((0, n) for n in graph.nodes[position].type.shape):
+        content = terms[fact.term].content
+        position = graph.inputs.get(content.name) if isinstance(content, Input) else None
+        if not isinstance(content, Input) or position is None:
+            continue
+        if fact.window != tuple((0, n) for n in graph.nodes[position].type.shape):
             continue
         if not all(at_least(length, 1) for _, length in fact.window):
             continue
         known = within(fact.allowed)
         if known is not None:
-            found[str(definition.data[0])] = known
+            found[content.name] = known
     return MappingProxyType(found)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
+from rewright.claims.language import Tensor, View
 from rewright.ir.dims import Dim, product
 from rewright.ir.graph import Graph
-from rewright.proof.language import Tensor, View
 from rewright.terms.normal.atoms import ZERO, Polynomial
 from rewright.terms.normal.context import Context
 from rewright.terms.normal.denote import Denoter, Place

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import cast
 
 from rewright import ops
+from rewright.claims.language import Definition, Index, Input, Opaque, Table
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.ir.graph import Graph, Node
 from rewright.proof.certificate import RangeFact
 from rewright.proof.conditions import REALS, Claims, Open, conditions, known_inputs, open_obligations
 from rewright.proof.forms import at_least
-from rewright.proof.language import Definition, Index
 from rewright.proof.lemma import Fact, allowed, known_of, size_of
 from rewright.proof.meaning import Meaning, of_elements
 from rewright.proof.theory import integer_inputs, integer_terms
@@ -58,7 +57,7 @@ def assumption(fact: RangeFact, terms: Sequence[Definition]) -> str:
     """A fact in words."""
     sets = " or ".join(_interval(box[0]) for box, _ in fact.allowed)
     names = ", ".join(sorted(_inputs(fact.term, terms)))
-    what = names if terms[fact.term].kind == "input" else f"an index made of {names}"
+    what = names if isinstance(terms[fact.term].content, Input) else f"an index made of {names}"
     return f"the values of {what} lie in {sets}, or the sequential program reads out of range"
 
 
@@ -95,8 +94,8 @@ def as_fact(sequential: Graph, fact: RangeFact, terms: Sequence[Definition]) -> 
 
 def holds_everywhere(sequential: Graph, fact: RangeFact, terms: Sequence[Definition]) -> bool:
     """Whether a fact is about all of an input, which is nothing outside of its own shape."""
-    definition = terms[fact.term]
-    position = sequential.inputs.get(str(definition.data[0])) if definition.kind == "input" else None
+    content = terms[fact.term].content
+    position = sequential.inputs.get(content.name) if isinstance(content, Input) else None
     # Of an input without elements the fact says nothing, so that there may be no such values at all.
     if not all(at_least(length, 1) for _, length in fact.window):
         return False
@@ -109,8 +108,8 @@ def _inputs(term: int, terms: Sequence[Definition]) -> set[str]:
     stack, seen = [term], {term}
     while stack:
         definition = terms[stack.pop()]
-        if definition.kind == "input" and definition.data:
-            found.add(str(definition.data[0]))
+        if isinstance(definition.content, Input):
+            found.add(definition.content.name)
         stack.extend(o for o in definition.operands if o not in seen)
         seen.update(definition.operands)
     return found
@@ -130,10 +129,10 @@ class _Integers(Denoter):
 def _knowing(sequential: Graph, before: Sequence[RangeFact], terms: Sequence[Definition], context: Context) -> Context:
     """A context with what is known of inputs: an index that is less than nought may be counted from the end."""
     for fact in before:
-        definition = terms[fact.term]
-        if definition.kind == "input" and definition.data:
+        content = terms[fact.term].content
+        if isinstance(content, Input):
             known = known_of(context, as_fact(sequential, fact, terms), size_of)
-            context.universal.setdefault(str(definition.data[0]), []).append(of_elements(known))
+            context.universal.setdefault(content.name, []).append(of_elements(known))
     return context
 
 
@@ -164,10 +163,10 @@ def _chosen_among(terms: Sequence[Definition]) -> set[int]:
     """
     found: set[int] = set()
     for definition in terms:
-        if definition.kind == "opaque":
-            kinds = cast("tuple[str, ...]", definition.data[1])
+        if isinstance(definition.content, Opaque):
+            kinds = definition.content.kinds
             found |= {o for o, kind in zip(definition.operands, kinds, strict=False) if kind == "float"}
-    return {term for term in found if terms[term].kind not in ("input", "table")}
+    return {term for term in found if not isinstance(terms[term].content, Input | Table)}
 
 
 def _stays(context: Context, element: Value, fact: RangeFact, needs: Sequence[Need]) -> bool:

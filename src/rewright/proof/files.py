@@ -11,10 +11,11 @@ import hashlib
 import json
 import os
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, cast
 
+from rewright.claims.language import Access, Add, Content, Definition, Index, Opaque, Ranged, Region, Size, Tensor, View
 from rewright.ir.attributes import attributes
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
@@ -23,7 +24,6 @@ from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement
 from rewright.ops.files import explained, extension_of, read_text, write_text
 from rewright.proof.certificate import Certificate, Equation, Meeting, RangeFact, Step
-from rewright.proof.language import Access, Definition, Index, Region, Tensor, View
 from rewright.proof.reading import FORMAT, VERSION, read_certificate
 from rewright.proof.rewriting.files import rewriting_table
 
@@ -167,22 +167,20 @@ class _Writer:
 
     def _label(self, term: Definition) -> int:
         accesses = [self._access(access) for access in term.accesses]
-        return self._labels.number([term.kind, term.rank, accesses, self._data(term)])
+        return self._labels.number([term.kind, term.rank, accesses, self._data(term.content)])
 
-    def _data(self, term: Definition) -> list[Any]:
-        data = cast("tuple[Any, ...]", term.data)
-        if term.kind == "size":
-            return [_dim(data[0])]
-        if term.kind == "add":
-            return [[_fraction(coefficient) for coefficient in data[0]]]
-        if term.kind == "ranged":
-            return [self._region(data[0])]
-        if term.kind == "opaque":
-            op, kinds, layout, own, windows = data
-            axes = [[a if isinstance(a, int) else [_dim(n) for n in a] for a in operand] for operand in layout]
-            places = [None if w is None else [w[0], _dim(w[1]), _dim(w[2])] for w in windows]
-            return [_operator(op), list(kinds), axes, own, places]
-        return [encode(item) for item in data]
+    def _data(self, content: Content) -> list[Any]:
+        if isinstance(content, Size):
+            return [_dim(content.value)]
+        if isinstance(content, Add):
+            return [[_fraction(coefficient) for coefficient in content.coefficients]]
+        if isinstance(content, Ranged):
+            return [self._region(content.region)]
+        if isinstance(content, Opaque):
+            axes = [[a if isinstance(a, int) else [_dim(n) for n in a] for a in operand] for operand in content.layout]
+            places = [None if w is None else [w[0], _dim(w[1]), _dim(w[2])] for w in content.windows]
+            return [_operator(cast("Operator", content.op)), list(content.kinds), axes, content.own, places]
+        return [encode(getattr(content, one.name)) for one in fields(content) if one.name != "accesses"]
 
     def _tensor(self, tensor: Tensor) -> list[Any]:
         if isinstance(tensor, View):

@@ -10,9 +10,29 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from rewright.claims.language import (
+    READERS,
+    Access,
+    Add,
+    Content,
+    Definition,
+    Fold,
+    Guard,
+    Input,
+    Number,
+    Opaque,
+    Position,
+    Ranged,
+    Reader,
+    Region,
+    Size,
+    Table,
+    Take,
+    Tensor,
+    View,
+)
 from rewright.ir.dims import Dim, Shape, SizeExpr, product, symbol
 from rewright.ir.types import DType
-from rewright.proof.language import Access, Definition, Region, Tensor, View
 
 
 class Malformed(Exception):
@@ -34,14 +54,12 @@ def _check_definition(term: int, terms: Sequence[Definition]) -> None:
     if any(not 0 <= operand < term for operand in one.operands):
         raise Malformed("it is defined over terms that are not earlier ones")
     ranks = [terms[operand].rank for operand in one.operands]
-    if one.kind in ("apply", "add", "guard", "take", "opaque"):
+    if isinstance(one.content, READERS):
         _demand(len(one.accesses) == len(ranks), "it does not say where it reads every operand")
         for access, rank in zip(one.accesses, ranks, strict=True):
             _demand(len(access) == rank, "it reads an operand at another number of indices than that has")
-    else:
-        _demand(not one.accesses, f"a term of kind {one.kind} reads nothing")
-    _demand(one.rank >= 0 and one.kind in _KINDS, f"there are no terms of kind {one.kind} and rank {one.rank}")
-    _KINDS[one.kind](one, ranks, terms)
+    _demand(one.rank >= 0, f"there are no terms of rank {one.rank}")
+    _check_content(one.content, one, ranks, terms)
 
 
 def check_parts(tensor: Tensor, terms: Sequence[Definition]) -> None:
@@ -116,105 +134,87 @@ def _variables(accesses: Iterable[Access], known: range) -> None:
 
 def _region(region: Region, hole: Definition) -> None:
     """Boxes of the ranges of a fold, none of them backwards, or sets of the values of a guard."""
-    _demand(hole.kind in ("fold", "guard"), "a range of a term that takes none")
-    binders = 1 if hole.kind == "guard" else len(cast("tuple[int, ...]", hole.data[1]))
+    _demand(isinstance(hole.content, Fold | Guard), "a range of a term that takes none")
+    binders = len(hole.content.axes) if isinstance(hole.content, Fold) else 1
     for box, _ in region:
         _demand(len(box) == binders, "a range over another number of variables")
         for low, high in box:
-            if hole.kind == "fold":
+            if isinstance(hole.content, Fold):
                 _demand(low is not None and high is not None, "a fold without bounds")
             if low is not None and high is not None:
                 _demand(not isinstance(high - low, int) or at_least(high - low, 0), "a range that runs backwards")
 
 
-def _input(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _demand(len(one.data) == 1 and not ranks, "an input has a name and reads nothing")
+def _check_content(content: Content, one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
+    """What each kind of terms demands of its operands and its rank."""
+    named = [getattr(content, field) for field in ("name", "function", "kind") if hasattr(content, field)]
+    _demand(all(isinstance(name, str) for name in named), "a name that is no text")
+    if isinstance(content, READERS):
+        _check_reader(content, one.rank, ranks)
+    elif isinstance(content, Fold):
+        _check_fold(content, one.rank, ranks)
+    elif isinstance(content, Ranged):
+        _demand(len(ranks) == 1 and one.rank == ranks[0], "a range is that of one term")
+        _region(content.region, terms[one.operands[0]])
+    else:
+        _demand(not ranks, f"a term of kind {one.kind} reads nothing")
+        _check_leaf(content, one.rank)
 
 
-def _number(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    try:
-        _demand(len(one.data) == 1 and not ranks and not math.isnan(float(str(one.data[0]))), "it is no number")
-    except ValueError:
-        raise Malformed("it is no number") from None
+def _check_leaf(content: Content, rank: int) -> None:
+    if isinstance(content, Number):
+        try:
+            _demand(not math.isnan(float(str(content.value))), "it is no number")
+        except ValueError:
+            raise Malformed("it is no number") from None
+    if isinstance(content, Table):
+        fits = rank == len(content.shape) and math.prod(content.shape) == len(content.values)
+        _demand(fits, "a table of another shape")
+    elif not isinstance(content, Input):
+        what = "index" if isinstance(content, Position) else "size" if isinstance(content, Size) else "number"
+        _demand(rank == isinstance(content, Position), f"it is no {what}")
 
 
-def _leaf(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _demand(not ranks and len(one.data) == (one.kind == "size"), f"it is no {one.kind}")
-    _demand(one.rank == (one.kind == "index"), f"it is no {one.kind}")
-
-
-def _table(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    shape, values = cast("tuple[tuple[int, ...], tuple[object, ...]]", one.data)
-    _demand(not ranks and one.rank == len(shape) and math.prod(shape) == len(values), "a table of another shape")
-
-
-def _apply(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _demand(len(one.data) == 1 and bool(ranks), "a function of nothing")
-    _variables(one.accesses, range(one.rank))
-
-
-def _add(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _demand(
-        len(one.data) == 1 and len(cast("tuple[object, ...]", one.data[0])) == len(ranks), "a coefficient is missing"
-    )
-    _variables(one.accesses, range(one.rank))
-
-
-def _guard(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _demand(not one.data and len(ranks) == 2, "a guard has a test and a value")
-    _variables(one.accesses, range(one.rank))
-
-
-def _fold(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    axes = cast("tuple[int, ...]", one.data[1])
+def _check_fold(fold: Fold, rank: int, ranks: Sequence[int]) -> None:
+    axes = fold.axes
     _demand(len(ranks) == 1 and len(set(axes)) == len(axes), "a fold of one term over different axes")
     _demand(all(0 <= axis < ranks[0] for axis in axes), "a fold over axes that its operand does not have")
-    _demand(one.rank == ranks[0] - len(axes), "a fold of another rank than what it leaves")
+    _demand(rank == ranks[0] - len(axes), "a fold of another rank than what it leaves")
 
 
-def _ranged(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _demand(len(ranks) == 1 and len(one.data) == 1 and one.rank == ranks[0], "a range is that of one term")
-    _region(cast("Region", one.data[0]), terms[one.operands[0]])
+def _check_reader(content: Reader, rank: int, ranks: Sequence[int]) -> None:
+    if isinstance(content, Opaque):
+        _check_opaque(content, rank, ranks)
+        return
+    if isinstance(content, Take):
+        _demand(bool(ranks), "a look-up in nothing")
+        _variables(content.accesses[1:], range(rank))
+        for _, strides in content.accesses[0]:
+            for variable, _ in strides:
+                _demand(-len(ranks) < variable < rank, f"it reads at variable {variable}, which it does not have")
+        return
+    if isinstance(content, Add):
+        _demand(len(content.coefficients) == len(ranks), "a coefficient is missing")
+    elif isinstance(content, Guard):
+        _demand(len(ranks) == 2, "a guard has a test and a value")
+    else:
+        _demand(bool(ranks), "a function of nothing")
+    _variables(content.accesses, range(rank))
 
 
-def _take(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _demand(bool(ranks) and not one.data, "a look-up in nothing")
-    _variables(one.accesses[1:], range(one.rank))
-    for _, strides in one.accesses[0]:
-        for variable, _ in strides:
-            _demand(-len(ranks) < variable < one.rank, f"it reads at variable {variable}, which it does not have")
-
-
-def _opaque(one: Definition, ranks: Sequence[int], terms: Sequence[Definition]) -> None:
-    _, kinds, layout, own, windows = cast(
-        "tuple[object, tuple[str, ...], tuple[tuple[int | tuple[Dim, ...], ...], ...], int, tuple[object, ...]]",
-        one.data,
-    )
+def _check_opaque(content: Opaque, rank: int, ranks: Sequence[int]) -> None:
+    kinds, layout, own, windows = content.kinds, content.layout, content.own, content.windows
     _demand(len(layout) == len(ranks) and len(kinds) in (0, len(ranks)), "it does not say how every operand is read")
     _demand(all(kind == "float" or kind in _DTYPES for kind in kinds), "an operand of no element type")
     digits = [n for axes in layout for axis in axes if isinstance(axis, tuple) for n in axis]
-    _demand(len(digits) == len(windows) and 0 <= own <= one.rank, "it does not place every digit")
+    _demand(len(digits) == len(windows) and 0 <= own <= rank, "it does not place every digit")
     _demand(all(at_least(n, 1) for n in digits), "an axis of no elements")
     shared = {axis for axes in layout for axis in axes if isinstance(axis, int)}
     _demand(shared <= set(range(len(shared) + own)), "an axis that its result does not have")
-    inner = {cast("tuple[int, Dim, Dim]", window)[0] for window in windows if window is not None}
-    frame = one.rank - own + len(inner)
+    inner = {window[0] for window in windows if window is not None}
+    frame = rank - own + len(inner)
     _demand(all(0 <= variable < frame for variable in inner), "a window of a variable that it does not have")
-    _variables(one.accesses, range(frame))
+    _variables(content.accesses, range(frame))
 
 
 _DTYPES = frozenset(kind.value for kind in DType if not kind.is_float)
-_KINDS = {
-    "input": _input,
-    "number": _number,
-    "index": _leaf,
-    "size": _leaf,
-    "table": _table,
-    "apply": _apply,
-    "add": _add,
-    "fold": _fold,
-    "guard": _guard,
-    "ranged": _ranged,
-    "take": _take,
-    "opaque": _opaque,
-}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from rewright.claims.language import Tensor, renamed, terms_of
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.operator import Operator
@@ -13,7 +14,6 @@ from rewright.ir.placement import RankProgram
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Certificate, Step
 from rewright.proof.forms import Malformed
-from rewright.proof.language import Tensor, renamed, terms_of
 from rewright.proof.lemma import Statement, prove
 from rewright.proof.programs import Applied, Subject
 from rewright.proof.theory import Theory, integer_inputs

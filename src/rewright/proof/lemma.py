@@ -15,13 +15,13 @@ from functools import partial
 from typing import cast
 
 from rewright import ops
+from rewright.claims.language import Addend, Definition, Opaque, Pieces, Region, Tensor, View, views
 from rewright.ir.attributes import attributes
 from rewright.ir.dims import Dim, Rounded, SizeExpr, divide, product
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.proof.denoting import Reading, splits
 from rewright.proof.forms import Malformed, shape_of
-from rewright.proof.language import Addend, Definition, Pieces, Region, Tensor, View, views
 from rewright.proof.meaning import Known, Meaning, Place, of_elements
 from rewright.proof.programs import Applied, Collective, NoMeaning, Subject
 from rewright.proof.winners import FirstOfAll
@@ -91,7 +91,7 @@ def _digits(statement: Statement) -> Sequence[Mapping[Dim, tuple[Dim, ...]]]:
     known, subject = splits(statement.operands), statement.subject
     if not known:
         return ({},)
-    said = [definition.data[0] for _, definition in statement.definitions if definition.kind == "opaque"]
+    said = [own.content.op for _, own in statement.definitions if isinstance(own.content, Opaque)]
     return ({}, known) if isinstance(subject, Applied) and subject.op in said else (known, {})
 
 

@@ -9,12 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from rewright.claims.language import (
+    READERS,
+    Access,
+    Addend,
+    Definition,
+    Fold,
+    Number,
+    Opaque,
+    Pieces,
+    Position,
+    Ranged,
+    Region,
+    Size,
+    Table,
+    Tensor,
+    View,
+    read_at,
+)
 from rewright.ir.dims import Dim
-from rewright.proof.language import Access, Addend, Definition, Pieces, Region, Tensor, View
 
 Start = tuple[Dim, ...]
 
-_STILL = frozenset({"number", "index", "size", "table", "opaque"})
+_STILL = (Number, Position, Size, Table, Opaque)
 """Terms whose elements depend on where they are, or that are read as a whole."""
 
 
@@ -35,7 +52,9 @@ class Local:
     ) -> None:
         self._numbers = numbers
         self._used = used
-        self._still = still | {term for term, definition in used.items() if not deep or definition.kind in _STILL}
+        self._still = still | {
+            term for term, definition in used.items() if not deep or isinstance(definition.content, _STILL)
+        }
         for definition in used.values() if not deep else ():
             if not definition.accesses:
                 self._still |= set(definition.operands)
@@ -58,20 +77,20 @@ class Local:
         found = self._used[term]
         # Where it begins is settled now, also if nothing has read it yet.
         start = self._starts.setdefault(term, (0,) * found.rank)
-        data, accesses = found.data, found.accesses
-        if found.kind == "ranged":
+        content = found.content
+        if isinstance(content, Ranged):
             self._demand(found.operands[0], start)
-            data = (self._region(found.operands[0], cast("Region", data[0])),)
-        elif found.kind == "fold":
-            axes = cast("tuple[int, ...]", data[1])
+            content = Ranged(self._region(found.operands[0], content.region))
+        elif isinstance(content, Fold):
+            axes = content.axes
             base = dict(zip(axes, self._bases.setdefault(term, (0,) * len(axes)), strict=True))
             rest = iter(start)
             full = tuple(base[axis] if axis in base else next(rest) for axis in range(found.rank + len(axes)))
             self._demand(found.operands[0], full)
-        else:
-            moved = [_moved(access, start) for access in accesses]
-            accesses = tuple(self._read(operand, a) for operand, a in zip(found.operands, moved, strict=True))
-        return Definition(found.kind, data, tuple(self._numbers[o] for o in found.operands), accesses, found.rank)
+        elif isinstance(content, READERS):
+            moved = [_moved(access, start) for access in found.accesses]
+            content = read_at(content, tuple(self._read(o, a) for o, a in zip(found.operands, moved, strict=True)))
+        return Definition(content, tuple(self._numbers[o] for o in found.operands), found.rank)
 
     def _read(self, term: int, access: Access) -> Access:
         if term in self._still:
@@ -90,7 +109,7 @@ class Local:
     def _region(self, hole: int, region: Region) -> Region:
         """The range of a fold from where it begins first; that of a guard is a set of values, and stays."""
         definition = self._used.get(hole)
-        if definition is None or definition.kind != "fold" or hole in self._still or not region:
+        if definition is None or not isinstance(definition.content, Fold) or hole in self._still or not region:
             return region
         base = self._bases.setdefault(hole, tuple(low if low is not None else 0 for low, _ in region[0][0]))
         if not any(base):

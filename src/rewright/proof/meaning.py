@@ -8,12 +8,13 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Union, cast
 
+from rewright.claims import language
+from rewright.claims.language import Access, Definition, Index, Pieces, Region, Tensor, View
 from rewright.ir.dims import Dim, product
 from rewright.ir.dims import symbol as size_symbol
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.proof.denoting import Reading
-from rewright.proof.language import Access, Definition, Index, Pieces, Region, Tensor, View
 from rewright.proof.programs import Applied
 from rewright.terms.normal.atoms import (
     ONE,
@@ -237,28 +238,34 @@ class Meaning:
 
     def _defined(self, term: int, index: Place, parts: Parts) -> Value:
         definition = self.definitions.get(term)
-        if definition is None or definition.kind in ("input", "table"):
+        content = None if definition is None else definition.content
+        if definition is None or content is None or isinstance(content, language.Input | language.Table):
             if parts:
                 raise TooHard("a range for a term that takes none")
-            entry = None if definition is None or definition.kind != "table" else _entry(definition, index)
-            inputs = self._named and definition is not None and definition.kind == "input"
+            entry = _entry(content, index) if isinstance(content, language.Table) else None
             # Where inputs have their own names none of them is that of a term.
             own = f"\0t{term}" if self._named else f"t{term}"
-            name = str(definition.data[0]) if inputs and definition is not None else own
+            name = content.name if self._named and isinstance(content, language.Input) else own
             return polynomial(Element(name, index, term in self._integers)) if entry is None else entry
-        if definition.kind in ("fold", "guard"):
+        if isinstance(content, language.Fold | language.Guard):
             return self._ranged(definition, index, parts[term], {k: v for k, v in parts.items() if k != term})
-        rules = {
-            "number": self._number,
-            "index": self._position,
-            "size": self._size,
-            "add": self._add,
-            "apply": self._apply,
-            "take": self._take,
-            "ranged": self._closed,
-            "opaque": self._opaque,
-        }
-        return rules[definition.kind](definition, index, parts)
+        if isinstance(content, language.Number):
+            return ONE if content.value == 1 else fixed(float(content.value))
+        if isinstance(content, language.Position):
+            return index[0]
+        if isinstance(content, language.Size):
+            return self.size(content.value)
+        if isinstance(content, language.Ranged):
+            return self._ranged(self.definitions[definition.operands[0]], index, content.region, parts)
+        if isinstance(content, language.Opaque):
+            return self._opaque(definition, content, index)
+        if isinstance(content, language.Take):
+            return self._take(definition, index, parts)
+        assert isinstance(content, language.Add | language.Apply)
+        values = self._operands(definition, index, parts)
+        if isinstance(content, language.Apply):
+            return self._function(content.function, values)
+        return self._sum(content, values)
 
     def _operands(self, definition: Definition, index: Place, parts: Parts) -> list[Value]:
         return [
@@ -279,24 +286,11 @@ class Meaning:
             found = self._inside[term] = holes(term, definition, inner)
         return found
 
-    def _number(self, definition: Definition, index: Place, parts: Parts) -> Value:
-        return fixed(float(str(definition.data[0]))) if definition.data[0] != 1 else ONE
-
-    def _position(self, definition: Definition, index: Place, parts: Parts) -> Value:
-        return index[0]
-
-    def _size(self, definition: Definition, index: Place, parts: Parts) -> Value:
-        return self.size(cast("Dim", definition.data[0]))
-
-    def _add(self, definition: Definition, index: Place, parts: Parts) -> Value:
+    def _sum(self, content: language.Add, values: Sequence[Value]) -> Value:
         total: Value = ZERO
-        coefficients = cast("tuple[Fraction, ...]", definition.data[0])
-        for coefficient, value in zip(coefficients, self._operands(definition, index, parts), strict=True):
+        for coefficient, value in zip(content.coefficients, values, strict=True):
             total = self._plus(total, self._scaled(value, coefficient))
         return total
-
-    def _apply(self, definition: Definition, index: Place, parts: Parts) -> Value:
-        return self._function(str(definition.data[0]), self._operands(definition, index, parts))
 
     def _function(self, name: str, arguments: list[Value]) -> Value:
         first = arguments[0]
@@ -328,13 +322,13 @@ class Meaning:
         source = definition.operands[0]
         return self._at(source, self._access(definition.accesses[0], values), self._open(source, parts))
 
-    def _opaque(self, definition: Definition, index: Place, parts: Parts) -> Value:
+    def _opaque(self, definition: Definition, content: language.Opaque, index: Place) -> Value:
         """An operator applied to windows of the operands, by its own denotation.
 
         ``layout`` has for every axis of every operand the axis of the result that it is read at, or the digits of an
         axis that is read as a whole; ``windows`` place the variables of those in the operands' accesses.
         """
-        op, types, readers, place = self._applied(definition, index)
+        op, types, readers, place = self._applied(definition, content, index)
         graph = Applied(op, types).graph()
         readings = dict(zip(graph.inputs.values(), readers, strict=True))
         return Reading(self._context, graph, self._denoter.sizes, readings).value(graph.outputs["result"], place)
@@ -349,7 +343,8 @@ class Meaning:
         """
         term = view.addends[0].term if len(view.addends) == 1 else None
         definition = None if term is None else self.definitions.get(term)
-        if definition is None or definition.kind != "opaque" or definition.data[0] != subject.op:
+        content = None if definition is None else definition.content
+        if definition is None or not isinstance(content, language.Opaque) or content.op != subject.op:
             return None
         (addend,) = view.addends
         if addend.coefficient != 1 or addend.parts:
@@ -357,7 +352,7 @@ class Meaning:
         index = tuple([i for i in self._access(addend.access, digits) if isinstance(i, Polynomial)])
         if len(index) != definition.rank:
             return None
-        _, types, readers, own = self._applied(definition, index)
+        _, types, readers, own = self._applied(definition, content, index)
         kinds = tuple(replace(t, dtype=DType.F32) if t.dtype.is_float else t for t in subject.types)
         return readers if types == kinds and own == place else None
 
@@ -366,32 +361,32 @@ class Meaning:
         if any(a.parts for a in view.addends):
             return None
         digits = [d for i, n in zip(place, view.dims, strict=True) for d in self._digits(i, n)]
-        added, others = Fraction(0), list[tuple[Definition, Place]]()
+        added, others = Fraction(0), list[tuple[Definition, language.Opaque, Place]]()
         stack = [(a.coefficient, a.term, self._access(a.access, digits)) for a in view.addends]
         for coefficient, term, values in stack:
             index = tuple([i for i in values if isinstance(i, Polynomial)])
             definition = self.definitions.get(term)
             if definition is None or len(index) < len(values):
                 return None
-            number = self._at(term, index, {}) if definition.kind in ("number", "index") else None
+            content = definition.content
+            number = self._at(term, index, {}) if isinstance(content, language.Number | language.Position) else None
             constant = number.constant() if isinstance(number, Polynomial) else None
             if constant is not None:
                 added += coefficient * Fraction(constant)
-            elif definition.kind == "add":
-                factors = cast("tuple[Fraction, ...]", definition.data[0])
-                read = [self._access(access, index) for access in definition.accesses]
-                stack += [(coefficient * c, o, r) for c, o, r in zip(factors, definition.operands, read, strict=True)]
-            elif definition.kind != "opaque" or coefficient != 1 or len(index) != definition.rank:
+            elif isinstance(content, language.Add):
+                read = [self._access(access, index) for access in content.accesses]
+                triples = zip(content.coefficients, definition.operands, read, strict=True)
+                stack += [(coefficient * c, o, r) for c, o, r in triples]
+            elif not isinstance(content, language.Opaque) or coefficient != 1 or len(index) != definition.rank:
                 return None
             else:
-                others.append((definition, index))
+                others.append((definition, content, index))
         return (self._applied(*others[0]), added) if len(others) == 1 else None
 
-    def _applied(self, definition: Definition, index: Place) -> ApplicationAt:
+    def _applied(self, definition: Definition, content: language.Opaque, index: Place) -> ApplicationAt:
         """The operator of an opaque term, what it is applied to, and where its result is read."""
-        op, kinds, layout, own, windows = cast(
-            "tuple[Operator, tuple[str, ...], _Layout, int, _Windows]", definition.data
-        )
+        op, kinds, layout = cast("Operator", content.op), content.kinds, content.layout
+        own, windows = content.own, content.windows
         inner = {window[0] for window in windows if window is not None}
         outer = iter(index[: len(index) - own])
         frame: dict[int, Value] = {k: next(outer) for k in range(len(index) - own + len(inner)) if k not in inner}
@@ -434,14 +429,11 @@ class Meaning:
 
         return read
 
-    def _closed(self, definition: Definition, index: Place, parts: Parts) -> Value:
-        hole = self.definitions[definition.operands[0]]
-        return self._ranged(hole, index, cast("Region", definition.data[0]), parts)
-
     def _ranged(self, hole: Definition, index: Place, region: Region, parts: Parts) -> Value:
-        if hole.kind == "guard":
+        fold = hole.content
+        if not isinstance(fold, language.Fold):
             return self._guarded(hole, index, region, parts)
-        kind, axes = str(hole.data[0]), cast("tuple[int, ...]", hole.data[1])
+        kind, axes = fold.kind, fold.axes
         total: Value | None = None
         for box, count in region:
             value = self._folded(hole, kind, axes, box, index, parts)
@@ -516,14 +508,15 @@ class Meaning:
 def holes(term: int, definition: Definition | None, inner: Sequence[frozenset[int]]) -> frozenset[int]:
     """The folds and guards inside a term that have no range, from those inside of its operands."""
     found = frozenset[int]().union(*inner)
-    if definition is not None and definition.kind in ("fold", "guard"):
+    if definition is not None and isinstance(definition.content, language.Fold | language.Guard):
         return found | {term}
-    return found - {definition.operands[0]} if definition is not None and definition.kind == "ranged" else found
+    is_ranged = definition is not None and isinstance(definition.content, language.Ranged)
+    return found - {definition.operands[0]} if definition is not None and is_ranged else found
 
 
-def _entry(table: Definition, index: Place) -> Value | None:
+def _entry(table: language.Table, index: Place) -> Value | None:
     """The entry of a table at an index of numbers, which must be inside."""
-    shape, values = cast("tuple[tuple[int, ...], tuple[float, ...]]", table.data)
+    shape, values = table.shape, cast("tuple[float, ...]", table.values)
     flat = 0
     for place, length in zip(index, shape, strict=True):
         number = place.constant()

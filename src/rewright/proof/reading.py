@@ -4,9 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 
 from rewright import ops
+from rewright.claims.language import (
+    KINDS,
+    Access,
+    Accesses,
+    Add,
+    Addend,
+    Apply,
+    Content,
+    Definition,
+    Fold,
+    Guard,
+    Input,
+    Number,
+    Opaque,
+    Pieces,
+    Position,
+    Ranged,
+    Region,
+    Size,
+    Table,
+    Take,
+    Tensor,
+    View,
+)
 from rewright.ir.attributes import build_operator, parse_size
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
@@ -14,7 +38,6 @@ from rewright.ir.json_form import decode
 from rewright.ir.placement import Placement
 from rewright.proof.certificate import Block, Certificate, Equation, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.entries import as_integer, as_list, as_text
-from rewright.proof.language import Access, Addend, Definition, Kind, Pieces, Region, Tensor, View
 from rewright.proof.rewriting.files import rewritings_of
 from rewright.proof.rewriting.stages import Rewriting
 
@@ -26,7 +49,6 @@ _KEYS = (
     "digest",
 )
 _OPTIONAL = ("rewriting", "calls", "captured")
-_KINDS = frozenset(get_args(Kind))
 _DEEPEST = 64
 """Pieces in pieces; what programs make is a few deep."""
 _Entry = TypeVar("_Entry")
@@ -114,40 +136,46 @@ class _Reader:
         name, placement, unfold = as_list(entry, 3)
         return as_text(name), Output(_at(self._placements, placement), _numbers(unfold))
 
-    def _label(self, entry: Any) -> tuple[Kind, int, tuple[Access, ...], tuple[object, ...]]:
+    def _label(self, entry: Any) -> tuple[Content, int]:
         kind, rank, accesses, data = as_list(entry, 4)
-        if kind not in _KINDS:
+        if kind not in KINDS:
             raise ValueError(f"there are no terms of kind {kind!r:.40}")
         found = tuple(_at(self._accesses, access) for access in as_list(accesses))
-        return kind, as_integer(rank), found, self._data(kind, as_list(data))
+        return self._content(kind, as_list(data), found), as_integer(rank)
 
-    def _data(self, kind: str, data: list[Any]) -> tuple[object, ...]:
-        if kind in ("index", "guard", "take"):
+    def _content(self, kind: str, data: list[Any], accesses: Accesses) -> Content:
+        if kind == "apply":
+            return Apply(as_text(*as_list(data, 1)), accesses)
+        if kind == "add":
+            return Add(tuple(_fraction(coefficient) for coefficient in as_list(*as_list(data, 1))), accesses)
+        if kind in ("guard", "take"):
             as_list(data, 0)
-            return ()
-        if kind in ("input", "apply"):
-            return (as_text(*as_list(data, 1)),)
+            return Guard(accesses) if kind == "guard" else Take(accesses)
+        if kind == "opaque":
+            return _opaque(data, accesses)
+        if accesses:
+            raise ValueError(f"a term of kind {kind} reads nothing")
+        if kind == "index":
+            as_list(data, 0)
+            return Position()
+        if kind == "input":
+            return Input(as_text(*as_list(data, 1)))
         if kind == "number":
             (value,) = as_list(data, 1)
-            return (1,) if type(value) is int and value == 1 else (as_text(value),)
+            return Number(1 if type(value) is int and value == 1 else as_text(value))
         if kind == "size":
-            return (_dim(*as_list(data, 1)),)
-        if kind == "add":
-            return (tuple(_fraction(coefficient) for coefficient in as_list(*as_list(data, 1))),)
+            return Size(_dim(*as_list(data, 1)))
         if kind == "ranged":
-            return (_at(self._regions, *as_list(data, 1)),)
+            return Ranged(_at(self._regions, *as_list(data, 1)))
+        first, second = as_list(data, 2)
         if kind == "fold":
-            name, axes = as_list(data, 2)
-            return as_text(name), _numbers(axes)
-        if kind == "table":
-            shape, values = as_list(data, 2)
-            return _numbers(shape), tuple(_scalar(decode(value)) for value in as_list(values))
-        return _opaque(data)
+            return Fold(as_text(first), _numbers(second))
+        return Table(_numbers(first), tuple(_scalar(decode(value)) for value in as_list(second)))
 
     def _term(self, entry: Any) -> Definition:
         label, *operands = as_list(entry)
-        kind, rank, accesses, data = _at(self._labels, label)
-        return Definition(kind, data, _numbers(operands), accesses, rank)
+        content, rank = _at(self._labels, label)
+        return Definition(content, _numbers(operands), rank)
 
     def _tensor(self, entry: Any, depth: int = 0) -> Tensor:
         first, *rest = as_list(entry)
@@ -199,7 +227,7 @@ def _equation(entry: Any) -> Equation:
     return Repetition(as_integer(first), as_integer(last), _numbers(shifts), pairs)
 
 
-def _opaque(data: list[Any]) -> tuple[object, ...]:
+def _opaque(data: list[Any], accesses: Accesses) -> Opaque:
     operator, kinds, layout, own, windows = as_list(data, 5)
     name, values = as_list(operator, 2)
     if not isinstance(values, dict):
@@ -208,7 +236,7 @@ def _opaque(data: list[Any]) -> tuple[object, ...]:
     op = build_operator(ops.REGISTRY, as_text(name), given)
     axes = tuple(tuple(_axis_read(axis) for axis in as_list(operand)) for operand in as_list(layout))
     places = tuple(None if window is None else _window(window) for window in as_list(windows))
-    return op, tuple(as_text(kind) for kind in as_list(kinds)), axes, as_integer(own), places
+    return Opaque(op, tuple(as_text(kind) for kind in as_list(kinds)), axes, as_integer(own), places, accesses)
 
 
 def _axis_read(value: Any) -> int | tuple[Dim, ...]:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
+from rewright.claims.language import Addend, Input, Tensor, View, renamed, terms_of
 from rewright.ir.dims import Dim
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, place
 from rewright.ir.types import TensorType
 from rewright.proof.certificate import SEQUENTIAL, Block, Output
-from rewright.proof.language import Addend, Tensor, View, renamed, terms_of
 from rewright.proof.ledger import Ledger, Refused, name_of
 from rewright.proof.programs import AllAddends, OwnAddend, Reduced, SameBlock, Window
 
@@ -27,9 +27,9 @@ class Relations:
         self._ledger = ledger
         self._mesh = ledger.program.mesh
         self._terms = {
-            str(definition.data[0]): term
+            content.name: term
             for term, definition in reversed(list(enumerate(ledger.certificate.terms)))
-            if definition.kind == "input" and definition.data
+            if isinstance(content := definition.content, Input)
         }
 
         self._blocks: dict[tuple[int, str], list[Block]] = {}

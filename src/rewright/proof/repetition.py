@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from rewright import ops
 from rewright.proof.certificate import Equation, Meeting, Repetition, Step
-from rewright.proof.language import Definition
 from rewright.proof.ledger import Images, Ledger, Refused, Used
 
 
@@ -66,7 +65,7 @@ class Repeated:
                 raise Refused(f"{self._where} names term {term}, which the certificate does not have")
         for term in used.unfolded:
             mine, other = definitions[term], definitions[images.get(term, term)]
-            if mine is not other and _kind(mine) != _kind(other):
+            if mine is not other and (mine.content, mine.rank) != (other.content, other.rank):
                 raise Refused(f"{self._where}: term {images[term]} is defined otherwise than term {term}")
             if other.operands != tuple([images.get(operand, operand) for operand in mine.operands]):
                 found = images.get(term, term)
@@ -97,10 +96,6 @@ class Repeated:
             before, now = ledger.claim(program, a, self._where), ledger.claim(program, b, self._where)
             if kinds[a][1] != kinds[b][1] or ledger.image(self._images, before) != now:
                 raise Refused(f"{self._where}: operand %{b} of %{later} is not the image of %{a}")
-
-
-def _kind(definition: Definition) -> tuple[object, ...]:
-    return definition.kind, definition.data, definition.accesses, definition.rank
 
 
 def _positions(equation: Equation) -> Sequence[tuple[int, int, int]]:

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from operator import itemgetter
-from typing import cast
 
 from rewright import ops
+from rewright.claims.language import (
+    Add,
+    Apply,
+    Definition,
+    Guard,
+    Input,
+    Number,
+    Opaque,
+    Position,
+    Ranged,
+    Size,
+    Table,
+    Tensor,
+    terms_of,
+)
 from rewright.ir.dims import Dim, product
 from rewright.ir.graph import Graph
 from rewright.proof.forms import check_definition
-from rewright.proof.language import Definition, Tensor, terms_of
 from rewright.proof.lemma import Fact, Statement
 from rewright.proof.local import Conflict, Local
 from rewright.proof.meaning import holes
@@ -22,7 +35,7 @@ _INTEGER_FUNCTIONS = frozenset(
     | {"and", "or", "xor", "not", "integer_power", "power_integer", "divide_integer"}
     | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 )
-_ALWAYS = frozenset({"number", "index", "size"})
+_ALWAYS = (Number, Position, Size)
 _TRUTHS = frozenset({"greater", "greater_or_equal", "equal", "not_equal", "is_finite"})
 
 
@@ -64,9 +77,10 @@ class Theory:
                 numbers.setdefault(term, len(numbers))
         queue, used = list(numbers), list[int]()
         for term in queue:
-            kind = self.definitions[term].kind
+            content = self.definitions[term].content
             # Which input it is does not matter: an input is free.
-            if kind == "input" or (term not in opened and not self.holes[term] and kind not in _ALWAYS):
+            is_needed = term in opened or self.holes[term] or isinstance(content, _ALWAYS)
+            if isinstance(content, Input) or not is_needed:
                 continue
             used.append(term)
             for operand in self.definitions[term].operands:
@@ -109,15 +123,16 @@ class Theory:
     def outermost(self, tensors: Sequence[Tensor]) -> tuple[int, ...]:
         """The sums that tensors are made of."""
         found = dict.fromkeys(term for tensor in tensors for term in terms_of(tensor))
-        return tuple(term for term in found if self.definitions[term].kind in ("add", "ranged"))
+        return tuple(term for term in found if isinstance(self.definitions[term].content, Add | Ranged))
 
 
 def _chosen_among(definition: Definition) -> Dim | None:
     """For the places that a sort or a choice of the largest gives, the length of the axis that they are places on."""
-    op = definition.data[0] if definition.kind == "opaque" else None
-    if not isinstance(op, ops.Sort | ops.TopK) or op.result != "indices":
+    content = definition.content
+    op = content.op if isinstance(content, Opaque) else None
+    if not isinstance(content, Opaque) or not isinstance(op, ops.Sort | ops.TopK) or op.result != "indices":
         return None
-    layout = cast("tuple[tuple[int | tuple[Dim, ...], ...], ...]", definition.data[2])
+    layout = content.layout
     axis = op.dimension if isinstance(op, ops.Sort) else -1
     if len(layout) != 1 or not -len(layout[0]) <= axis < len(layout[0]):
         return None
@@ -141,24 +156,24 @@ def integer_terms(definitions: Sequence[Definition], inputs: frozenset[str]) -> 
 
 
 def _is_integer(definition: Definition, known: Sequence[bool], inputs: frozenset[str]) -> bool:
-    kind = definition.kind
-    if kind == "input":
-        return definition.data[0] in inputs
-    if kind == "table":
-        return all(isinstance(v, int) for v in cast("tuple[object, ...]", definition.data[1]))
-    if kind == "add":
-        return all(known) and all(c == int(c) for c in cast("tuple[int, ...]", definition.data[0]))
-    if kind == "apply":
-        name = str(definition.data[0])
+    content = definition.content
+    if isinstance(content, Input):
+        return content.name in inputs
+    if isinstance(content, Table):
+        return all(isinstance(v, int) for v in content.values)
+    if isinstance(content, Add):
+        return all(known) and all(c == int(c) for c in content.coefficients)
+    if isinstance(content, Apply):
+        name = content.function
         converted = name.startswith(("convert to i", "convert to ui"))
         return name in _TRUTHS or converted or (name in _INTEGER_FUNCTIONS and all(known))
-    if kind == "guard":
+    if isinstance(content, Guard):
         return known[1]
-    if kind == "opaque":
-        op, kinds, *_ = definition.data
+    if isinstance(content, Opaque):
+        op = content.op
         # The result of an operator is of integers where an operand of the same element type is.
-        own = [k != "float" for k in cast("tuple[str, ...]", kinds)] or known
+        own = [k != "float" for k in content.kinds] or known
         return (bool(own) and all(own)) or (isinstance(op, ops.Sort | ops.TopK) and op.result == "indices")
-    if kind == "number":
-        return definition.data[0] == 1
-    return kind in ("index", "size") or (kind in ("fold", "ranged", "take") and known[0])
+    if isinstance(content, Number):
+        return content.value == 1
+    return isinstance(content, Position | Size) or known[0]

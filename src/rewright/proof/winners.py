@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rewright import ops
+from rewright.claims.language import Pieces, Tensor, View
 from rewright.ir.types import DType
 from rewright.proof.denoting import Reading
-from rewright.proof.language import Pieces, Tensor, View
 from rewright.proof.meaning import Meaning, Place
 from rewright.proof.programs import Applied
 from rewright.terms.normal.atoms import ZERO, Polynomial, polynomial, symbol

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Literal
 
 from rewright import ops
+from rewright.claims.language import Input
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.holders import Holders, holders_of
@@ -345,7 +346,7 @@ def _facts(lifter: Lifter) -> list[str]:
         if any(low is None and high is None for ((low, high),), _ in region):
             continue  # says nothing
         names = sorted(terms.inputs(term))
-        what = " and ".join(names) if terms.label(term)[0] == "input" else f"an index made of {', '.join(names)}"
+        what = " and ".join(names) if isinstance(terms.label(term), Input) else f"an index made of {', '.join(names)}"
         sets = " or ".join(_interval(low, high) for ((low, high),), _ in region)
         found.append(f"the values of {what} lie in {sets}, or the sequential program reads out of range")
     if lifter.algebra.facts.unchecked:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rewright.claims.language import Addend, View
 from rewright.lifting.moves.layout import concatenate, lengthwise, reshape, slice_axis, slice_rows, transpose
 from rewright.lifting.terms.store import ONE, Terms
-from rewright.lifting.terms.value import Addend, NotAView, Pieces, Value, View
+from rewright.lifting.terms.value import NotAView, Pieces, Value
 from tests.lifting.evaluate import Meaning
 
 TERMS = Terms()

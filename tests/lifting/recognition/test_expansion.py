@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rewright.claims.language import View
 from rewright.interp.program import run_nodes
 from rewright.lifting.programs import Lifter
 from rewright.lifting.recognition.expansion import BOUND, Sum, multiplied_out
-from rewright.lifting.terms.value import View
 from tests.lifting.evaluate import Meaning
 from tests.lifting.random_programs import sequential_program
 

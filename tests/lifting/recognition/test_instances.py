@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from rewright.claims.language import Addend
 from rewright.lifting.recognition.instances import instance
 from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.store import ONE, Terms
-from rewright.lifting.terms.value import Addend
 
 HEAD = 4
 

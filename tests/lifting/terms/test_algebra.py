@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from rewright.claims.language import Addend
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.regions import Region, whole
 from rewright.lifting.terms.store import ONE
-from rewright.lifting.terms.value import Addend
 
 
 def sums_of_sums(algebra: Algebra) -> tuple[int, int]:

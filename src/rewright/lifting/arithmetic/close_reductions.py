@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import cast
 
+from rewright.claims.language import Add, Addend, Apply, Content, Fold, Guard, Ranged, Take, applies
 from rewright.ir.dims import Dim
 from rewright.lifting.terms.index import Access, compose, identity, rename, used
 from rewright.lifting.terms.regions import End, Range, Region, add, covers, single
-from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend, Parts
+from rewright.lifting.terms.store import ONE, Named, Operand, Terms
+from rewright.lifting.terms.value import Parts
 
 Facts = Callable[[int], Region | None]
 """The set that the values of an integer term are known to lie in, where it is known."""
@@ -54,13 +56,13 @@ class Filler:
         if term in regions:
             return self._close(term, regions[term])
         label, children = terms.label(term), terms.children(term)
-        if label[0] == "ranged":
+        if isinstance(label, Ranged):
             return self._rebuild_ranged(term, parts)
         inner = [self._fill(child, parts) for child in children]
         scale = Fraction(1)
         for child in inner:
             scale *= child.coefficient
-        if label[0] == "add":
+        if isinstance(label, Add):
             coefficients, accesses = terms.coefficients(term), terms.accesses(term)
             total = terms.add(
                 [
@@ -74,19 +76,19 @@ class Filler:
         rebuilt = self._node(label, operands)
         return Addend(scale, *rebuilt)
 
-    def _node(self, label: tuple[object, ...], operands: list[Operand]) -> Operand:
+    def _node(self, label: Content | Named, operands: list[Operand]) -> Operand:
         terms = self._terms
-        if label[:2] == ("apply", "multiply"):
+        if applies(label, "multiply"):
             return terms.multiply(operands)
-        if label[:2] == ("apply", "identity"):
-            return terms.make(("apply", "identity"), operands)  # a name for how the operand is read
-        if label[0] == "apply":
-            return terms.apply(str(label[1]), operands)
-        if label[0] == "take":
+        if applies(label, "identity"):
+            return terms.make(partial(Apply, "identity"), operands)  # a name for how the operand is read
+        if isinstance(label, Apply):
+            return terms.apply(label.function, operands)
+        if isinstance(label, Take):
             return terms.take(operands)
-        if label[0] == "guard":
+        if isinstance(label, Guard):
             return terms.guard(operands[0], operands[1])
-        raise AssertionError(f"no linear term is labelled {label[0]}")
+        raise AssertionError(f"no linear term is {label}")
 
     def _rebuild_ranged(self, term: int, parts: Parts) -> Addend:
         """A closed fold or guard whose body holds an open one."""
@@ -94,12 +96,13 @@ class Filler:
         region, hole = terms.region(term), terms.children(term)[0]
         label, children = terms.label(hole), terms.children(hole)
         body = self._fill(children[-1], parts)
-        if label[0] == "guard":
+        if isinstance(label, Guard):
             accesses = terms.accesses(hole)
             value: Operand = (children[0], accesses[0])
             new, access = terms.guard(value, (body.term, compose(body.access, accesses[1])))
             return Addend(body.coefficient, terms.ranged(new, region), access)
-        kind, axes = label[1], cast("tuple[int, ...]", label[2])
+        fold = cast("Fold", label)
+        kind, axes = fold.kind, fold.axes
         return self._refold(str(kind), children[0], axes, region, body)
 
     def _refold(self, kind: str, old: int, axes: tuple[int, ...], region: Region, body: Addend) -> Addend:
@@ -145,7 +148,7 @@ class Filler:
 
     def _close(self, hole: int, region: Region) -> Addend:
         terms = self._terms
-        if terms.label(hole)[0] == "guard":
+        if isinstance(terms.label(hole), Guard):
             body = self.unguarded(hole, region)
             if body is not None:
                 return body

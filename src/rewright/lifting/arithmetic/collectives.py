@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewright import ops
+from rewright.claims.language import View
 from rewright.ir.dims import divide
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType
@@ -12,7 +13,7 @@ from rewright.lifting.arithmetic.reduction import among_numbers, combine
 from rewright.lifting.moves.layout import concatenate, reshape, slice_axis, tidy
 from rewright.lifting.recognition.equal_steps import of_sequential
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.value import NotAView, Value, View
+from rewright.lifting.terms.value import NotAView, Value
 from rewright.ops.agreement import in_equal_parts
 
 

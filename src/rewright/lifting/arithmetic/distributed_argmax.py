@@ -13,15 +13,16 @@ from itertools import accumulate
 from typing import NamedTuple, Union, cast
 
 from rewright import ops
+from rewright.claims.language import Add, Addend, Opaque, View
 from rewright.ir.dims import Dim
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.reduction import reduce
 from rewright.lifting.moves.layout import concatenate, reshape, slice_axis, tidy, transpose
 from rewright.lifting.recognition.unit_axes import plain
 from rewright.lifting.terms.algebra import Algebra
-from rewright.lifting.terms.index import Access, Index, compose
+from rewright.lifting.terms.index import Index, compose
 from rewright.lifting.terms.store import ONE
-from rewright.lifting.terms.value import Addend, Digits, NotAView, Pieces, Value, View
+from rewright.lifting.terms.value import Digits, NotAView, Pieces, Value
 
 Ranked = Union[ops.TopK, ops.Sort]
 Apply = Callable[[Ranked, Value, TensorType, TensorType], Value]
@@ -140,10 +141,12 @@ def _largest_of(algebra: Algebra, part: Value, batch: tuple[Dim, ...]) -> Found 
     if len(rest) != 1 or rest[0].coefficient != 1 or rest[0].parts:
         return None
     label = algebra.terms.label(rest[0].term)
-    op, kinds = cast("tuple[tuple[object, object], _Layout]", label[1])[0] if label[0] == "opaque" else (None, ())
+    if not isinstance(label, Opaque) or len(label.kinds) != 1:
+        return None
+    op = label.op
     if op != ops.TopK(1, "indices") and not (isinstance(op, ops.Sort) and op.descending and op.result == "indices"):
         return None
-    op, (kind,) = cast("Ranked", op), cast("tuple[str]", kinds)
+    op, kind = cast("Ranked", op), label.kinds[0]
     tensor = _operand(algebra, op, row.dims, rest[0])
     return None if tensor is None else Found(op, tensor, DType.F32 if kind == "float" else DType(kind), added)
 
@@ -151,7 +154,7 @@ def _largest_of(algebra: Algebra, part: Value, batch: tuple[Dim, ...]) -> Found 
 def _summands(algebra: Algebra, row: View) -> Iterator[Addend]:
     """The addends of a view, also of what is one sum to the engine."""
     for a in row.addends:
-        if a.parts or algebra.terms.label(a.term)[0] != "add":
+        if a.parts or not isinstance(algebra.terms.label(a.term), Add):
             yield a
             continue
         for coefficient, (term, access) in algebra.terms.expand(a.term, a.access):
@@ -168,10 +171,9 @@ def _number(algebra: Algebra, addend: Addend) -> int | None:
 
 def _operand(algebra: Algebra, op: Ranked, dims: tuple[Digits, ...], addend: Addend) -> View | None:
     """The tensor that was looked at along one axis, that axis last, at the batch axes of a view of these digits."""
-    _, (_, layout), own, windows, accesses = cast(
-        "tuple[str, tuple[object, _Layout], int, _Windows, tuple[Access, ...]]", algebra.terms.look_into(addend.term)
-    )
-    axes = list(layout[0])
+    applied = cast("Opaque", algebra.terms.look_into(addend.term))
+    own, windows, accesses = applied.own, applied.windows, applied.accesses
+    axes = list(applied.layout[0])
     looked_at = axes.pop(op.dimension if isinstance(op, ops.Sort) else -1)
     count = sum(map(len, dims))
     if own != 1 or isinstance(looked_at, int) or not all(isinstance(axis, int) for axis in axes):

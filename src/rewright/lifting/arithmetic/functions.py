@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
+from rewright.claims.language import Add, Addend, View
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.store import ONE, Operand
-from rewright.lifting.terms.value import Addend, View
 
 _Scaled = tuple[Fraction, Operand]
 
@@ -29,7 +30,7 @@ def of_integers(algebra: Algebra, name: str, views: Sequence[View]) -> View:
         addend = algebra.closed(view)
         items = _flat(algebra, addend.coefficient, (addend.term, addend.access))
         if addend.coefficient.denominator == 1 and len(items) > 1 and all(c.denominator == 1 for c, _ in items):
-            operands.append(terms.make(("add", tuple(c for c, _ in items)), [operand for _, operand in items]))
+            operands.append(terms.make(partial(Add, tuple(c for c, _ in items)), [o for _, o in items]))
         else:
             operands.append(algebra.operand(view))
     term, access = terms.apply(name, operands)
@@ -40,7 +41,7 @@ def _flat(algebra: Algebra, coefficient: Fraction, operand: Operand, outermost: 
     """The addends of a sum; those that are sums with fractions in them are taken apart too."""
     terms = algebra.terms
     term, access = operand
-    whole = terms.label(term)[0] != "add" or all(c.denominator == 1 for c in terms.coefficients(term))
+    whole = not isinstance(terms.label(term), Add) or all(c.denominator == 1 for c in terms.coefficients(term))
     if whole and not outermost:
         return [(coefficient, operand)]
     found: list[_Scaled] = []

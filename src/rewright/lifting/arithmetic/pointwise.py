@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from rewright import ops
+from rewright.claims.language import Addend, Guard, Input, Ranged, View, applies
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.functions import function, of_integers
@@ -37,7 +38,6 @@ from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Access, compose
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend, View
 
 MINUS_ONE = Fraction(-1)
 Transfer = Callable[[Algebra, Operator, Sequence[View], Sequence[TensorType]], View]
@@ -98,7 +98,7 @@ def reciprocal(algebra: Algebra, view: View) -> View:
         return multiply(algebra, reciprocal(algebra, algebra.settle(view.dims, above)), _one(view, below))
     factors: list[Operand] = [(addend.term, addend.access)]
     label = terms.label(addend.term)
-    if label[:2] == ("apply", "multiply"):
+    if applies(label, "multiply"):
         children = zip(terms.children(addend.term), terms.accesses(addend.term), strict=True)
         factors = [(child, compose(access, addend.access)) for child, access in children]
     number, roots, factors = inverse_roots(terms, factors)
@@ -133,9 +133,9 @@ def _log_of_factor(terms: Terms, factor: Operand) -> tuple[Operand, Fraction]:
     """The logarithm of a positive number or of one over it, with its sign; of an exponential it is the exponent."""
     term, access = factor
     sign = ONE
-    if terms.label(term)[:2] == ("apply", "reciprocal"):
+    if applies(terms.label(term), "reciprocal"):
         sign, (term, access) = MINUS_ONE, inverse(terms, factor)
-    if terms.label(term)[:2] == ("apply", "exponential"):
+    if applies(terms.label(term), "exponential"):
         return (terms.children(term)[0], compose(terms.accesses(term)[0], access)), sign
     return terms.apply("log", [(term, access)]), sign
 
@@ -182,7 +182,7 @@ def _exponential(algebra: Algebra, op: Operator, views: Sequence[View], types: S
             return rest if shift is None else multiply(algebra, rest, shift)
     for factor, (term, access) in terms.expand(addend.term, addend.access):
         power = factor * addend.coefficient
-        if terms.label(term)[:2] == ("apply", "log") and power in (ONE, MINUS_ONE):
+        if applies(terms.label(term), "log") and power in (ONE, MINUS_ONE):
             inner = terms.accesses(term)
             base = View(views[0].dims, (Addend(ONE, terms.children(term)[0], compose(inner[0], access)),))
             base = base if power == ONE else reciprocal(algebra, base)
@@ -338,8 +338,8 @@ def _is_given(algebra: Algebra, view: View) -> bool:
     if operand is None:
         return False
     term = operand[0]
-    masked = terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[0] == "guard"
-    return masked or terms.label(term)[0] == "input"
+    masked = isinstance(terms.label(term), Ranged) and isinstance(terms.label(terms.children(term)[0]), Guard)
+    return masked or isinstance(terms.label(term), Input)
 
 
 _TABLE: dict[type[Operator], Transfer] = {

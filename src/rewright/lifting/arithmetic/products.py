@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
 
+from rewright.claims.language import Add, Addend, View
 from rewright.ir.dims import Dim
 from rewright.lifting.arithmetic.roots import in_pairs, squared_root
 from rewright.lifting.masks.positions import factors_of
@@ -15,7 +16,7 @@ from rewright.lifting.recognition.instances import instance
 from rewright.lifting.recognition.shifts import within_sums
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Index, compose, magnitude, rename, used
-from rewright.lifting.terms.value import Addend, Digits, View
+from rewright.lifting.terms.value import Digits
 
 _MOST_DISTRIBUTED = 6
 """A factor is tried in each of so many addends."""
@@ -184,7 +185,7 @@ def _identified(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Ad
 def _distributed(algebra: Algebra, dims: tuple[Digits, ...], sources: Sequence[Addend], factor: Addend) -> View | None:
     """The product of a sum as the sum of products, where the sequential program computes it so."""
     for many, other in ((sources, factor), ((factor,), sources[0] if len(sources) == 1 else None)):
-        if other is None or any(a.parts and algebra.terms.label(a.term)[0] == "add" for a in many):
+        if other is None or any(a.parts and isinstance(algebra.terms.label(a.term), Add) for a in many):
             continue
         flat = [
             Addend(a.coefficient * c, term, access, a.parts)

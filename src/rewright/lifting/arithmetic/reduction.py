@@ -6,9 +6,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import cast
 
 from rewright import ops
+from rewright.claims.language import Addend, Ranged, View, applies, folds
 from rewright.ir.dims import Dim, SizeExpr, divide
 from rewright.ir.types import DType
 from rewright.lifting.arithmetic.functions import function
@@ -23,12 +23,10 @@ from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.index import Access, Index, compose, rename, used
 from rewright.lifting.terms.store import ONE, Folded, Operand, in_order
 from rewright.lifting.terms.value import (
-    Addend,
     Digits,
     NotAView,
     Pieces,
     Value,
-    View,
     common_digits,
     refine,
     variables_of,
@@ -187,7 +185,7 @@ def _fold(
     hole, region = algebra.terms.flat(found.hole, regions.whole(found.box))
     inner = _summed(algebra, addend) if kind == "sum" else None
     if inner is not None and algebra.terms.children(hole) == inner[:1]:
-        axes = cast("tuple[int, ...]", algebra.terms.see(hole)[2])
+        axes = algebra.terms.axes(hole)
         return algebra.part(coefficient, *algebra.terms.nested(*inner, axes, region), found.access)
     if addend.parts or kind == "product":
         return Addend(coefficient, algebra.terms.ranged(hole, region), found.access, addend.parts)
@@ -198,7 +196,7 @@ def _summed(algebra: Algebra, addend: Addend) -> tuple[int, regions.Region] | No
     """The sum that an addend is a part of, and over which region, where it is nothing else."""
     if len(addend.parts) != 1 or addend.parts[0][0] != addend.term:
         return None
-    return addend.parts[0] if algebra.terms.see(addend.term)[:2] == ("fold", "sum") else None
+    return addend.parts[0] if folds(algebra.terms.see(addend.term), "sum") else None
 
 
 def _family(
@@ -302,8 +300,8 @@ def _extreme(algebra: Algebra, kind: str, views: Sequence[View]) -> View:
             lowest.append((term, access))  # nothing is below it
             continue
         label = terms.see(term)
-        hole = terms.children(term)[0] if label[0] == "ranged" else term
-        if label[0] == "ranged" and terms.label(hole)[:2] == ("fold", kind):
+        hole = terms.children(term)[0] if isinstance(label, Ranged) else term
+        if isinstance(label, Ranged) and folds(terms.label(hole), kind):
             parts.setdefault((hole, access), []).append(terms.region(term))
         else:
             members.append((term, access))
@@ -322,7 +320,7 @@ def _members(algebra: Algebra, kind: str, views: Sequence[View]) -> Iterator[Ope
     left = [algebra.operand(view) for view in reversed(views)]
     while left:
         term, access = left.pop()
-        if terms.see(term)[:2] == ("apply", kind):
+        if applies(terms.see(term), kind):
             left += [
                 (c, compose(own, access)) for c, own in zip(terms.children(term), terms.accesses(term), strict=True)
             ]

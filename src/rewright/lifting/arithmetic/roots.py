@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
+from rewright.claims.language import Add, Addend, Apply, Fold, Guard, Ranged, View, applies, folds
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend, View
 from rewright.terms.normal.powers import prime_powers
 
 _DEPTH = 8
@@ -25,7 +26,7 @@ def root_of_number(terms: Terms, number: Fraction) -> Addend:
     for prime, often in prime_powers(number.numerator * number.denominator):
         coefficient *= prime ** (often // 2)
         if often % 2:
-            inner = terms.make(("add", (Fraction(prime),)), [(terms.one, ())])
+            inner = terms.make(partial(Add, (Fraction(prime),)), [(terms.one, ())])
             roots.append(terms.apply("sqrt", [inner]))
             terms.roots[roots[-1][0]] = prime
     return Addend(coefficient, *terms.multiply(roots))
@@ -72,7 +73,7 @@ def squared_root(terms: Terms, left: Addend, right: Addend) -> list[Addend] | No
     factors = factors_of(terms, (left.term, left.access)) if terms.roots else [(left.term, left.access)]
     number, _, others = inverse_roots(terms, factors)
     root = others[0] if len(others) == 1 else None
-    if root is None or terms.label(root[0])[:2] != ("apply", "sqrt"):
+    if root is None or not applies(terms.label(root[0]), "sqrt"):
         return None
     (inner,), (child,) = terms.accesses(root[0]), terms.children(root[0])
     if not never_negative(terms, child):
@@ -80,7 +81,7 @@ def squared_root(terms: Terms, left: Addend, right: Addend) -> list[Addend] | No
     addends: list[Addend] = []
     for coefficient, (term, access) in _flat(terms, (child, compose(inner, root[1]))):
         hole, parts = term, ()
-        if terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[0] == "fold":
+        if isinstance(terms.label(term), Ranged) and isinstance(terms.label(terms.children(term)[0]), Fold):
             hole = terms.children(term)[0]
             parts = ((hole, terms.region(term)),)
         addends.append(Addend(left.coefficient * right.coefficient * number * coefficient, hole, access, parts))
@@ -107,21 +108,21 @@ def absolute(terms: Terms, view: View) -> View | None:
 def never_negative(terms: Terms, term: int, depth: int = _DEPTH) -> bool:
     """Whether a term is a sum of squares, or of other numbers that are certainly not negative."""
     label, children = terms.label(term), terms.children(term)
-    if term == terms.one or label[:2] in {("apply", name) for name in _NEVER_NEGATIVE}:
+    if term == terms.one or (isinstance(label, Apply) and label.function in _NEVER_NEGATIVE):
         return True
     if depth == 0:
         return False
-    if label[0] == "add":
+    if isinstance(label, Add):
         positive = all(c > 0 for c in terms.coefficients(term))
         return positive and all(never_negative(terms, child, depth - 1) for child in children)
-    if label[0] == "ranged":
+    if isinstance(label, Ranged):
         return never_negative_part(terms, children[0], terms.region(term)) and never_negative(terms, children[0], depth)
-    if label[0] in ("fold", "guard"):
+    if isinstance(label, Fold | Guard):
         return never_negative(terms, children[-1], depth - 1)
-    if label[:2] == ("apply", "multiply"):
+    if applies(label, "multiply"):
         factors: Counter[Operand] = Counter(zip(children, terms.accesses(term), strict=True))
         return all(n % 2 == 0 or never_negative(terms, child, depth - 1) for (child, _), n in factors.items())
-    return label[:2] in {("apply", "reciprocal"), ("apply", "identity")} and never_negative(
+    return (applies(label, "reciprocal") or applies(label, "identity")) and never_negative(
         terms, children[0], depth - 1
     )
 
@@ -129,8 +130,8 @@ def never_negative(terms: Terms, term: int, depth: int = _DEPTH) -> bool:
 def never_negative_part(terms: Terms, hole: int, region: Region) -> bool:
     """Whether a fold or guard of no negative numbers over a region is none; a maximum must be of some."""
     label = terms.see(hole)
-    if label[0] == "guard" or label[:2] == ("fold", "sum"):
+    if isinstance(label, Guard) or folds(label, "sum"):
         return all(c > 0 for _, c in region)
     ends = [(low, high) for box, _ in region for low, high in box]
     some = all(isinstance(low, int) and isinstance(high, int) and low < high for low, high in ends)
-    return label[:2] == ("fold", "maximum") and bool(region) and some
+    return folds(label, "maximum") and bool(region) and some

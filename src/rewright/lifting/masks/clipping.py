@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import cast
 
+from rewright.claims.language import Fold, Guard, Ranged, folds
 from rewright.lifting.masks.positions import Ranges, affine, boxes, ranges_of
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import Access, compose
@@ -28,7 +29,7 @@ def clipped(terms: Terms, hole: int, access: Access, region: Region) -> Region:
             form = affine(terms, (value, compose(at_value, inner)))
             if form is None or any(v not in bound for v in form[1]):
                 return region
-            axes = cast("tuple[int, ...]", terms.label(hole)[2])
+            axes = cast("Fold", terms.label(hole)).axes
             fresh = [inner[axis][1][0][0] for axis in axes]
             own = tuple(_possible(v, form, bound, allowed) for v in fresh)
             found = regions.add([found, ((own, count),)])
@@ -37,11 +38,11 @@ def clipped(terms: Terms, hole: int, access: Access, region: Region) -> Region:
 
 def _guard_of(terms: Terms, hole: int) -> tuple[Operand, tuple[Fraction | None, Fraction | None]] | None:
     """The test of a sum whose body is under a guard, and the first and last integer that it allows."""
-    if terms.label(hole)[:2] != ("fold", "sum") or terms.label(terms.children(hole)[0])[0] != "ranged":
+    if not folds(terms.label(hole), "sum") or not isinstance(terms.label(terms.children(hole)[0]), Ranged):
         return None
     body = terms.children(hole)[0]
     guard, ends = terms.children(body)[0], regions.single(terms.region(body))
-    if terms.label(guard)[0] != "guard" or ends is None:
+    if not isinstance(terms.label(guard), Guard) or ends is None:
         return None
     ((low, high),) = ends
     if not isinstance(low, int | None) or not isinstance(high, int | None):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from rewright.claims.language import Add, Addend, Guard, Ranged, View
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import simplify
 from rewright.lifting.masks.positions import aligned, decided, ranges_of
@@ -15,7 +16,7 @@ from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import compose, identity
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
-from rewright.lifting.terms.value import Addend, Digits, Parts, View
+from rewright.lifting.terms.value import Digits, Parts
 
 if TYPE_CHECKING:
     from rewright.lifting.terms.algebra import Algebra
@@ -144,7 +145,7 @@ class Guards:
             return value, region
         term, access = value
         is_difference = (
-            terms.label(term)[0] == "add"
+            isinstance(terms.label(term), Add)
             and terms.children(term) == (terms.index, terms.index)
             and terms.coefficients(term) == (1, -1)
             and terms.accesses(term) == (identity(2)[:1], identity(2)[1:])
@@ -165,12 +166,12 @@ class Guards:
         hole, region = addend.term, addend.parts[0][1] if addend.parts else ()
         label = self._terms.label(hole)
         inside: Parts = ()
-        if label[0] == "ranged":
+        if isinstance(label, Ranged):
             region, hole = self._terms.region(hole), self._terms.children(hole)[0]
             label, inside = self._terms.label(hole), addend.parts
         elif len(addend.parts) != 1 or addend.parts[0][0] != hole:
             return None
-        if label[0] != "guard" or not regions.is_set(region):
+        if not isinstance(label, Guard) or not regions.is_set(region):
             return None
         value, body = self._terms.children(hole)
         accesses = self._terms.accesses(hole)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from rewright.claims.language import Add, Addend, Apply, Fold, Guard, Ranged, Take
 from rewright.lifting.masks.positions import restated
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import Access, Index, build, compose
 from rewright.lifting.terms.regions import Region
-from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend
+from rewright.lifting.terms.store import ONE, Named, Operand, Terms
 
 _DEPTH = 10
 _MOST_ATOMS = 4
 _APART = 1000
 """Keeps the numbers of index operands apart while they are renumbered."""
-_CARRYING = frozenset({"add", "ranged", "fold", "guard", "take"})
+_CARRYING = (Add, Ranged, Fold, Guard, Take)
 _LINEAR = frozenset({"multiply", "where", "where_not", "identity"})
 """Kinds of terms, and functions, of which a number outside may be one inside."""
-_TRANSPARENT = ("apply", "add", "take", "ranged")
+_TRANSPARENT = (Apply, Add, Take, Ranged)
 
 
 def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, depth: int = _DEPTH) -> Addend:
@@ -27,28 +27,28 @@ def simplify(terms: Terms, operand: Operand, value: Operand, region: Region, dep
     if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
         return Addend(ONE, term, access)
     label, children = terms.label(term), terms.children(term)
-    if label[0] not in _TRANSPARENT:
+    if not isinstance(label, _TRANSPARENT):
         return Addend(ONE, term, access)
-    if label[0] == "ranged":
+    if isinstance(label, Ranged):
         return _decide(terms, operand, value, region, depth)
     accesses = terms.accesses(term)
     inner = [
         simplify(terms, (child, compose(a, access)), value, region, depth - 1)
         for child, a in zip(children, accesses, strict=True)
     ]
-    if label[0] == "add":
+    if isinstance(label, Add):
         coefficients = terms.coefficients(term)
         total = terms.add([(c * a.coefficient, a.term, a.access) for c, a in zip(coefficients, inner, strict=True)])
         return total or Addend(Fraction(0), terms.one, ())
-    if label[0] == "take":
+    if isinstance(label, Take):
         read = take(terms, inner[0], inner[1:])
         return terms.add([(a.coefficient, a.term, a.access) for a in read]) or Addend(Fraction(0), terms.one, ())
-    if label[1] == "multiply":
+    if label.function == "multiply":
         scale = Fraction(1)
         for a in inner:
             scale *= a.coefficient
         return Addend(scale, *terms.multiply([(a.term, a.access) for a in inner]))
-    return Addend(ONE, *terms.apply(str(label[1]), [terms.freeze(a) for a in inner]))
+    return Addend(ONE, *terms.apply(label.function, [terms.freeze(a) for a in inner]))
 
 
 def atoms(terms: Terms, operand: Operand, value: Operand, region: Region) -> list[Region]:
@@ -71,15 +71,15 @@ def _tests(terms: Terms, operand: Operand, value: Operand, depth: int) -> set[Re
     if depth == 0 or value[0] not in terms.inside[term] or _at_data(access):
         return set()
     label, children = terms.label(term), terms.children(term)
-    if label[0] == "ranged":
+    if isinstance(label, Ranged):
         hole = children[0]
-        if terms.label(hole)[0] != "guard":
+        if not isinstance(terms.label(hole), Guard):
             return set()
         accesses, own = terms.accesses(hole), terms.region(term)
         tested, body = terms.children(hole)
         found = _tests(terms, (body, compose(accesses[1], access)), value, depth - 1)
         return found | {own} if (tested, compose(accesses[0], access)) == value and regions.is_set(own) else found
-    if label[0] not in _TRANSPARENT:
+    if not isinstance(label, _TRANSPARENT):
         return set()
     accesses = terms.accesses(term)
     found = set[Region]()
@@ -101,7 +101,7 @@ def _decide(terms: Terms, operand: Operand, value: Operand, region: Region, dept
     term, access = operand
     hole = terms.children(term)[0]
     label = terms.label(hole)
-    if label[0] != "guard":
+    if not isinstance(label, Guard):
         return Addend(ONE, term, access)
     inner_value, body = terms.children(hole)
     accesses, own = terms.accesses(hole), terms.region(term)
@@ -147,7 +147,7 @@ def _read(terms: Terms, data: Addend, operands: list[Operand]) -> list[Addend]:
     if not bound:
         return [data]
     label = terms.label(data.term)
-    if label[0] == "add":
+    if isinstance(label, Add):
         coefficients, accesses = terms.coefficients(data.term), terms.accesses(data.term)
         found: list[Addend] = []
         for c, child, inner in zip(coefficients, terms.children(data.term), accesses, strict=True):
@@ -201,9 +201,11 @@ def has_fractions(terms: Terms, term: int) -> bool:
     left, seen = [term], {term}
     while left:
         label = terms.see(one := left.pop())
-        if label[0] == "named" or (label[0] == "add" and any(c.denominator != 1 for c in terms.coefficients(one))):
+        if isinstance(label, Named) or (
+            isinstance(label, Add) and any(c.denominator != 1 for c in terms.coefficients(one))
+        ):
             return True
-        if label[0] in _CARRYING or (label[0] == "apply" and label[1] in _LINEAR):
+        if isinstance(label, _CARRYING) or (isinstance(label, Apply) and label.function in _LINEAR):
             left += [child for child in terms.children(one) if child not in seen]
             seen.update(terms.children(one))
     return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from rewright.claims.language import Addend, View
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.nested_guards import take
 from rewright.lifting.terms import regions
@@ -12,7 +13,6 @@ from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Access, used
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
-from rewright.lifting.terms.value import Addend, View
 
 
 def collapse(algebra: Algebra, addend: Addend, var: int, length: Dim, lengths: Sequence[Dim]) -> list[Addend] | None:

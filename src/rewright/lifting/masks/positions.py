@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
+from rewright.claims.language import Add, Addend, Fold, Guard, Number, Ranged, applies
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import Access, Index, compose, used
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend
 
 Ranges = Mapping[int, tuple[int, int]]
 """For every variable the first number that it stands for, and the one behind the last."""
@@ -54,7 +54,7 @@ def flat(terms: Terms, operand: Operand, depth: int = _DEPTH) -> list[tuple[Frac
 def factors_of(terms: Terms, operand: Operand) -> list[Operand]:
     """The factors of a product; of anything else itself."""
     term, access = operand
-    if terms.label(term)[:2] != ("apply", "multiply"):
+    if not applies(terms.label(term), "multiply"):
         return [operand]
     children = zip(terms.children(term), terms.accesses(term), strict=True)
     return [(child, compose(inner, access)) for child, inner in children]
@@ -131,7 +131,7 @@ def oriented(terms: Terms, value: Operand, region: Region) -> tuple[Operand, Reg
     What is transposed afterwards has its variables in the other order, and would be another term else.
     """
     term, access = value
-    if terms.label(term)[0] != "add" or terms.coefficients(term) != (ONE, -ONE):
+    if not isinstance(terms.label(term), Add) or terms.coefficients(term) != (ONE, -ONE):
         return value, region
     first, second = terms.children(term)
     plain = terms.accesses(term) == (((0, ((0, 1),)),), ((0, ((1, 1),)),))
@@ -143,10 +143,10 @@ def oriented(terms: Terms, value: Operand, region: Region) -> tuple[Operand, Reg
 def lowest(terms: Terms, operand: Operand) -> tuple[Operand, Region] | None:
     """For minus infinity where an integer lies in a set, and zero elsewhere, that integer and set; else None."""
     term, access = operand
-    if terms.label(term)[0] != "ranged":
+    if not isinstance(terms.label(term), Ranged):
         return None
     hole = terms.children(term)[0]
-    if terms.label(hole)[0] != "guard" or not regions.is_set(terms.region(term)):
+    if not isinstance(terms.label(hole), Guard) or not regions.is_set(terms.region(term)):
         return None
     value, body = terms.children(hole)
     if not is_lowest(terms, body):
@@ -161,7 +161,7 @@ def is_lowest(terms: Terms, term: int) -> bool:
 
 def is_endless(terms: Terms, term: int, which: str) -> bool:
     """Whether a term is the infinity of that name."""
-    return terms.label(term)[:2] == ("number", which)
+    return terms.label(term) == Number(which)
 
 
 def restated(terms: Terms, value: Operand, region: Region, other: Operand) -> Region | None:
@@ -185,7 +185,7 @@ def boxes(
     terms: Terms, hole: int, access: Access, region: Region, ranges: Ranges | None
 ) -> Iterator[tuple[Access, dict[int, tuple[int, int]]]]:
     """Where the body of a fold is read in every box of a region that has elements, and its variables' ranges."""
-    body, axes = terms.children(hole)[0], cast("tuple[int, ...]", terms.label(hole)[2])
+    body, axes = terms.children(hole)[0], cast("Fold", terms.label(hole)).axes
     variables: list[int] = [_FRESH, *used(access), *(ranges or {})]
     rest, first = iter(access), 1 + max(variables)
     inner: Access = tuple(
@@ -205,8 +205,8 @@ def outside(terms: Terms, addends: Sequence[tuple[Fraction, Operand]], value: Op
     form = affine(terms, value)
     found: list[Addend] = []
     for coefficient, (term, access) in addends:
-        hole = terms.children(term)[0] if terms.label(term)[0] == "ranged" else None
-        if hole is None or terms.label(hole)[0] != "guard":
+        hole = terms.children(term)[0] if isinstance(terms.label(term), Ranged) else None
+        if hole is None or not isinstance(terms.label(hole), Guard):
             found.append(Addend(coefficient, term, access))
             continue
         (tested, body), (at_value, at_body) = terms.children(hole), terms.accesses(hole)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from rewright import ops
+from rewright.claims.language import View
 from rewright.ir.operator import Operator
 from rewright.ir.types import DType, TensorType
 from rewright.lifting.arithmetic.functions import function, of_integers
@@ -17,7 +18,6 @@ from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import compose, rename, used
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand
-from rewright.lifting.terms.value import View
 
 _COMPARED: dict[str, Callable[[Fraction], bool]] = {
     "EQ": lambda difference: difference == 0,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from rewright import ops
+from rewright.claims.language import Addend, View
 from rewright.ir.dims import Dim, Shape
 from rewright.ir.types import TensorType
 from rewright.lifting.arithmetic.products import multiply
@@ -17,18 +18,8 @@ from rewright.lifting.terms import regions
 from rewright.lifting.terms.algebra import Algebra, align
 from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.regions import Region
-from rewright.lifting.terms.store import ONE, Operand
-from rewright.lifting.terms.value import (
-    Addend,
-    Digits,
-    NotAView,
-    Value,
-    View,
-    common_digits,
-    refine,
-    variables_of,
-    with_digits,
-)
+from rewright.lifting.terms.store import ONE, Key, Operand
+from rewright.lifting.terms.value import Digits, NotAView, Value, common_digits, refine, variables_of, with_digits
 
 
 def components(indices: View, vector_dim: int, count: int) -> list[View]:
@@ -267,7 +258,7 @@ def broadcast_view(view: View, shape: Shape, dimensions: Sequence[int]) -> View:
 
 
 def opaque(
-    algebra: Algebra, key: object, views: Sequence[View], result: TensorType, roles: Sequence[Mapping[int, int]]
+    algebra: Algebra, key: Key, views: Sequence[View], result: TensorType, roles: Sequence[Mapping[int, int]]
 ) -> View:
     """An operator known only by its key: operand axes in ``roles`` are result axes, all others are read whole."""
     found: dict[int, list[Digits]] = {}
@@ -281,11 +272,11 @@ def opaque(
     fresh = sum(len(d) for d in dims)
     bound: dict[int, Dim] = {}
     operands: list[Operand] = []
-    layout: list[tuple[object, ...]] = []
+    layout: list[tuple[int | Digits, ...]] = []
     for view, mapping in zip(views, roles, strict=True):
         fine = refine(view, [shared[mapping[a]] if a in mapping else view.dims[a] for a in range(len(view.dims))])
         replacements: list[Index] = []
-        shape: list[object] = []
+        shape: list[int | Digits] = []
         for axis, digits in enumerate(fine.dims):
             if axis in mapping:
                 replacements.extend((0, ((v, 1),)) for v in names[mapping[axis]])
@@ -298,7 +289,7 @@ def opaque(
                 fresh += 1
         layout.append(tuple(shape))
         operands.append(algebra.operand(with_digits(fine, dims, replacements)))
-    term, access = algebra.terms.opaque((key, tuple(layout)), operands, bound, len(own))
+    term, access = algebra.terms.opaque(key, tuple(layout), operands, bound, len(own))
     # The only index of an axis is a number, whoever has a variable for it.
     access = (*access, *((0, () if dims[axis] == (1,) else ((names[axis][0], 1),)) for axis in own))
     return View(dims, (Addend(ONE, term, access),))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewright.claims.language import View
 from rewright.ir.dims import Dim, Shape, divide, product
 from rewright.lifting.moves import views
-from rewright.lifting.terms.value import NotAView, Pieces, Value, View, coalesce
+from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce
 
 
 def tidy(value: Value) -> Value:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import gcd
 from typing import cast
 
+from rewright.claims.language import Addend, View, applies, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.arithmetic.products import multiply
 from rewright.lifting.arithmetic.reduction import sum_over
@@ -20,7 +21,7 @@ from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Index, compose, rename, used
 from rewright.lifting.terms.regions import single
 from rewright.lifting.terms.store import ONE, Operand
-from rewright.lifting.terms.value import Addend, Pieces, Value, View
+from rewright.lifting.terms.value import Pieces, Value
 
 _MOST_LEVELS = 3
 """Steps within steps within steps."""
@@ -166,10 +167,10 @@ def _opened(algebra: Algebra, total: View, addend: Addend) -> _Opened | None:
         return _Opened(addend.coefficient, (), _factors(algebra, (addend.term, addend.access)))
     box = single(addend.parts[0][1]) if len(addend.parts) == 1 and addend.parts[0][0] == addend.term else None
     label = terms.see(addend.term)
-    if box is None or label[:2] != ("fold", "sum"):
+    if box is None or not folds(label, "sum"):
         return None
     (body,) = terms.children(addend.term)
-    axes, rest = cast("tuple[int, ...]", label[2]), iter(addend.access)
+    axes, rest = label.axes, iter(addend.access)
     first = sum(len(digits) for digits in total.dims)
     starts = [low for low, _ in box if low is not None]
     lengths = [high - low for low, high in box if low is not None and high is not None]
@@ -184,7 +185,7 @@ def _opened(algebra: Algebra, total: View, addend: Addend) -> _Opened | None:
 
 def _factors(algebra: Algebra, operand: Operand) -> tuple[Operand, ...]:
     terms, (term, access) = algebra.terms, operand
-    if terms.see(term)[:2] != ("apply", "multiply"):
+    if not applies(terms.see(term), "multiply"):
         return (operand,)
     return tuple((c, compose(own, access)) for c, own in zip(terms.children(term), terms.accesses(term), strict=True))
 

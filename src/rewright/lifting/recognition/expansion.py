@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import cast
 
+from rewright.claims.language import Add, Addend, Fold, Guard, Ranged, applies, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.recognition.placed import at_place
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Access, Index, build, identity, magnitude, substitute
 from rewright.lifting.terms.regions import Box, NotAView, Region, add, is_set, scale, whole
 from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend
 
 Factors = tuple[Operand, ...]
 Sum = dict[Factors, Region]
@@ -127,14 +126,14 @@ class Expansion:
             return {(): whole(())}
         if self._kept(term):
             return {((term, own),): whole(())}
-        if label[0] == "add":
+        if isinstance(label, Add):
             return self.total([(o, c) for c, o in terms.expand(term, own)], depth)
-        if label[:2] == ("apply", "multiply") or label[:2] == ("apply", "identity"):
+        if applies(label, "multiply") or applies(label, "identity"):
             return self._product(list(zip(terms.children(term), terms.accesses(term), strict=True)), depth)
-        hole = terms.children(term)[0] if label[0] == "ranged" else term
-        if label[0] == "ranged" and terms.see(hole)[:2] == ("fold", "sum"):
+        hole = terms.children(term)[0] if isinstance(label, Ranged) else term
+        if isinstance(label, Ranged) and folds(terms.see(hole), "sum"):
             return self._fold(term, hole, depth)
-        if label[0] == "ranged" and terms.see(hole)[0] == "guard" and is_set(terms.region(term)):
+        if isinstance(label, Ranged) and isinstance(terms.see(hole), Guard) and is_set(terms.region(term)):
             (value, body), (tested, read) = terms.children(hole), terms.accesses(hole)
             if body != terms.one:
                 indicator = self._algebra.guards.indicator((value, tested), terms.region(term))
@@ -164,7 +163,7 @@ class Expansion:
     def _fold(self, term: int, hole: int, depth: int) -> Sum:
         """A sum over ranges of some axes of a sum of products."""
         terms = self._terms
-        (body,), axes = terms.children(hole), cast("tuple[int, ...]", terms.see(hole)[2])
+        (body,), axes = terms.children(hole), terms.axes(hole)
         left = [axis for axis in range(terms.arity[body]) if axis not in axes]
         moved = {axis: BOUND + k for k, axis in enumerate(axes)} | {axis: k for k, axis in enumerate(left)}
         access: Access = tuple((0, ((moved[axis], 1),)) for axis in range(terms.arity[body]))
@@ -181,7 +180,9 @@ class Expansion:
 def is_sum(terms: Terms, term: int) -> bool:
     """Whether a term adds up others, some or over a range."""
     label = terms.label(term)
-    return label[0] == "add" or (label[0] == "ranged" and terms.label(terms.children(term)[0])[0] == "fold")
+    return isinstance(label, Add) or (
+        isinstance(label, Ranged) and isinstance(terms.label(terms.children(term)[0]), Fold)
+    )
 
 
 def _placed(index: Index, access: Access | Mapping[int, Index]) -> Index:

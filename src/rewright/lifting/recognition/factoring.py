@@ -13,12 +13,12 @@ from fractions import Fraction
 from itertools import combinations
 from typing import cast
 
+from rewright.claims.language import Addend, Ranged, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.terms.index import Access, used
 from rewright.lifting.terms.regions import Region, single, whole
 from rewright.lifting.terms.store import Operand, Terms
-from rewright.lifting.terms.value import Addend
 
 _MOST = 64
 """Sums of more addends are left as they are."""
@@ -60,10 +60,10 @@ def _folded(terms: Terms, items: Sequence[Item], horizon: int) -> list[Item]:
 
 def _axes(terms: Terms, item: Item) -> tuple[int, ...]:
     """The axes that a term is summed over in one box; none where it is no such sum."""
-    if terms.label(item[1])[0] != "ranged" or single(terms.region(item[1])) is None:
+    if not isinstance(terms.label(item[1]), Ranged) or single(terms.region(item[1])) is None:
         return ()
     label = terms.label(terms.children(item[1])[0])
-    return cast("tuple[int, ...]", label[2]) if label[:2] == ("fold", "sum") else ()
+    return label.axes if folds(label, "sum") else ()
 
 
 def _region(terms: Terms, item: Item) -> Region:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from rewright.claims.language import Addend
 from rewright.lifting.masks.clipping import clipped, widened
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.shifts import inverted, is_part
@@ -22,7 +23,6 @@ from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import Access
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend
 
 if TYPE_CHECKING:
     from rewright.lifting.terms.algebra import Algebra

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, islice, permutations
 
+from rewright.claims.language import Add, Addend, Apply, Content, applies, read_at
 from rewright.ir.dims import Dim, divide
 from rewright.lifting.terms.index import (
     Access,
@@ -24,8 +26,7 @@ from rewright.lifting.terms.index import (
     substitute,
     used,
 )
-from rewright.lifting.terms.store import COMMUTATIVE, KINDS, ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend
+from rewright.lifting.terms.store import COMMUTATIVE, ONE, POINTWISE, Named, Operand, Terms
 
 _MOST_TERMS = 32
 """Terms of the sequential program over one operand that are looked at."""
@@ -79,30 +80,37 @@ def _at_zero(access: Access, variables: Set[int]) -> Access:
     return tuple((low, tuple((v, s) for v, s in strides if v not in variables)) for low, strides in access)
 
 
+def _is_like(one: Content, other: Content | Named) -> bool:
+    """Whether two terms are sums, guards, or the same function."""
+    if isinstance(one, Apply):
+        return applies(other, one.function)
+    return type(one) is type(other)
+
+
 def _instance(terms: Terms, operand: Operand) -> tuple[Fraction, Operand] | None:
     term, access = operand
-    kind, *rest = terms.label(term)
-    children = terms.children(term) if kind in KINDS else ()
-    if len(children) < 2:
+    own = terms.label(term)
+    children = terms.children(term) if isinstance(own, POINTWISE) else ()
+    if len(children) < 2 or not isinstance(own, POINTWISE):
         return None
-    reads = [compose(own, access) for own in terms.accesses(term)]
-    coefficients: Sequence[Fraction] = terms.coefficients(term) if kind == "add" else ()
-    commutes = kind == "add" or (kind == "apply" and rest[0] in COMMUTATIVE)
+    reads = [compose(read, access) for read in terms.accesses(term)]
+    coefficients: Sequence[Fraction] = terms.coefficients(term) if isinstance(own, Add) else ()
+    commutes = isinstance(own, Add) or (isinstance(own, Apply) and own.function in COMMUTATIVE)
     for other in islice(terms.users.get(max(children), ()), _MOST_TERMS):
         content = terms.node_label(other).content
-        if terms.graph.node(other)[1] != children or content[0] != kind or (kind == "apply" and content[1] != rest[0]):
+        if terms.graph.node(other)[1] != children or not _is_like(own, content) or not isinstance(content, POINTWISE):
             continue
-        wanted: Sequence[Access] = content[-1]  # pyright: ignore[reportAssignmentType]
-        factors: Sequence[Fraction] = content[1] if kind == "add" else ()  # pyright: ignore[reportAssignmentType]
+        wanted = content.accesses
+        factors = content.coefficients if isinstance(content, Add) else ()
         for order in _orders(children) if commutes else (range(len(children)),):
-            scale = _scale([coefficients[k] for k in order], factors) if kind == "add" else ONE
+            scale = _scale([coefficients[k] for k in order], factors) if isinstance(own, Add) else ONE
             place = _solved(wanted, [reads[k] for k in order], terms.arity[other]) if scale is not None else None
             if scale is None or place is None:
                 continue
             axes = identity(terms.arity[other])
-            made = [(child, compose(own, axes)) for child, own in zip(children, wanted, strict=True)]
-            head = content[:-1]
-            found, _ = terms.make(head, made)  # so that a trace has it
+            made = [(child, compose(read, axes)) for child, read in zip(children, wanted, strict=True)]
+            # So that a trace has it.
+            found, _ = terms.make(partial(read_at, content), made)
             if found == other:
                 return scale, (other, place)
     return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from rewright.claims.language import Add, Addend, Apply, View
 from rewright.lifting.terms.index import Access, compose
 from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend, Pieces, Value, View
+from rewright.lifting.terms.value import Pieces, Value
 
 _DEPTH = 40
 
@@ -27,19 +28,19 @@ def at_place(terms: Terms, operand: Operand, depth: int = _DEPTH) -> Addend:
     """An operand that is read at known places, as a function of what it reads there."""
     term, access = operand
     label = terms.label(term)
-    if depth == 0 or not _is_fixed(access) or label[0] not in ("apply", "add"):
+    if depth == 0 or not _is_fixed(access) or not isinstance(label, Apply | Add):
         return Addend(ONE, term, access)
     children = zip(terms.children(term), terms.accesses(term), strict=True)
     found = [at_place(terms, (child, compose(inner, access)), depth - 1) for child, inner in children]
-    if label[0] == "add":
+    if isinstance(label, Add):
         parts = [(c * a.coefficient, a.term, a.access) for c, a in zip(terms.coefficients(term), found, strict=True)]
         return terms.add(parts) or Addend(ONE - ONE, terms.one, ())
-    if label[1] == "multiply":
+    if label.function == "multiply":
         scale = ONE
         for a in found:
             scale *= a.coefficient
         return Addend(scale, *terms.multiply([(a.term, a.access) for a in found]))
-    return Addend(ONE, *terms.apply(str(label[1]), [terms.freeze(a) for a in found]))
+    return Addend(ONE, *terms.apply(label.function, [terms.freeze(a) for a in found]))
 
 
 def _is_fixed(access: Access) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from rewright.claims.language import Addend, View
 from rewright.ir.dims import Dim
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Index
 from rewright.lifting.terms.store import ONE
-from rewright.lifting.terms.value import Addend, Digits, View, refine, variables_of
+from rewright.lifting.terms.value import Digits, refine, variables_of
 
 
 def quotient(algebra: Algebra, view: View, divisor: View) -> View | None:

@@ -12,27 +12,27 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from fractions import Fraction
 
+from rewright.claims.language import Add, Addend, Ranged, applies, folds
 from rewright.lifting.masks.positions import factors_of, ranges_of
 from rewright.lifting.recognition.signs import is_positive
 from rewright.lifting.terms.index import Access, compose, used
 from rewright.lifting.terms.store import Operand, Terms
-from rewright.lifting.terms.value import Addend
 
 
 def is_maximum(terms: Terms, term: int) -> bool:
     """Whether a term is what programs shift exponents by: a maximum over an axis, or of two such."""
     label = terms.label(term)
-    if label[0] == "ranged":
-        return terms.label(terms.children(term)[0])[:2] == ("fold", "maximum")
-    return label[:2] == ("apply", "maximum")
+    if isinstance(label, Ranged):
+        return folds(terms.label(terms.children(term)[0]), "maximum")
+    return applies(label, "maximum")
 
 
 def is_shift(terms: Terms, term: int) -> bool:
     """Whether a term is the exponential of such a maximum, or one over it."""
     label = terms.label(term)
-    if label[:2] == ("apply", "reciprocal"):
+    if applies(label, "reciprocal"):
         return is_shift(terms, terms.children(term)[0])
-    return label[:2] == ("apply", "exponential") and is_maximum(terms, terms.children(term)[0])
+    return applies(label, "exponential") and is_maximum(terms, terms.children(term)[0])
 
 
 def shifts(terms: Terms, addend: Addend) -> tuple[dict[Operand, Fraction], list[tuple[Fraction, int, Access]]]:
@@ -53,7 +53,7 @@ def shifts(terms: Terms, addend: Addend) -> tuple[dict[Operand, Fraction], list[
 def _addends(terms: Terms, power: Fraction, operand: Operand) -> Iterator[tuple[Fraction, Operand]]:
     """The addends of a sum, also of those that are sums of maxima: ``(x - max x) - log y``."""
     for factor, (term, access) in terms.expand(*operand):
-        inner = terms.expand(term, access) if terms.label(term)[0] == "add" else []
+        inner = terms.expand(term, access) if isinstance(terms.label(term), Add) else []
         if (term, access) != operand and any(is_maximum(terms, one) for _, (one, _) in inner):
             yield from _addends(terms, power * factor, (term, access))
         else:
@@ -120,7 +120,7 @@ def _cancels(terms: Terms, factor: Operand, operand: Operand) -> bool:
 def inverted(terms: Terms, factor: Operand) -> Operand | None:
     """The positive term that a factor is one over, if it is."""
     term, access = factor
-    if terms.label(term)[:2] != ("apply", "reciprocal"):
+    if not applies(terms.label(term), "reciprocal"):
         return None
     inner = terms.children(term)[0], compose(terms.accesses(term)[0], access)
     return inner if is_positive(terms, inner, ranges_of(terms.window)) else None
@@ -152,12 +152,12 @@ def _opened(terms: Terms, coefficient: Fraction, operand: Operand) -> Addend:
 
 
 def is_part(terms: Terms, term: int) -> bool:
-    return terms.label(term)[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "sum")
+    return isinstance(terms.label(term), Ranged) and folds(terms.label(terms.children(term)[0]), "sum")
 
 
 def standing(terms: Terms, addend: Addend, folded: Container[int]) -> tuple[Addend, Operand] | None:
     """A product as what a sum over some variables runs over, and the factors that stand still; None without such."""
-    if terms.label(addend.term)[:2] != ("apply", "multiply") or addend.parts:
+    if not applies(terms.label(addend.term), "multiply") or addend.parts:
         return None
     factors = factors_of(terms, (addend.term, addend.access))
     still = [f for f in factors if not any(v in folded for v in used(f[1]))]

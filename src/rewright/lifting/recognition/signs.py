@@ -11,12 +11,12 @@ from fractions import Fraction
 from itertools import product
 from typing import cast
 
+from rewright.claims.language import Add, Addend, Apply, Fold, Guard, Ranged, applies, folds
 from rewright.lifting.masks.positions import Ranges, boxes, decided, flat, is_lowest, lowest
 from rewright.lifting.terms import regions
 from rewright.lifting.terms.index import compose
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import Operand, Terms
-from rewright.lifting.terms.value import Addend
 
 _DEPTH = 12
 _MOST_AXES = 3
@@ -28,9 +28,9 @@ def is_finite(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
     if term not in terms.infinite:
         return True
     label = terms.label(term)
-    if label[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "maximum"):
+    if isinstance(label, Ranged) and folds(terms.label(terms.children(term)[0]), "maximum"):
         return _has_finite(terms, operand, ranges)
-    if label[0] != "add" and label[:2] not in (("apply", "maximum"), ("apply", "identity")):
+    if not isinstance(label, Add) and not (applies(label, "maximum") or applies(label, "identity")):
         return False
     children = zip(terms.children(term), terms.accesses(term), strict=True)
     return all(is_finite(terms, (child, compose(inner, access)), ranges) for child, inner in children)
@@ -55,8 +55,8 @@ def _has_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: 
     """Whether a sum over a range is of numbers that are positive where a mask holds, which it does somewhere."""
     some = False
     for body, inside, corners in _bodies(terms, operand, ranges):
-        guard = terms.children(body[0])[0] if terms.label(body[0])[0] == "ranged" else None
-        if guard is None or terms.label(guard)[0] != "guard":
+        guard = terms.children(body[0])[0] if isinstance(terms.label(body[0]), Ranged) else None
+        if guard is None or not isinstance(terms.label(guard), Guard):
             if not is_positive(terms, body, inside, depth):
                 return False
             some = True
@@ -82,7 +82,7 @@ def _bodies(terms: Terms, operand: Operand, ranges: Ranges | None) -> Iterator[t
     hole = terms.children(term)[0]
     body, region = terms.children(hole)[0], terms.region(term)
     found = list(boxes(terms, hole, access, region, ranges))
-    axes = cast("tuple[int, ...]", terms.label(hole)[2])
+    axes = cast("Fold", terms.label(hole)).axes
     if len(found) != len(region) or len(axes) > _MOST_AXES:
         return
     for inner, bound in found:
@@ -97,16 +97,16 @@ def is_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: in
     label = terms.label(term)
     if depth == 0:
         return False
-    if label[0] == "ranged" and terms.label(terms.children(term)[0])[:2] == ("fold", "sum"):
+    if isinstance(label, Ranged) and folds(terms.label(terms.children(term)[0]), "sum"):
         return regions.is_set(terms.region(term)) and _has_positive(terms, operand, ranges, depth - 1)
-    if label[0] not in ("apply", "add"):
+    if not isinstance(label, Apply | Add):
         return term == terms.one
     children = [(c, compose(a, access)) for c, a in zip(terms.children(term), terms.accesses(term), strict=True)]
-    if label[:2] == ("apply", "exponential"):
+    if applies(label, "exponential"):
         return is_finite(terms, children[0], ranges)
-    if label[0] == "add" and not all(c > 0 for c in terms.coefficients(term)):
+    if isinstance(label, Add) and not all(c > 0 for c in terms.coefficients(term)):
         return False
-    if label[0] == "add" or label[1] in ("multiply", "reciprocal"):
+    if isinstance(label, Add) or label.function in ("multiply", "reciprocal"):
         return all(is_positive(terms, child, ranges, depth - 1) for child in children)
     return False
 
@@ -114,7 +114,7 @@ def is_positive(terms: Terms, operand: Operand, ranges: Ranges | None, depth: in
 def is_defined(terms: Terms, operand: Operand, ranges: Ranges | None) -> bool:
     """Whether a number is certainly finite, also where it is a logarithm."""
     term, access = operand
-    if terms.label(term)[:2] == ("apply", "log"):
+    if applies(terms.label(term), "log"):
         return is_positive(terms, (terms.children(term)[0], compose(terms.accesses(term)[0], access)), ranges)
     return is_finite(terms, operand, ranges)
 
@@ -125,11 +125,11 @@ _TESTS = frozenset({"is_finite", "equal", "not_equal", "greater", "greater_or_eq
 def is_truth(terms: Terms, term: int, depth: int = _DEPTH) -> bool:
     """Whether a number is a truth value, which is zero or one: a test, or what is made of tests."""
     label = terms.see(term)
-    if label[0] != "apply" or depth == 0:
+    if not isinstance(label, Apply) or depth == 0:
         return False
-    if label[1] in ("not", "and", "or", "xor", "identity"):
+    if label.function in ("not", "and", "or", "xor", "identity"):
         return all(is_truth(terms, child, depth - 1) for child in terms.children(term))
-    return label[1] in _TESTS
+    return label.function in _TESTS
 
 
 def under_mask(

@@ -8,6 +8,7 @@ what they leave out may be all that is unknown.
 
 from __future__ import annotations
 
+from rewright.claims.language import Apply, Guard
 from rewright.lifting.terms.store import Terms
 
 _MAY_CANCEL = frozenset({"multiply", "identity", "reciprocal", "maximum", "minimum", "negate"})
@@ -40,8 +41,8 @@ class Strangers:
 
     def _described(self, term: int, children: list[int]) -> tuple[bool, bool]:
         label = self._terms.label(term)
-        tested = label[0] == "guard" or (label[0] == "apply" and label[1] in _TESTS)
+        tested = isinstance(label, Guard) or (isinstance(label, Apply) and label.function in _TESTS)
         tested = tested or any(self._known[c][1] for c in children)
-        function = label[0] == "apply" and label[1] not in _MAY_CANCEL
+        function = isinstance(label, Apply) and label.function not in _MAY_CANCEL
         strange = not tested and (function or any(self._known[c][0] for c in children))
         return strange, tested

@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import groupby, islice, permutations, product
 from typing import TYPE_CHECKING, cast
 
+from rewright.claims.language import Add, Addend, Content, Guard, Ranged, View, applies, folds
 from rewright.ir.dims import Dim
 from rewright.lifting.masks.positions import factors_of
 from rewright.lifting.recognition.equal_steps import equal_steps, stepping
@@ -22,7 +23,8 @@ from rewright.lifting.recognition.instances import solve
 from rewright.lifting.terms.algebra import EFFORT, Algebra
 from rewright.lifting.terms.index import Access, Index, compose, identity, used
 from rewright.lifting.terms.regions import NotAView, Region, scale, whole
-from rewright.lifting.terms.value import Addend, Pieces, Value, View
+from rewright.lifting.terms.store import Named
+from rewright.lifting.terms.value import Pieces, Value
 
 if TYPE_CHECKING:
     from rewright.lifting.terms.store import Label
@@ -281,12 +283,12 @@ class Recogniser:
         return self._known[term]
 
 
-def _is_sum(label: tuple[object, ...]) -> bool:
-    return label[0] in ("add", "ranged") or label[:2] == ("apply", "multiply")
+def _is_sum(label: Content | Named) -> bool:
+    return isinstance(label, Add | Ranged) or applies(label, "multiply")
 
 
-def _is_linear(label: tuple[object, ...]) -> bool:
-    return _is_sum(label) or label[:2] in (("fold", "sum"), ("apply", "identity")) or label[0] == "guard"
+def _is_linear(label: Content | Named) -> bool:
+    return _is_sum(label) or folds(label, "sum") or applies(label, "identity") or isinstance(label, Guard)
 
 
 def _signature(several: Sum) -> Signature:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from rewright.claims.language import Addend, View
 from rewright.ir.dims import Shape
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import identity
 from rewright.lifting.terms.store import ONE
-from rewright.lifting.terms.value import Addend, Pieces, Value, View
+from rewright.lifting.terms.value import Pieces, Value
 
 _MOST_RUNS = 64
 """A table of more runs of numbers stays one."""

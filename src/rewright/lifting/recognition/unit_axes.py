@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, islice, product
 
+from rewright.claims.language import View
 from rewright.lifting.terms.algebra import Algebra
 from rewright.lifting.terms.index import Index, used
-from rewright.lifting.terms.value import NotAView, Pieces, Value, View, coalesce, variables_of, with_digits
+from rewright.lifting.terms.value import NotAView, Pieces, Value, coalesce, variables_of, with_digits
 
 _MOST = 3
 """More indices of one value than this are left out all together or not at all."""

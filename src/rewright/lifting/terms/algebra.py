@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice, product
 from math import prod
 
+from rewright.claims.language import Add, Addend, Guard, Ranged, View, folds
 from rewright.lifting.arithmetic.close_reductions import Filler
 from rewright.lifting.masks.clipping import widened
 from rewright.lifting.masks.guards import Guards
@@ -26,7 +27,7 @@ from rewright.lifting.terms.facts import Facts
 from rewright.lifting.terms.index import Access, Index, compose, used
 from rewright.lifting.terms.regions import Region
 from rewright.lifting.terms.store import ONE, Operand, Terms
-from rewright.lifting.terms.value import Addend, Digits, NotAView, Parts, View, common_digits, refine
+from rewright.lifting.terms.value import Digits, NotAView, Parts, common_digits, refine
 
 _MOST_OPEN = 16
 """A sum of more open addends than this closes them, which costs proofs and never soundness: so many hold what a rank
@@ -145,7 +146,7 @@ class Algebra:
         closed = self.terms.closed(hole, region)
         if closed is not None and closed in self.known:
             return True
-        return self.terms.label(hole)[0] == "guard" and self.filler.unguarded(hole, region) is not None
+        return isinstance(self.terms.label(hole), Guard) and self.filler.unguarded(hole, region) is not None
 
     def settle(self, dims: tuple[Digits, ...], addends: Sequence[Addend]) -> View:
         """The view of a sum: equal addends merge, regions of the same fold add up, closed ones become one term."""
@@ -176,7 +177,7 @@ class Algebra:
         grouped: dict[tuple[int, Access, Fraction, tuple[int, ...]], Parts] = {}
         closed: list[tuple[Fraction, int, Access]] = []
         for a in addends:
-            if self.terms.label(a.term)[0] in ("guard", "ranged"):
+            if isinstance(self.terms.label(a.term), Guard | Ranged):
                 a = self.guards.narrow(dims, a)
             if not a.parts:
                 closed.append((a.coefficient, a.term, a.access))
@@ -193,7 +194,7 @@ class Algebra:
                 left.append(done)
             else:
                 closed.append((done.coefficient, done.term, done.access))
-        if len(closed) == 1 and self.terms.label(closed[0][1])[0] != "add":
+        if len(closed) == 1 and not isinstance(self.terms.label(closed[0][1]), Add):
             coefficient, term, access = closed[0]
             head = (Addend(coefficient, term, access),) if coefficient else ()
             return View(dims, (*head, *left))
@@ -219,9 +220,9 @@ class Algebra:
         terms = self.terms
         alike: dict[tuple[int, Access, Fraction], list[int]] = {}
         for coefficient, term, access in items:
-            if term >= self.horizon and terms.label(term)[0] == "ranged":
+            if term >= self.horizon and isinstance(terms.label(term), Ranged):
                 (hole,) = terms.graph.node(term)[1]
-                if terms.label(hole)[:2] == ("fold", "sum"):
+                if folds(terms.label(hole), "sum"):
                     alike.setdefault((hole, access, coefficient), []).append(term)
         for (hole, access, coefficient), parts in alike.items():
             if len(parts) > 1:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from rewright import ops
+from rewright.claims.language import Opaque
 from rewright.ir.dims import Dim, product
 from rewright.lifting.terms.regions import Region, intersect, intervals
 from rewright.lifting.terms.store import Operand, Terms
@@ -41,13 +41,12 @@ class Facts:
     def _chosen_among(self, term: int) -> Region | None:
         """The positions of an axis, for a term that sorts it or chooses of it: these are known without a look-up."""
         label = self._terms.label(term)
-        if label[0] != "opaque":
+        if not isinstance(label, Opaque):
             return None
-        key, layout = cast("tuple[tuple[object, ...], tuple[tuple[int | tuple[Dim, ...], ...], ...]]", label[1])
-        op = key[0]
+        op = label.op
         if not isinstance(op, ops.Sort | ops.TopK) or op.result != "indices":
             return None
-        digits = layout[0][op.dimension if isinstance(op, ops.Sort) else -1]
+        digits = label.layout[0][op.dimension if isinstance(op, ops.Sort) else -1]
         length = product(digits) if isinstance(digits, tuple) else None
         return intervals(0, length) if isinstance(length, int) and length > 0 else None
 

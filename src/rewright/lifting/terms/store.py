@@ -8,28 +8,52 @@ of an axis has offset zero, commutative operands are ordered, sums and products 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import isfinite
 from operator import itemgetter
 from typing import NamedTuple, cast
 
+from rewright.claims.language import (
+    Accesses,
+    Add,
+    Addend,
+    Apply,
+    Content,
+    Fold,
+    Guard,
+    Input,
+    Layout,
+    Number,
+    Opaque,
+    Position,
+    Ranged,
+    Size,
+    Table,
+    Take,
+    applies,
+    folds,
+)
 from rewright.egraph import EGraph
 from rewright.ir.dims import Dim, SizeExpr
 from rewright.lifting.terms.index import Access, Index, compose, identity, magnitude, rename, split_constant
 from rewright.lifting.terms.regions import Box, Region, is_set, single
 from rewright.lifting.terms.regions import add as add_regions
 from rewright.lifting.terms.trace import Trace
-from rewright.lifting.terms.value import Addend, Parts
+from rewright.lifting.terms.value import Parts
 
 ONE = Fraction(1)
 Operand = tuple[int, Access]
 """A term and where it is read."""
+Key = tuple[object, tuple[str, ...]]
+"""An operator, or what stands for one, and the element types of its operands where these matter."""
 
 COMMUTATIVE = frozenset({"multiply", "maximum", "minimum", "and", "or", "xor", "equal", "not_equal"})
-KINDS: frozenset[object] = frozenset({"add", "apply", "guard"})
+POINTWISE = (Apply, Add, Guard)
 """Kinds of terms that read several operands at the same indices."""
 _FINITE = frozenset({"exponential", "tanh", "reciprocal", "greater", "greater_or_equal", "equal", "not_equal"})
-_PLAIN = frozenset({"apply", "add", "take", "input", "index", "size"})
+_PLAIN = frozenset({Apply, Add, Take, Input, Position, Size})
 _NOTHING = frozenset[int]()
 _LONGEST = 24
 _MOST_PRODUCTS = 32
@@ -45,15 +69,20 @@ class Folded(NamedTuple):
     order: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name that hides what a term is made of."""
+
+
 class Label:
     """The contents of a node but for its children, stored once: equal labels are one object."""
 
     __slots__ = ("arity", "content", "ordered")
 
-    def __init__(self, content: tuple[object, ...], arity: int) -> None:
+    def __init__(self, content: Content | Named, arity: int) -> None:
         self.content = content
         self.arity = arity
-        self.ordered = content[0] == "add" or (content[0] == "apply" and content[1] in COMMUTATIVE)
+        self.ordered = isinstance(content, Add) or (isinstance(content, Apply) and content.function in COMMUTATIVE)
         """Whether the children stand in the order of their numbers."""
 
 
@@ -72,7 +101,7 @@ class Terms:
         """Whether what may be infinite elsewhere is finite where it is read."""
         self.graph = EGraph()
         self.trace: Trace | None = None
-        self._labels: dict[tuple[object, ...], Label] = {}
+        self._labels: dict[tuple[Content | Named, int], Label] = {}
         self.arity: dict[int, int] = {}
         self.open: dict[int, frozenset[int]] = {}
         """The folds and guards inside a term that have no range yet."""
@@ -99,13 +128,13 @@ class Terms:
         self.recording = True
         self.elsewhere: Callable[[Terms, Addend], Addend | None] | None = None
         """Which term that is known already a new one is an instance of, where that is asked for."""
-        self.one = self._add(("number", 1), (), 0)
-        self.index = self._add(("index",), (), 1)
+        self.one = self._add(Number(1), (), 0)
+        self.index = self._add(Position(), (), 1)
 
-    def _add(self, content: tuple[object, ...], children: tuple[int, ...], arity: int) -> int:
-        label = self._labels.get((*content, arity))
+    def _add(self, content: Content | Named, children: tuple[int, ...], arity: int) -> int:
+        label = self._labels.get((content, arity))
         if label is None:
-            label = self._labels[(*content, arity)] = Label(content, arity)
+            label = self._labels[content, arity] = Label(content, arity)
         term = self.place(label, children)
         if self.trace is not None:
             self.trace.made(term, label, children)
@@ -113,14 +142,14 @@ class Terms:
 
     def name(self, term: int) -> int:
         """The term by a name that hides what it is made of; from now on whoever makes the term gets the name."""
-        return self._add(("named",), (term,), self.arity[term])
+        return self._add(Named(), (term,), self.arity[term])
 
     def place(self, label: Label, children: tuple[int, ...]) -> int:
         """The term of a label and children."""
         term = self.graph.add(label, children)
         if term not in self.arity:
             self._describe(term, label, children)
-            if self.recording and label.content[0] in KINDS and len(children) > 1:
+            if self.recording and isinstance(label.content, POINTWISE) and len(children) > 1:
                 self.users.setdefault(max(children), []).append(term)
         return term
 
@@ -128,38 +157,38 @@ class Terms:
         """Derive what is known of a new term."""
         content = label.content
         self.arity[term] = label.arity
-        hidden = content[0] == "named"
+        hidden = isinstance(content, Named)
         if hidden:
             self.named[children[0]] = term
-        elif content[0] == "guard":
+        elif isinstance(content, Guard):
             self.masks.setdefault(children[1], []).append(term)
-        elif content[0] == "ranged":
+        elif isinstance(content, Ranged):
             self.closings.setdefault(children[0], []).append(term)
         # Nobody decides the guards that a name hides.
-        if hidden or (content[0] in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
+        if hidden or (type(content) in _PLAIN and all(not self.open[c] and not self.inside[c] for c in children)):
             self.open[term] = self.inside[term] = _NOTHING
             if not self.infinite.isdisjoint(children) and self._spreads_infinity(label, children):
                 self.infinite.add(term)
             return
         holes = _union([self.open[c] for c in children])
-        if content[0] in ("fold", "guard"):
+        if isinstance(content, Fold | Guard):
             holes |= {term}
-        elif content[0] == "ranged":
+        elif isinstance(content, Ranged):
             holes -= {children[0]}
         self.open[term] = holes
         tested = _union([self.inside[c] for c in children])
-        self.inside[term] = tested | {children[0]} if content[0] == "guard" else tested
-        number, table = content[0] == "number", content[0] == "table"
-        endless = (number and content[1] != 1) or (table and not _all_finite(content[2]))
+        self.inside[term] = tested | {children[0]} if isinstance(content, Guard) else tested
+        is_number = isinstance(content, Number) and content.value != 1
+        endless = is_number or (isinstance(content, Table) and not _all_finite(content.values))
         if endless or self._spreads_infinity(label, children):
             self.infinite.add(term)
 
     def _spreads_infinity(self, label: Label, children: tuple[int, ...]) -> bool:
         if self.infinite.isdisjoint(children):
             return False
-        return not (label.content[0] == "apply" and label.content[1] in _FINITE)
+        return not (isinstance(label.content, Apply) and label.content.function in _FINITE)
 
-    def label(self, term: int) -> tuple[object, ...]:
+    def label(self, term: int) -> Content | Named:
         """The label of a term's first node."""
         return self.node_label(term).content
 
@@ -167,13 +196,13 @@ class Terms:
         """The same as the object that all nodes of that label share."""
         return cast("Label", self.graph.node(term)[0])
 
-    def see(self, term: int) -> tuple[object, ...]:
+    def see(self, term: int) -> Content | Named:
         """The label of a term, to use what it says."""
         if self.trace is not None:
             self.trace.seen(term)
         return self.node_label(term).content
 
-    def look_into(self, term: int) -> tuple[object, ...]:
+    def look_into(self, term: int) -> Content | Named:
         """The label of an operator without laws, to use what it computes."""
         if self.trace is not None:
             self.trace.opened.add(term)
@@ -190,17 +219,21 @@ class Terms:
         if self.trace is not None:
             self.trace.marks.append((marked, term))
 
-    def accesses(self, term: int) -> tuple[Access, ...]:
+    def accesses(self, term: int) -> Accesses:
         """Where a node reads each of its children."""
-        return cast("tuple[Access, ...]", self.see(term)[-1])
+        return cast("Apply", self.see(term)).accesses
 
     def coefficients(self, term: int) -> tuple[Fraction, ...]:
         """The coefficients of a sum."""
-        return cast("tuple[Fraction, ...]", self.see(term)[1])
+        return cast("Add", self.see(term)).coefficients
 
     def region(self, term: int) -> Region:
         """The region of a ranged fold or guard."""
-        return cast("Region", self.see(term)[1])
+        return cast("Ranged", self.see(term)).region
+
+    def axes(self, term: int) -> tuple[int, ...]:
+        """The axes of a fold."""
+        return cast("Fold", self.see(term)).axes
 
     def children(self, term: int) -> tuple[int, ...]:
         """The terms that a term reads."""
@@ -210,27 +243,27 @@ class Terms:
 
     def closed(self, hole: int, region: Region) -> int | None:
         """The term of a fold or guard with its range if it exists."""
-        label = self._labels.get(("ranged", region, self.arity[hole]))
+        label = self._labels.get((Ranged(region), self.arity[hole]))
         found = None if label is None else self.graph.lookup(label, (hole,))
         return None if found is None else self.named.get(found, found)
 
     def input(self, name: str, rank: int) -> int:
         """A program input."""
-        return self._add(("input", name), (), rank)
+        return self._add(Input(name), (), rank)
 
     def number(self, value: float) -> int:
         """A number that is no rational multiple of one: an infinity or not-a-number."""
-        return self._add(("number", repr(value)), (), 0)
+        return self._add(Number(repr(value)), (), 0)
 
     def table(self, shape: tuple[int, ...], values: tuple[object, ...]) -> int:
         """A constant tensor."""
-        return self._add(("table", shape, values), (), len(shape))
+        return self._add(Table(shape, values), (), len(shape))
 
-    def make(self, head: tuple[object, ...], operands: Sequence[Operand]) -> Operand:
+    def make(self, kind: Callable[[Accesses], Content], operands: Sequence[Operand]) -> Operand:
         """A pointwise node over operands that share variables; returns the term and where those variables read it."""
         frame = Frame()
         accesses = tuple(tuple(frame.place(index) for index in access) for _, access in operands)
-        term = self._add((*head, accesses), tuple(t for t, _ in operands), len(frame.shift))
+        term = self._add(kind(accesses), tuple(t for t, _ in operands), len(frame.shift))
         return term, frame.access()
 
     def apply(self, function: str, operands: Sequence[Operand]) -> Operand:
@@ -240,8 +273,8 @@ class Terms:
         if len(wide) == 1:
             term, access = ordered[wide[0]]
             ordered[wide[0]] = (term, identity(self.arity[term]))
-            return self.make(("apply", function), ordered)[0], access
-        return self._known(self.make(("apply", function), ordered))
+            return self.make(partial(Apply, function), ordered)[0], access
+        return self._known(self.make(partial(Apply, function), ordered))
 
     def multiply(self, operands: Sequence[Operand]) -> Operand:
         """The flat product."""
@@ -250,7 +283,7 @@ class Terms:
             if term == self.one:
                 continue
             label = self.label(term)
-            if label[:2] == ("apply", "multiply") and len(factors) + len(self.children(term)) <= _LONGEST:
+            if applies(label, "multiply") and len(factors) + len(self.children(term)) <= _LONGEST:
                 inner = zip(self.children(term), self.accesses(term), strict=True)
                 factors.extend((child, compose(a, access)) for child, a in inner)
             else:
@@ -298,7 +331,7 @@ class Terms:
             return Addend(coefficient, term, access)
         leading = next(c for (term, _), c in items if term != self.one)
         coefficients = tuple(c / leading for _, c in items)
-        made = Addend(leading, *self.make(("add", coefficients), [o for o, _ in items]))
+        made = Addend(leading, *self.make(partial(Add, coefficients), [o for o, _ in items]))
         return (None if self.elsewhere is None else self.elsewhere(self, made)) or made
 
     def _cancels(self, operand: Operand) -> bool:
@@ -306,14 +339,14 @@ class Terms:
 
     def summands(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
         """The addends of a sum that is no anchor, else the term alone."""
-        if term in self.anchors or self.label(term)[0] != "add" or len(self.children(term)) > _LONGEST:
+        if term in self.anchors or not isinstance(self.label(term), Add) or len(self.children(term)) > _LONGEST:
             return [(ONE, (term, access))]
         return self.expand(term, access)
 
     def expand(self, term: int, access: Access) -> list[tuple[Fraction, Operand]]:
         """The addends of a sum, whoever else reads it."""
         label = self.label(term)
-        if label[0] != "add":
+        if not isinstance(label, Add):
             return [(ONE, (term, access))]
         return [
             (c, (child, compose(a, access)))
@@ -325,14 +358,14 @@ class Terms:
         if addend.coefficient == 1:
             return addend.term, addend.access
         if addend.term == self.one:
-            return self._add(("add", (addend.coefficient,), ((),)), (self.one,), 0), ()
+            return self._add(Add((addend.coefficient,), ((),)), (self.one,), 0), ()
         axes = identity(self.arity[addend.term])
-        term, _ = self.make(("add", (addend.coefficient,)), [(addend.term, axes)])
+        term, _ = self.make(partial(Add, (addend.coefficient,)), [(addend.term, axes)])
         return term, addend.access
 
     def fold(self, kind: str, body: int, axes: tuple[int, ...]) -> int:
         """The family of sums (or maxima, ..) of a term over ranges of some axes that are not yet given."""
-        return self._add(("fold", kind, axes), (body,), self.arity[body] - len(axes))
+        return self._add(Fold(kind, axes), (body,), self.arity[body] - len(axes))
 
     def fold_over(self, kind: str, operand: Operand, ranges: Mapping[int, tuple[Dim, Dim]]) -> Folded:
         """Fold an operand over some of its variables.
@@ -342,7 +375,7 @@ class Terms:
         term, access = operand
         axes = _lone_axes(access, ranges)
         if axes is None:
-            term, access = self.make(("apply", "identity"), [operand])
+            term, access = self.make(partial(Apply, "identity"), [operand])
             axes = _lone_axes(access, ranges)
             assert axes is not None
         box: list[tuple[Dim, Dim]] = []
@@ -357,19 +390,19 @@ class Terms:
 
     def flat(self, fold: int, region: Region) -> tuple[int, Region]:
         """A sum over a region of sums over another one as one sum over both; any other fold as it is."""
-        if self.label(fold)[:2] != ("fold", "sum"):
+        if not folds(self.label(fold), "sum"):
             return fold, region
         (body,) = self.children(fold)
-        if self.label(body)[0] != "ranged":
+        if not isinstance(self.label(body), Ranged):
             return fold, region
         (hole,) = self.children(body)[:1]
-        if self.label(hole)[:2] != ("fold", "sum"):
+        if not folds(self.label(hole), "sum"):
             return fold, region
-        return self.nested(hole, self.region(body), cast("tuple[int, ...]", self.see(fold)[2]), region)
+        return self.nested(hole, self.region(body), self.axes(fold), region)
 
     def nested(self, hole: int, inner: Region, axes: tuple[int, ...], outer: Region) -> tuple[int, Region]:
         """The sum over some axes of what a sum over a region leaves, as one sum over the axes of both."""
-        own = cast("tuple[int, ...]", self.see(hole)[2])
+        own = self.axes(hole)
         (body,) = self.children(hole)
         left = [axis for axis in range(self.arity[body]) if axis not in own]
         places = (*own, *(left[axis] for axis in axes))
@@ -380,14 +413,14 @@ class Terms:
 
     def ranged(self, fold: int, region: Region) -> int:
         """A fold or guard with its range."""
-        return self._add(("ranged", region), (fold,), self.arity[fold])
+        return self._add(Ranged(region), (fold,), self.arity[fold])
 
     def guard(self, value: Operand, body: Operand) -> Operand:
         """``body`` where the integer ``value`` lies in a set that is not yet given, else zero."""
         if not self.arity[body[0]] or body[0] == self.one:
             term, access = value
-            return self.make(("guard",), [(term, identity(self.arity[term])), body])[0], access
-        return self._known(self.make(("guard",), [value, body]))
+            return self.make(Guard, [(term, identity(self.arity[term])), body])[0], access
+        return self._known(self.make(Guard, [value, body]))
 
     def _known(self, operand: Operand) -> Operand:
         """The same as an instance of a term that is known, where there is one."""
@@ -396,11 +429,11 @@ class Terms:
 
     def take(self, operands: Sequence[Operand]) -> Operand:
         """The first operand read where variable ``-k`` stands for the value of operand ``k``."""
-        return self.make(("take",), operands)
+        return self.make(Take, operands)
 
     def opaque(
-        self, key: object, operands: Sequence[Operand], bound: Mapping[int, Dim], own: int
-    ) -> tuple[int, Access]:
+        self, key: Key, layout: Layout, operands: Sequence[Operand], bound: Mapping[int, Dim], own: int
+    ) -> Operand:
         """A function known by its key alone, of windows of its operands.
 
         Variables in ``bound`` run over the given lengths inside of the function; the others are axes of the result,
@@ -412,22 +445,22 @@ class Terms:
         # One that does not occur keeps its place: a repeated row is not a repeated column.
         windows = tuple((order.index(v), frame.shift[v], n) if v in frame.shift else None for v, n in bound.items())
         inner = {window[0] for window in windows if window is not None}
-        label = ("opaque", key, own, windows, accesses)
-        term = self._add(label, tuple(t for t, _ in operands), len(order) - len(inner) + own)
+        content = Opaque(*key, layout, own, windows, accesses)
+        term = self._add(content, tuple(t for t, _ in operands), len(order) - len(inner) + own)
         outer = [(frame.shift[v], ((v, 1),)) for k, v in enumerate(order) if k not in inner]
         return term, tuple(outer)
 
     def size(self, value: SizeExpr) -> int:
         """A size symbol expression as a number."""
-        return self._add(("size", str(value)), (), 0)
+        return self._add(Size(value), (), 0)
 
     def reads_named(self, term: int) -> bool:
         """Whether a term is made of something that has a name."""
-        return bool(self.named) and any(self.label(t)[0] == "named" for t in self._below(term))
+        return bool(self.named) and any(isinstance(self.label(t), Named) for t in self._below(term))
 
     def inputs(self, term: int) -> set[str]:
         """The names of the program inputs that a term reads."""
-        return {str(self.label(t)[1]) for t in self._below(term) if self.label(t)[0] == "input"}
+        return {content.name for t in self._below(term) if isinstance(content := self.label(t), Input)}
 
     def _below(self, term: int) -> set[int]:
         """A term and all that it is made of."""
@@ -443,12 +476,12 @@ class Terms:
         """The sets that guards on a value directly in a term, or in its addends, test."""
         found: list[Region] = []
         children = self.children(term)
-        if len(children) == 1 and self.label(term)[0] == "add":  # a multiple of a sum
+        if len(children) == 1 and isinstance(self.label(term), Add):  # a multiple of a sum
             children = (*children, *self.children(children[0]))
         for child in (term, *children):
             label = self.label(child)
-            hole = self.children(child)[0] if label[0] == "ranged" else None
-            if hole is not None and self.label(hole)[0] == "guard" and self.children(hole)[0] == value:
+            hole = self.children(child)[0] if isinstance(label, Ranged) else None
+            if hole is not None and isinstance(self.label(hole), Guard) and self.children(hole)[0] == value:
                 region = self.region(child)
                 if region not in found and is_set(region):
                     found.append(region)
@@ -457,12 +490,12 @@ class Terms:
     def predicate(self, term: int) -> tuple[Operand, Region] | None:
         """For an indicator ``value in set``: the value, read at the indicator's axes, and the set."""
         label = self.label(term)
-        if label[0] != "ranged":
+        if not isinstance(label, Ranged):
             return None
         hole = self.children(term)[0]
         inner = self.label(hole)
-        value, body = (*self.children(hole), -1)[:2] if inner[0] == "guard" else (-1, -1)
-        if inner[0] != "guard" or body != self.one:
+        value, body = (*self.children(hole), -1)[:2] if isinstance(inner, Guard) else (-1, -1)
+        if not isinstance(inner, Guard) or body != self.one:
             return None
         region = self.region(term)
         return ((value, self.accesses(hole)[0]), region) if is_set(region) else None
@@ -470,14 +503,14 @@ class Terms:
     def box(self, term: int) -> object:
         """The single box of a ranged term, else None."""
         label = self.label(term)
-        return single(self.region(term)) if label[0] == "ranged" else None
+        return single(self.region(term)) if isinstance(label, Ranged) else None
 
     def parts_kind(self, parts: Parts) -> str:
         """The reduction of the folds in ``parts``: sum unless one of them is another."""
         for hole, _ in parts:
             label = self.see(hole)
-            if label[0] == "fold" and label[1] != "sum":
-                return str(label[1])
+            if isinstance(label, Fold) and label.kind != "sum":
+                return label.kind
         return "sum"
 
 

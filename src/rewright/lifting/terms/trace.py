@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rewright.lifting.terms.value import Addend, Pieces, Value, View
+from rewright.claims.language import Addend, Number, Position, Size, Table, View
+from rewright.lifting.terms.value import Pieces, Value
 
 if TYPE_CHECKING:
     from rewright.lifting.terms.store import Label, Terms
 
-_LEAVES = frozenset({"number", "index", "size", "table"})
+_LEAVES = (Number, Position, Size, Table)
 UNSET = -1
 
 
@@ -100,7 +101,7 @@ class Template:
         """The local number of a term; one that stands for itself everywhere gets a new one."""
         found = self._numbers.get(term)
         if found is None:
-            if self._terms.label(term)[0] not in _LEAVES and term not in self._known:
+            if not isinstance(self._terms.label(term), _LEAVES) and term not in self._known:
                 raise NotReusable
             found = self._numbers[term] = len(self._numbers)
             self._fixed[term] = None
@@ -158,7 +159,7 @@ class Template:
         terms = self._terms
         if term == new:
             return True
-        if terms.label(term)[0] in _LEAVES or terms.inside[term] != terms.inside[new]:
+        if isinstance(terms.label(term), _LEAVES) or terms.inside[term] != terms.inside[new]:
             return False
         if terms.open[term] and not _open_alike(terms, term, new):
             return False

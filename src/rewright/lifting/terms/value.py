@@ -8,44 +8,17 @@ nothing. ``parts`` of an addend say how much of each fold inside its term has be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Union
 
-from rewright.ir.dims import Dim, Shape, divide, product
+from rewright.claims.language import Addend, View
+from rewright.ir.dims import Dim, Shape, divide
 from rewright.lifting.terms.index import Access, Index, substitute
 from rewright.lifting.terms.regions import NotAView, Region
 
 Digits = tuple[Dim, ...]
 Parts = tuple[tuple[int, Region], ...]
 """For each fold inside the term (by class), the region of its range that has been summed; empty means all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Addend:
-    """``coefficient * term[access]``, the folds in ``parts`` restricted to their regions."""
-
-    coefficient: Fraction
-    term: int
-    access: Access
-    parts: Parts = ()
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A tensor as a sum of windows; ``dims`` are the digits of every axis, variables are numbered across them."""
-
-    dims: tuple[Digits, ...]
-    addends: tuple[Addend, ...]
-    _shape: Shape | None = field(default=None, init=False, compare=False, repr=False)
-
-    @property
-    def shape(self) -> Shape:
-        """The local shape."""
-        if self._shape is None:
-            object.__setattr__(self, "_shape", tuple([product(digits) for digits in self.dims]))
-        assert self._shape is not None
-        return self._shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rewright.claims.language import Ranged
 from rewright.ir.dims import Dim, at_most, is_nonnegative
 from rewright.lifting.terms.index import Access, Index, compose
-from rewright.lifting.terms.store import Operand, Terms
+from rewright.lifting.terms.store import POINTWISE, Operand, Terms
 
 Window = tuple[tuple[Dim, Dim], ...]
 """For every axis of a term the first index and the one behind the last."""
-
-_TRANSPARENT = ("apply", "add", "guard")
 
 
 def hull(access: Access, lengths: Sequence[Dim]) -> Window | None:
@@ -66,9 +65,9 @@ def read_by(terms: Terms, operand: Operand) -> list[Operand]:
     seen = {operand}
     for term, access in found:
         label = terms.see(term)
-        if label[0] == "ranged":
+        if isinstance(label, Ranged):
             inner = [(terms.children(term)[0], access)]
-        elif label[0] in _TRANSPARENT:
+        elif isinstance(label, POINTWISE):
             pairs = zip(terms.children(term), terms.accesses(term), strict=True)
             inner = [(child, compose(own, access)) for child, own in pairs]
         else:

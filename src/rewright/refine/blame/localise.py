@@ -13,10 +13,11 @@ from functools import cached_property
 from rewright import ops
 from rewright.analysis.meetings import Meeting, match_collectives
 from rewright.analysis.moving import LAYING_OUT
+from rewright.claims.language import Add, Addend, Input, Ranged, Table
 from rewright.ir.graph import NO_SPAN, Node
 from rewright.ir.types import SourceSpan
 from rewright.lifting.programs import Lifted, Lifter
-from rewright.lifting.terms.value import Addend, Pieces, Value
+from rewright.lifting.terms.value import Pieces, Value
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Localiser:
         for position, number in enumerate(self._sequential.values):
             for addend in addends(self._lifter.values[number]):
                 home.setdefault(addend.term, position)
-                if terms.label(addend.term)[0] == "ranged":
+                if isinstance(terms.label(addend.term), Ranged):
                     home.setdefault(terms.children(addend.term)[0], position)
         return home
 
@@ -74,11 +75,11 @@ class Localiser:
         stack = [addend.term for addend in addends(self._lifter.values[number])]
         while stack:
             term = stack.pop()
-            kind = terms.label(term)[0]
-            if kind == "add":
+            content = terms.label(term)
+            if isinstance(content, Add):
                 stack.extend(terms.children(term))
             else:
-                found.add(terms.children(term)[0] if kind == "ranged" else term)
+                found.add(terms.children(term)[0] if isinstance(content, Ranged) else term)
         return frozenset(found)
 
     def familiar(self, number: int) -> bool:
@@ -100,7 +101,7 @@ class Localiser:
         known = self._composed.get(term)
         if known is None:
             terms = self._lifter.algebra.terms
-            known = term < self._lifter.algebra.horizon or terms.label(term)[0] != "ranged"
+            known = term < self._lifter.algebra.horizon or not isinstance(terms.label(term), Ranged)
             known = known and all(self._made_of_familiar(child) for child in terms.children(term))
             self._composed[term] = known
         return known
@@ -111,11 +112,11 @@ class Localiser:
         if known is None:
             terms = self._lifter.algebra.terms
             label, children = terms.label(term), terms.children(term)
-            if label[0] == "input":
-                position = self._sequential.graph.inputs.get(str(label[1]), -1)
+            if isinstance(label, Input):
+                position = self._sequential.graph.inputs.get(label.name, -1)
                 known = position >= 0 and not self._sequential.graph.nodes[position].type.dtype.is_float
             else:
-                known = label[0] != "table" and all(self._positional(child) for child in children)
+                known = not isinstance(label, Table) and all(self._positional(child) for child in children)
             self._masks[term] = known
         return known
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rewright import ops
+from rewright.claims.language import Addend, Content, Fold, Ranged
 from rewright.ir.graph import Node
 from rewright.lifting.programs import UNKNOWN, Lifted
 from rewright.lifting.terms.regions import Region
-from rewright.lifting.terms.value import Addend, NotAView, Value
+from rewright.lifting.terms.store import Named
+from rewright.lifting.terms.value import NotAView, Value
 from rewright.lifting.transfer import apply_law
 from rewright.refine.blame.localise import addends
 from rewright.refine.check import Proof
@@ -65,7 +67,7 @@ def _part(proof: Proof, value: Value | None, rank: int) -> str:
     for addend in () if value is None else addends(value):
         for hole, region in addend.parts:
             what = proof.lifter.algebra.terms.label(hole)
-            kind = what[1] if what[0] == "fold" else "guarded tensor"
+            kind = what.kind if isinstance(what, Fold) else "guarded tensor"
             line = _home(proof, hole)
             at = f" of {line}" if line else ""
             return f"the {kind}{at} over {_ranges(region)} on rank {rank}{_wanted(proof, hole)}"
@@ -76,7 +78,7 @@ def _wanted(proof: Proof, hole: int) -> str:
     """The range that the sequential program takes of a fold."""
     terms = proof.lifter.algebra.terms
     for term in proof.lifter.algebra.known:
-        if terms.label(term)[0] == "ranged" and terms.children(term)[0] == hole:
+        if isinstance(terms.label(term), Ranged) and terms.children(term)[0] == hole:
             return f", where the sequential program takes {_ranges(terms.region(term))}"
     return ""
 
@@ -107,6 +109,12 @@ def _stopped(proof: Proof, lifted: Lifted, node: Node, where: Where) -> str:
     return ""
 
 
+def _head(content: Content | Named) -> tuple[object, ...]:
+    """What a term is, but for where it reads its operands."""
+    fields = (getattr(content, name) for name in content.__dataclass_fields__ if name not in ("accesses", "axes"))
+    return type(content), *fields
+
+
 def _nearest(proof: Proof, lifted: Lifted, where: Where) -> str:
     """The tensor of the sequential program that is most like the one that nobody there computes."""
     assert where.distributed is not None
@@ -115,11 +123,11 @@ def _nearest(proof: Proof, lifted: Lifted, where: Where) -> str:
     if strange is None:
         return _known(proof, node, () if value is None else tuple(addends(value)))
     terms = proof.lifter.algebra.terms
-    head, own = terms.label(strange)[:2], terms.children(strange)
+    head, own = _head(terms.label(strange)), terms.children(strange)
     best: tuple[int, int, int] | None = None
     for position, number in enumerate(proof.sequential.values):
         for addend in addends(proof.lifter.values[number]):
-            if terms.label(addend.term)[:2] == head and len(terms.children(addend.term)) == len(own):
+            if _head(terms.label(addend.term)) == head and len(terms.children(addend.term)) == len(own):
                 shared = sum(a == b for a, b in zip(terms.children(addend.term), own, strict=True))
                 if best is None or shared > best[0]:
                     best = shared, position, addend.term
@@ -158,7 +166,7 @@ def _home(proof: Proof, term: int) -> str:
     terms = proof.lifter.algebra.terms
     for position, number in enumerate(proof.sequential.values):
         for addend in addends(proof.lifter.values[number]):
-            closed = terms.label(addend.term)[0] == "ranged" and terms.children(addend.term)[0] == term
+            closed = isinstance(terms.label(addend.term), Ranged) and terms.children(addend.term)[0] == term
             if addend.term == term or closed:
                 node = proof.sequential.graph.nodes[position]
                 return f"input {node.op.label}" if isinstance(node.op, ops.Input) else f"{node.op.name} at {node.span}"

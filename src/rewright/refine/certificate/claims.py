@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 
+from rewright.claims import language
+from rewright.claims.language import Input, Tensor
 from rewright.ir.dims import divide
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.lifting.programs import UNKNOWN
 from rewright.lifting.terms.value import Pieces, Value
 from rewright.ops.facts import Facts
-from rewright.proof import language
 from rewright.proof.conditions import Open, conditions, open_obligations, within
-from rewright.proof.language import Tensor
 from rewright.refine.check import Proof
 from rewright.refine.relations.known import Relations
 
@@ -68,11 +68,11 @@ def _known_inputs(proof: Proof, sequential: Graph) -> Mapping[str, Facts]:
     found: dict[str, Facts] = {}
     for term, region in facts.known.items():
         label = terms.label(term)
-        position = sequential.inputs.get(str(label[1])) if label[0] == "input" else None
-        if position is None:
+        position = sequential.inputs.get(label.name) if isinstance(label, Input) else None
+        if not isinstance(label, Input) or position is None:
             continue
         whole = tuple((0, n) for n in sequential.nodes[position].type.shape)
         known = within(region)
         if known is not None and whole in facts.looked_up[term]:
-            found[str(label[1])] = known
+            found[label.name] = known
     return found

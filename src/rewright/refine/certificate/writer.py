@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
-from typing import Any, cast
+from typing import cast
 
 from rewright import ops
-from rewright.ir.attributes import parse_size
+from rewright.claims.language import Access, Definition, Input, Opaque, Region, Tensor
 from rewright.ir.digest import digest
 from rewright.ir.dims import Dim, Shape, product
 from rewright.ir.graph import Graph
@@ -18,13 +18,12 @@ from rewright.ir.operator import Operator
 from rewright.ir.placement import Placement, RankProgram
 from rewright.lifting.journal import SEQUENTIAL, Again, Entry, Journal
 from rewright.lifting.layers.stream import Walks
-from rewright.lifting.terms.store import Terms
+from rewright.lifting.terms.store import Named, Terms
 from rewright.lifting.terms.trace import terms_of
 from rewright.lifting.terms.value import Value
 from rewright.proof.certificate import Block, Certificate, Meeting, Output, RangeFact, Repetition, Step
 from rewright.proof.conditions import Open
 from rewright.proof.facts import assumptions, why_not
-from rewright.proof.language import Access, Definition, Kind, Region, Tensor
 from rewright.refine.certificate.claims import NotCertified, as_tensor, claimed
 from rewright.refine.check import Law, Proof, written
 from rewright.refine.relations.equations import Equation, Joined, Layout, layout_of
@@ -170,7 +169,7 @@ class _Writer:
         found: list[RangeFact] = []
         facts = self._proof.lifter.algebra.facts
         # Inputs first: of what is computed, an audit mostly needs nothing.
-        for term in sorted(facts.known, key=lambda t: terms[self._names[t]].kind != "input"):
+        for term in sorted(facts.known, key=lambda t: not isinstance(terms[self._names[t]].content, Input)):
             for lengths in dict.fromkeys(facts.looked_up[term]):
                 window = tuple((low, high - low) for low, high in lengths)
                 fact = self._fact(terms, self._names[term], facts.known[term], window, found)
@@ -188,7 +187,8 @@ class _Writer:
     ) -> RangeFact | None:
         """A fact with the first look-up that needs it, for what is known already."""
         graph = self._sequential
-        position = graph.inputs.get(str(terms[term].data[0])) if terms[term].kind == "input" else None
+        content = terms[term].content
+        position = graph.inputs.get(content.name) if isinstance(content, Input) else None
         shapes = [] if position is None else [graph.nodes[position].type.shape]
         for lookup, node in enumerate(graph.nodes):
             if not isinstance(node.op, ops.Gather | ops.DynamicSlice):
@@ -213,16 +213,13 @@ class _Writer:
 
     def _definition(self, term: int) -> Definition:
         label = self._terms.node_label(term)
-        kind, *rest = label.content
         operands = tuple(self._names[child] for child in self._terms.graph.node(term)[1])
-        accesses: tuple[Access, ...] = ()
-        if kind in ("apply", "add", "guard", "take", "opaque"):
-            accesses = cast("tuple[Access, ...]", rest.pop())
-        if kind == "size":
-            rest = [parse_size(str(rest[0]))]
-        if kind == "opaque":
-            rest = _opaque(rest)
-        return Definition(cast("Kind", kind), tuple(rest), operands, accesses, label.arity)
+        content = label.content
+        if isinstance(content, Named):
+            raise NotCertified("a name hides what a term is made of")
+        if isinstance(content, Opaque) and not isinstance(content.op, Operator):
+            raise NotCertified("a collective that is not known by what it computes")
+        return Definition(content, operands, label.arity)
 
     def _tensor(self, value: Value) -> Tensor:
         return as_tensor(value, self._names.__getitem__)
@@ -261,17 +258,6 @@ def _arranged(window: Sequence[tuple[Dim, Dim]], axes: tuple[int, ...], looked_u
             index = start, tuple(sorted(zip(chosen, strides, strict=True)))
             for rest in _arranged(window, tuple(axis for axis in axes if axis not in chosen), looked_up[1:]):
                 yield (index, *rest)
-
-
-def _opaque(label: Sequence[object]) -> list[object]:
-    """An opaque term as the operator, the kinds of its operands, how it reads them, and its own axes."""
-    key, own, windows = cast("tuple[Any, int, object]", tuple(label))
-    (what, *kinds), layout = key
-    if what == "concatenate":
-        return [ops.Concatenate(int(kinds[0])), (), layout, own, windows]
-    if isinstance(what, Operator) and kinds:
-        return [what, tuple(kinds[0]), layout, own, windows]
-    raise NotCertified("a collective that is not known by what it computes")
 
 
 def _blocks(equations: Sequence[Equation], sequential: Graph, program: RankProgram) -> Iterator[Block]:

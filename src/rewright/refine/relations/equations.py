@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rewright.claims.language import View
 from rewright.ir.dims import Dim
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.placement import RankProgram
 from rewright.lifting.moves.layout import concatenate, slice_axis, transpose
-from rewright.lifting.terms.value import Pieces, Value, View
+from rewright.lifting.terms.value import Pieces, Value
 
 Box = tuple[tuple[int, int], ...]
 _TENSOR = re.compile(r"([A-Za-z_][\w.:]*)@(\d+)")

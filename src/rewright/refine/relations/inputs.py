@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
+from rewright.claims.language import Addend, View
 from rewright.ir.errors import ContradictoryRelations, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Placement, RankProgram
@@ -13,7 +14,7 @@ from rewright.ir.types import TensorType
 from rewright.lifting.programs import Lifter
 from rewright.lifting.terms.regions import whole
 from rewright.lifting.terms.store import ONE
-from rewright.lifting.terms.value import Addend, NotAView, Value, View
+from rewright.lifting.terms.value import NotAView, Value
 from rewright.refine.relations.equations import Equation, solve
 
 
