@@ -30,6 +30,7 @@ def program(style: Style) -> Graph:
     return captured(style)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("left", "style", "bug", "kind", "line"),
     [

@@ -75,6 +75,7 @@ BY_HEADS = "reshape(transpose(reshape(gpt_neox.layers.*.attention.query_key_valu
 """Queries, keys and values of one head after the other, as all queries, all keys and all values."""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "values", "family", "changes"), PAIRS, ids=[pair[0] for pair in PAIRS])
 def test_litgpt_is_transformers(name: str, values: dict[str, Any], family: str, changes: dict[str, Any]) -> None:
     model = built(family, "eager", **changes)
@@ -103,6 +104,7 @@ def test_a_default_eps_is_found() -> None:
     assert verdict.findings[0].kind == "eps"
 
 
+@pytest.mark.long
 def test_full_size_without_values() -> None:
     """8B parameters have shapes alone, and are matched by their names; one layer is like another."""
     left, right, buffers = depth.modules(2, "litgpt")

@@ -36,17 +36,20 @@ def compared(name: str, **changed: Any) -> Equivalence:
     return equiv(pair.left, pair.right, pair.values)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PLAIN)
 def test_they_are_one_function(name: str) -> None:
     verdict = compared(name)
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.long
 def test_other_groups_may_be_filled_with_minus_infinity() -> None:
     verdict = compared("deepseek_v2", fill=-math.inf)
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("name", "changed", "kind", "line"),
     [

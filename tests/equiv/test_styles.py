@@ -42,6 +42,7 @@ def compare(left: Style, right: Style, relations: dict[str, str] | None = None) 
     return equiv(program(left), program(right), relations=relations)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("changes", "relations"),
     [

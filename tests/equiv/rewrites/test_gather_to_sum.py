@@ -61,6 +61,7 @@ def one_by_one(x: torch.Tensor, router: torch.Tensor, up: torch.Tensor, down: to
     return total
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("other", [looked_up, one_by_one])
 def test_experts_that_are_looked_up_are_those_that_were_chosen(other: Mixture) -> None:
     assert equiv(program(over_all), program(other), explain=False).status == "proved"

@@ -163,6 +163,7 @@ BACK: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 SCORES = (torch.zeros(3, 4), torch.zeros(3, 4))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", BACK)
 def test_small_numbers_add_up_to_what_brings_masked_scores_back(name: str) -> None:
     """What is seldom is seen on no random input."""

@@ -181,6 +181,7 @@ def run(text: str, *arguments: str, interpret: bool) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "names",
     [
@@ -196,20 +197,24 @@ def test_values_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(VALUES, *names, interpret=True)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("names", [("causal", "grouped", "relative"), ("sinks", "threshold", "decode")])
 def test_values_of_tiles_through_descriptors_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(DESCRIBED + VALUES, *names, interpret=True)
 
 
+@pytest.mark.long
 def test_places_compile() -> None:
     run(PLACES, interpret=False)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("names", [("decode", "causal"), ("threshold", "deviation", "loss")])
 def test_pieces_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(PIECES, *names, interpret=True)
 
 
+@pytest.mark.long
 def test_pieces_and_powers_of_two_compile() -> None:
     run(CHEAPER, interpret=False)
 
@@ -224,10 +229,12 @@ def test_columns_of_rows_without_elements_in_the_interpreter() -> None:
     run(MASKED, interpret=True)
 
 
+@pytest.mark.long
 def test_a_look_at_rows_before_tiles_are_skipped_compiles() -> None:
     run(MASKED_CODE, interpret=False)
 
 
+@pytest.mark.long
 def test_places_with_nan_in_the_interpreter() -> None:
     run(WITH_NAN, interpret=True)
 
