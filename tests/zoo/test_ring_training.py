@@ -39,7 +39,7 @@ PROGRAMS: list[Any] = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("plan", "order"), PROGRAMS)
 def test_gradients_around_a_ring(plan: str, order: str | None) -> None:
     verdict = proof(plan, order)

@@ -276,7 +276,7 @@ def proof_of_ring(build: Any, degree: int, *, causal: bool = False) -> Verdict:
     return rw.refine(rw.capture(program, args, kwargs), rw.capture_ranks(build, {"cp": degree}), relations=RING)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("degree", [2, 3, 4])
 @pytest.mark.parametrize("plan", ["online", "merged"])
 def test_attention_around_a_ring(plan: str, degree: int) -> None:
