@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks, matches, run_page
 
-LONG = {"README.md", "docs/how-to/check-a-model.md", "docs/how-to/many-claims.md"}
+LONG = {"README.md", *(f"docs/how-to/{name}.md" for name in ("check-a-model", "choose-rewrites", "many-claims"))}
 """Pages with models of their full size, or with many processes."""
 
 

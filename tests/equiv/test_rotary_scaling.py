@@ -61,6 +61,7 @@ def test_past_the_original_context_length(kind: str) -> None:
     assert compared(kind, LONG, **SCALED[kind][1]).status == "refuted"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
 def test_within_it_nothing_differs(kind: str) -> None:
     """Programs of sequences that are this short are one function: they are never refuted, nor the long ones proved."""

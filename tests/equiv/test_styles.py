@@ -42,7 +42,7 @@ def compare(left: Style, right: Style, relations: dict[str, str] | None = None) 
     return equiv(program(left), program(right), relations=relations)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("changes", "relations"),
     [
@@ -83,6 +83,7 @@ def test_another_style_is_the_same_function(changes: dict[str, str], relations: 
     assert len(verdict.equations) == sum(1 if "layers" not in name else PLAIN.layers for name in relations)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("changes", [{"activation": "tanh_by_hand"}, {"capped": "multiply"}], ids=str)
 def test_soft_caps_and_activations_by_hand(changes: dict[str, str]) -> None:
     assert compare(RICH, RICH.but(**changes)).status == "proved"

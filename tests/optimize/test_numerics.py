@@ -212,6 +212,7 @@ def test_a_quotient_by_what_all_rows_share_may_be_in_a_sum_that_others_follow(ta
     torch.testing.assert_close(found(normal(2, 9, 8)), program(normal(2, 9, 8)), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 def test_a_scale_that_is_a_tensor_makes_no_kernel_wider_than_the_others(target: Target, dtype: torch.dtype) -> None:

@@ -17,6 +17,7 @@ def tensors(value: object) -> list[torch.Tensor]:
     return list(value) if isinstance(value, tuple) else [value]  # type: ignore[list-item]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 def test_kernels_compute_what_the_program_computes(name: str, target: str) -> None:

@@ -134,7 +134,7 @@ def hunt(name: str, per_kind: int, count: int, seed: int) -> int:
     return tried
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", ["mlp", "vocabulary_embedding", "addends", "messages", "traded"])
 def test_no_certificate_is_forged_for_a_wrong_program(name: str) -> None:
     assert hunt(name, per_kind=1, count=2, seed=SEED) > 1

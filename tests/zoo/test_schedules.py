@@ -215,6 +215,7 @@ class Constant(routed.Router):
         return weights / weights.sum(-1, keepdim=True).detach(), chosen
 
 
+@pytest.mark.long
 def test_a_router_without_the_gradient_of_its_normalisation() -> None:
     def build(mesh: DeviceMesh) -> Any:
         torch.manual_seed(0)

@@ -45,6 +45,7 @@ def each(logits: Tensor) -> Tensor:
     return torch.stack([torch.where(chosen == e, weights, 0.0).sum(-1) for e in range(EXPERTS)], -1)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("right", [added, one_hot, each])
 @pytest.mark.parametrize("left", [written, one_hot])
 def test_weights_of_experts(left: Weigh, right: Weigh) -> None:

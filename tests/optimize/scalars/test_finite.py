@@ -83,6 +83,7 @@ def test_columns_of_rows_without_elements_are_no_numbers(weigh: Scores, target: 
     agrees(found(*args), run(*args))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_extremes_of_columns_of_rows_without_elements_are_no_numbers(seed: int) -> None:
     run, args = program(selected, random_mask(seed), extremes=True), arguments()
