@@ -48,7 +48,7 @@ def test_what_a_proof_takes_for_granted_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize(("broken", "said"), [("all_reduce", "nothing adds them up"), ("epsilon", "0.001")])
+@pytest.mark.parametrize(("broken", "said"), [("epsilon", "0.001"), ("all_reduce", "nothing adds them up")])
 def test_what_is_broken_is_found(tmp_path: Path, broken: str, said: str) -> None:
     verdict = checked(tmp_path, Gpt(2, broken=broken))
     assert verdict.status == "refuted"

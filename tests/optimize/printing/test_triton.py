@@ -197,7 +197,7 @@ def test_values_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(VALUES, *names, interpret=True)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.long
 @pytest.mark.parametrize("names", [("causal", "grouped", "relative"), ("sinks", "threshold", "decode")])
 def test_values_of_tiles_through_descriptors_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(DESCRIBED + VALUES, *names, interpret=True)

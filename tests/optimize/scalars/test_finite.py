@@ -70,7 +70,7 @@ def agrees(mine: Any, expected: Any) -> None:
         torch.testing.assert_close(a, b, equal_nan=True, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("weigh", [selected, added, without_maximum])
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 @pytest.mark.parametrize("seed", range(3))
