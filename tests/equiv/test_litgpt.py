@@ -97,6 +97,7 @@ def test_queries_keys_and_values_of_each_head_together(heads: tuple[int, int], s
     assert verdict.status == status, verdict.reason
 
 
+@pytest.mark.long
 def test_a_default_eps_is_found() -> None:
     model = built("Gemma", "eager", head_dim=8, rms_norm_eps=1e-6)
     verdict = equiv(captured(model), other("Gemma-2b", {"head_size": 8}), dict(model.named_buffers()))

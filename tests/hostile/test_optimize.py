@@ -245,6 +245,7 @@ def test_a_periodic_stencil_has_kernels() -> None:
     torch.testing.assert_close(fast(u), heat(u))
 
 
+@pytest.mark.long
 def test_a_llama_has_kernels() -> None:
     """Before, a statistic of rows that two kernels read was replaced in one of them: ``KeyError: 106``."""
     transformers = pytest.importorskip("transformers")

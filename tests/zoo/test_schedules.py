@@ -286,6 +286,7 @@ def test_attention_around_a_ring(plan: str, degree: int) -> None:
     assert verdict.relation["output"].placement == "Shard(1)"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("degree", [2, 3])
 @pytest.mark.parametrize("plan", ["online", "merged"])
 def test_causal_attention_around_a_ring(plan: str, degree: int) -> None:

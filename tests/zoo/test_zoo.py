@@ -63,7 +63,7 @@ def test_inference_agrees(name: str, plan: str) -> None:
 @pytest.mark.parametrize(
     ("name", "plan", "degree"),
     [
-        ("decoder", "megatron_sp", 3),
+        pytest.param("decoder", "megatron_sp", 3, marks=pytest.mark.long),
         *(
             pytest.param(*pair, degree, marks=pytest.mark.slow)
             for pair in [("llama", "dtensor_sp"), ("decoder", "megatron_sp")]

@@ -208,7 +208,7 @@ def test_places_compile() -> None:
     run(PLACES, interpret=False)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.long
 @pytest.mark.parametrize("names", [("threshold", "deviation", "loss"), ("decode", "causal")])
 def test_pieces_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(PIECES, *names, interpret=True)
@@ -248,5 +248,6 @@ def test_functions_that_triton_has_not_are_right_at_their_edges() -> None:
     run(EDGES, interpret=True)
 
 
+@pytest.mark.long
 def test_functions_that_triton_has_not_compile() -> None:
     run(COMPILED_EDGES, interpret=False)

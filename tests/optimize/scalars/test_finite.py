@@ -168,6 +168,7 @@ MASKS: list[tuple[Mask, bool]] = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("mask", "known"), MASKS)
 @pytest.mark.parametrize("weigh", [selected, without_maximum])
 def test_a_row_is_a_number_where_its_mask_keeps_an_element(weigh: Scores, mask: Mask, known: bool) -> None:
