@@ -75,7 +75,7 @@ BY_HEADS = "reshape(transpose(reshape(gpt_neox.layers.*.attention.query_key_valu
 """Queries, keys and values of one head after the other, as all queries, all keys and all values."""
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("name", "values", "family", "changes"), PAIRS, ids=[pair[0] for pair in PAIRS])
 def test_litgpt_is_transformers(name: str, values: dict[str, Any], family: str, changes: dict[str, Any]) -> None:
     model = built(family, "eager", **changes)
@@ -83,6 +83,7 @@ def test_litgpt_is_transformers(name: str, values: dict[str, Any], family: str, 
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("heads", "status"), [((4, 3), "proved"), pytest.param((3, 4), "refuted", marks=pytest.mark.slow)]
 )

@@ -68,6 +68,7 @@ def in_a_loop(
     return total
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("weigh", [written, one_hot, each])
 def test_experts_in_a_loop(weigh: Weigh) -> None:
     def right(x: Tensor, router: Tensor, up: Tensor, down: Tensor) -> Tensor:

@@ -56,6 +56,7 @@ def test_four_axes_at_once(step: Graph) -> None:
     assert found["params.wq"] == "[Replicate(), Shard(0), Replicate(), Shard(1)]"
 
 
+@pytest.mark.long
 def test_a_vocabulary_is_split(step: Graph) -> None:
     weights = specs("tp", None) | {"embedding": P("tp"), "head": P(None, "tp")}
     args = (LANGUAGE, TOKENS, TOKENS)
