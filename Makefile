@@ -85,7 +85,10 @@ $(VENV)/.dev: $(VENV)/.run
 demo: $(VENV)/.run
 	@$(BIN)/rewright demo
 
-test: check unit docs
+# Types and documentation take one core each.
+test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j 2 check docs
+	@$(MAKE) --no-print-directory unit
 
 check: lint types floors
 

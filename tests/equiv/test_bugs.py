@@ -22,7 +22,7 @@ OTHER = {"attention": "sdpa", "norm": "power", "repeat": "interleave"}
 CAPPED = {"norm": "power", "repeat": "interleave"}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("left", "style", "bug", "kind", "line"),
     [

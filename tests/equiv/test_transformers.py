@@ -15,7 +15,7 @@ from rewright.equiv.engine import equiv
 from tests.equiv.transformers_models import Decoding, Padded, built, captured
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("family", "values"),
     [
