@@ -121,16 +121,8 @@ def of_values(values: Iterable[float | int | bool]) -> Facts:
     distinct = set(values)
     numbers = distinct if all(map(has_end, distinct)) else {value for value in distinct if has_end(value)}
     low, high = (_exact(min(numbers)), _exact(max(numbers))) if numbers else (INF, -INF)
-    return Facts(
-        low,
-        high,
-        zero=0 in numbers,
-        whole=all(value == int(value) for value in numbers),
-        nan=any(map(math.isnan, distinct)),
-        plus_infinity=INF in distinct,
-        minus_infinity=-INF in distinct,
-        exact=True,
-    )
+    whole, nan = all(value == int(value) for value in numbers), any(map(math.isnan, distinct))
+    return Facts(low, high, 0 in numbers, whole, nan, INF in distinct, -INF in distinct, exact=True)
 
 
 def _exact(value: float | int | bool) -> Number:

@@ -100,13 +100,11 @@ def _puts(before: Graph, after: Graph, places: Mapping[int, int]) -> Iterator[tu
 
 
 def _is_copied(old: Node, new: Node, places: Mapping[int, int]) -> bool:
-    if new.operands != tuple(places[p] for p in old.operands):
+    if old.op != new.op or new.operands != tuple(places[p] for p in old.operands):
         return False
-    if old.op is new.op:
-        return True
     # 1 and true are equal in Python, and so are 0.0 and -0.0, and are other attributes.
-    is_table = isinstance(old.op, ops.Constant)
-    return old.op == new.op and (not is_table or print_attributes(old.op) == print_attributes(new.op))
+    is_table = isinstance(old.op, ops.Constant) and old.op is not new.op
+    return not is_table or print_attributes(old.op) == print_attributes(new.op)
 
 
 def _scalars(graph: Graph) -> list[bool]:
