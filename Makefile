@@ -20,14 +20,15 @@ PAIRS_PIP := $(PAIRS)/bin/python -m pip --disable-pip-version-check --quiet inst
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet install
 WORKERS ?= 2
 
-.PHONY: rooms trusted lines help demo test check lint types floors unit coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
+.PHONY: rooms trusted lines help demo test check lint types floors unit long coverage slow docs zoo pairs bugs conformance mutants mutants-checker hunt forged-optimize forged-proofs conformance-jax breadth bench-refine bench-captured bench-meshes bench-depth bench-optimize bench-rules bench-ir clean bench-env bench-robust forged-env bench-agents ray gpu-passes enzyme browser figures
 
 help:
 	@echo "make demo          a Llama over eight ranks proved equal to the original, and a broken one refuted"
-	@echo "make test          everything that a change must pass: check, unit, docs"
+	@echo "make test          what a change must pass at once: check, unit, docs"
 	@echo "make check         ruff, pyright strict, import floors"
-	@echo "make unit          pytest"
-	@echo "make coverage      the same, and what of the package was run; about twice as long"
+	@echo "make unit          pytest, without what is long or slow"
+	@echo "make long          the wide rest of the tests: further cases of what unit tests, sweeps and long runs"
+	@echo "make coverage      unit and long, and what of the package was run; about twice as long"
 	@echo "make slow          the tests that take long"
 	@echo "make ray           the tests of many claims and of rollouts on a local Ray"
 	@echo "make gpu-passes    the tests of XLA's GPU passes, which need its CUDA plugin and no GPU"
@@ -84,7 +85,10 @@ $(VENV)/.dev: $(VENV)/.run
 demo: $(VENV)/.run
 	@$(BIN)/rewright demo
 
-test: check unit docs
+# Types and documentation take one core each.
+test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j 2 check docs
+	@$(MAKE) --no-print-directory unit
 
 check: lint types floors
 
@@ -99,7 +103,10 @@ floors: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow" --durations 40 --durations-min 5
+	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow and not long" --durations 40 --durations-min 5
+
+long: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses $(WORKERS) -m "long and not slow" --durations 40 --durations-min 5
 
 coverage: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) -m "not slow" --cov --cov-report=term

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -16,6 +17,20 @@ from rewright.refine.verdict import Verdict
 
 settings.register_profile("reproducible", derandomize=True, deadline=None, database=None)
 settings.load_profile("reproducible")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test with ``sample(4)`` the first, the fifth and so on stay, and the others are long."""
+    met = Counter[str]()
+    for item in items:
+        sample = item.get_closest_marker("sample")
+        if sample is None or any(item.get_closest_marker(name) for name in ("slow", "long")):
+            continue
+        name = item.nodeid.partition("[")[0]
+        if met[name] % sample.args[0]:
+            item.add_marker("long")
+        met[name] += 1
 
 
 @pytest.fixture(autouse=True)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks, matches, run_page
 
+HEAVY = ("check-a-model", "choose-rewrites", "compare-implementations", "many-claims")
+LONG = {"README.md", *(f"docs/how-to/{name}.md" for name in HEAVY)}
+"""Pages with models of their full size, or with many processes."""
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+
+def listed(page: Path) -> Any:
+    name = str(page.relative_to(ROOT))
+    return pytest.param(page, id=name, marks=[pytest.mark.long] if name in LONG else [])
+
+
+@pytest.mark.parametrize("page", [listed(page) for page in PAGES])
 def test_code_blocks(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 

@@ -22,6 +22,7 @@ from rewright.ir.errors import RewrightError
 from tests.env.modules import LOOP, RATES
 
 
+@pytest.mark.long
 def test_a_rollout_travels_and_its_trajectory_runs_again(xla: Session) -> None:
     task = Task("rates", xla.parse(RATES).proto, ("algsimp", "rules"), ("always-first", "uniform"), seeds=2)
     outcome = pickle.loads(pickle.dumps(run_rollouts(pickle.loads(pickle.dumps(task)))))

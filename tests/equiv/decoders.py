@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -381,8 +382,9 @@ class Decoder(nn.Module):
 PLAIN = Style()
 
 
+@cache
 def captured(style: Style) -> Graph:
-    """The program of a decoder, without weights."""
+    """The program of a decoder, without weights; all tests share it."""
     with torch.device("meta"):
         model = Decoder(style).eval()
     tokens = torch.zeros(style.batch, style.sequence, dtype=torch.long, device="meta")

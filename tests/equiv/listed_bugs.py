@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from torch import nn
 
 import rewright as rw
 from rewright.equiv.engine import Equivalence, equiv
-from rewright.ir.graph import Graph
 from rewright.refine.verdict import Finding
-from tests.equiv.decoders import PLAIN, Style, captured
+from tests.equiv.decoders import PLAIN, captured
 
 OTHER: dict[str, Any] = {"attention": "sdpa", "norm": "power", "repeat": "interleave"}
 SAME: dict[str, Any] = {"norm": "power"}
@@ -45,7 +43,7 @@ class Bug:
         """The verdict on one of the two pairs."""
         left = PLAIN.but(dtype=dtype, **self.model)
         right = left.but(**self.other)
-        return equiv(program(left), program(right.but(**self.wrong) if wrong else right))
+        return equiv(captured(left), captured(right.but(**self.wrong) if wrong else right))
 
 
 @dataclass(frozen=True)
@@ -67,12 +65,6 @@ class RankBug:
         x = torch.zeros(3, WIDTH, dtype=dtype)
         made = rw.capture_ranks(lambda _: (self.right(dtype, self.ranks), (x,)), {"tp": self.ranks})
         return equiv(rw.capture(self.left(dtype), (x,)), made, relations=self.given[wrong])
-
-
-@cache
-def program(style: Style) -> Graph:
-    """The program of a decoder, captured once."""
-    return captured(style)
 
 
 def named(bug: Bug | RankBug, findings: Sequence[Finding]) -> int:

@@ -70,6 +70,7 @@ def _captured(whole: Expert, shares: torch.Tensor, after: bool) -> Graph:
     return summed(graph, over=1, squared=True) if after else graph
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("layer", [one_by_one, together])
 @pytest.mark.parametrize("after", [False, True])
 def test_one_rank_adds_the_bias(layer: Layer, after: bool) -> None:

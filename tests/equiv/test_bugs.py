@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 pytest.importorskip("torch", reason="captures need the extra rewright[torch]")
@@ -16,20 +14,15 @@ import rewright as rw
 from rewright.equiv.engine import equiv
 from rewright.equiv.findings.divergence import Exchange, Search
 from rewright.equiv.lemmas.equations import Prover
-from rewright.ir.graph import Graph
 from rewright.ops.base import Array
-from tests.equiv.decoders import PLAIN, Style, captured
+from tests.equiv.decoders import PLAIN, captured
 
 OTHER = {"attention": "sdpa", "norm": "power", "repeat": "interleave"}
 """The right side is another implementation besides its bug."""
 CAPPED = {"norm": "power", "repeat": "interleave"}
 
 
-@cache
-def program(style: Style) -> Graph:
-    return captured(style)
-
-
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("left", "style", "bug", "kind", "line"),
     [
@@ -56,7 +49,7 @@ def test_a_bug_is_refuted_and_named(
     left: dict[str, object], style: dict[str, object], bug: dict[str, object], kind: str, line: str
 ) -> None:
     first = PLAIN.but(**left)
-    verdict = equiv(program(first), program(first.but(**style).but(**bug)))
+    verdict = equiv(captured(first), captured(first.but(**style).but(**bug)))
     assert verdict.status == "refuted"
     (finding,) = verdict.findings
     assert finding.kind.startswith(kind), finding
@@ -77,7 +70,7 @@ def test_a_norm_in_another_place_is_one(monkeypatch: pytest.MonkeyPatch) -> None
         return after(search, exchange)
 
     monkeypatch.setattr(Search, "_after", counted)
-    verdict = equiv(program(PLAIN), program(PLAIN.but(post_norm=True)))
+    verdict = equiv(captured(PLAIN), captured(PLAIN.but(post_norm=True)))
     assert verdict.status == "refuted"
     assert verdict.findings[0].kind == "norm"
     assert "proved equal" in (verdict.findings[0].suggestion or "")
@@ -113,14 +106,14 @@ def test_nothing_is_proved_of_programs_that_compute_other_numbers() -> None:
     }
     for eps, status in ((PLAIN.eps, "proved"), (1e-3, "refuted")):
         prover = Prover()
-        right = program(PLAIN.but(rotary="interleaved", eps=eps))
-        assert equiv(program(PLAIN), right, relations=relations, prover=prover, explain=False).status == status
+        right = captured(PLAIN.but(rotary="interleaved", eps=eps))
+        assert equiv(captured(PLAIN), right, relations=relations, prover=prover, explain=False).status == status
         assert bool(prover.attempts) == (status == "proved")
 
 
 def test_a_window_as_long_as_the_sequence_is_none() -> None:
     """Equal up to the length of the captured sequence is equal for it, and a longer one tells them apart."""
     windowed = PLAIN.but(window=PLAIN.sequence)
-    assert equiv(program(PLAIN), program(windowed)).status == "proved"
+    assert equiv(captured(PLAIN), captured(windowed)).status == "proved"
     long = {"sequence": PLAIN.sequence + 4}
-    assert equiv(program(PLAIN.but(**long)), program(windowed.but(**long))).status == "refuted"
+    assert equiv(captured(PLAIN.but(**long)), captured(windowed.but(**long))).status == "refuted"

@@ -28,6 +28,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_the_right_pair_is_proved_and_the_wrong_one_refuted(name: str, dtype: torch.dtype) -> None:
     bug = BUGS[name]

@@ -75,6 +75,7 @@ BY_HEADS = "reshape(transpose(reshape(gpt_neox.layers.*.attention.query_key_valu
 """Queries, keys and values of one head after the other, as all queries, all keys and all values."""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("name", "values", "family", "changes"), PAIRS, ids=[pair[0] for pair in PAIRS])
 def test_litgpt_is_transformers(name: str, values: dict[str, Any], family: str, changes: dict[str, Any]) -> None:
     model = built(family, "eager", **changes)
@@ -82,6 +83,7 @@ def test_litgpt_is_transformers(name: str, values: dict[str, Any], family: str, 
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("heads", "status"), [((4, 3), "proved"), pytest.param((3, 4), "refuted", marks=pytest.mark.slow)]
 )
@@ -96,6 +98,7 @@ def test_queries_keys_and_values_of_each_head_together(heads: tuple[int, int], s
     assert verdict.status == status, verdict.reason
 
 
+@pytest.mark.long
 def test_a_default_eps_is_found() -> None:
     model = built("Gemma", "eager", head_dim=8, rms_norm_eps=1e-6)
     verdict = equiv(captured(model), other("Gemma-2b", {"head_size": 8}), dict(model.named_buffers()))
@@ -103,6 +106,7 @@ def test_a_default_eps_is_found() -> None:
     assert verdict.findings[0].kind == "eps"
 
 
+@pytest.mark.long
 def test_full_size_without_values() -> None:
     """8B parameters have shapes alone, and are matched by their names; one layer is like another."""
     left, right, buffers = depth.modules(2, "litgpt")

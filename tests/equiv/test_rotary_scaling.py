@@ -54,18 +54,21 @@ def compared(kind: str, length: int, dtype: torch.dtype = torch.float32, **chang
     return equiv(*graphs, values, explain=False)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", SCALED)
 def test_past_the_original_context_length(kind: str) -> None:
     assert compared(kind, LONG).status == "proved"
     assert compared(kind, LONG, **SCALED[kind][1]).status == "refuted"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
 def test_within_it_nothing_differs(kind: str) -> None:
     """Programs of sequences that are this short are one function: they are never refuted, nor the long ones proved."""
     assert compared(kind, CONTEXT - 2, **SCALED[kind][1]).status != "refuted"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["llama3", "yarn", "longrope"])
 def test_in_bf16(kind: str) -> None:
     assert compared(kind, LONG, torch.bfloat16).status == "proved"

@@ -36,17 +36,20 @@ def compared(name: str, **changed: Any) -> Equivalence:
     return equiv(pair.left, pair.right, pair.values)
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("name", sorted(PLAIN, reverse=True))
 def test_they_are_one_function(name: str) -> None:
     verdict = compared(name)
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.long
 def test_other_groups_may_be_filled_with_minus_infinity() -> None:
     verdict = compared("deepseek_v2", fill=-math.inf)
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("name", "changed", "kind", "line"),
     [

@@ -15,6 +15,7 @@ from rewright.equiv.engine import equiv
 from tests.equiv.transformers_models import Decoding, Padded, built, captured
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("family", "values"),
     [
@@ -42,6 +43,7 @@ def test_eager_and_sdpa_are_one_function(family: str, values: dict[str, Any]) ->
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("family", "values"),
     [
@@ -66,6 +68,7 @@ TOKENS = torch.zeros(2, 12, dtype=torch.long)
 MASKED = [("Llama", {}), ("Mistral", {"sliding_window": 5}), ("OPT", {"ffn_dim": 48, "word_embed_proj_dim": 32})]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("family", "values"), MASKED)
 def test_with_padding(family: str, values: dict[str, Any]) -> None:
     left, right = (Padded(built(family, attention, **values)) for attention in ("eager", "sdpa"))
@@ -81,6 +84,7 @@ def test_padding_that_one_side_ignores() -> None:
     assert verdict.status == "refuted"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("family", "values"), MASKED[:2])
 def test_a_prompt_and_steps_with_a_cache(family: str, values: dict[str, Any]) -> None:
     left, right = (Decoding(built(family, attention, **values)) for attention in ("eager", "sdpa"))
@@ -99,6 +103,7 @@ def test_a_window_that_only_a_later_step_passes() -> None:
     assert verdict.findings[0].kind.startswith("window")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("family", "values", "changed", "kind"),
     [

@@ -43,12 +43,14 @@ def judged(pair: Pair, *, explain: bool = True) -> Equivalence:
     return equiv(*(rw.capture(_Module(side), (pair.arguments,)) for side in (pair.left, pair.right)), explain=explain)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_layer(name: str) -> None:
     verdict = judged(SAME[name])
     assert (verdict.status, str(verdict.evidence)) == ("proved", "proved"), verdict.reason
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", OTHER)
 def test_another_layer(name: str) -> None:
     verdict = judged(OTHER[name], explain=False)

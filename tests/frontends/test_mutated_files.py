@@ -88,7 +88,17 @@ def check(damage: Damage, seed: int, folder: Path, capsys: pytest.CaptureFixture
         assert printed.out.startswith(("PROVED", "REFUTED", "UNKNOWN")), seed
 
 
-@pytest.mark.parametrize(("damage", "count"), [(captured, 30), (hlo, 150), (relations, 120)])
+@pytest.mark.parametrize(
+    ("damage", "count"),
+    [
+        (captured, 10),
+        (hlo, 50),
+        (relations, 40),
+        pytest.param(captured, 30, marks=pytest.mark.long),
+        pytest.param(hlo, 150, marks=pytest.mark.long),
+        pytest.param(relations, 120, marks=pytest.mark.long),
+    ],
+)
 def test_hundreds_of_damaged_files(
     damage: Damage, count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

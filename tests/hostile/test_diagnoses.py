@@ -39,6 +39,7 @@ def exchanged(x: torch.Tensor) -> torch.Tensor:
     return received
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("transposed", [True, False])
 def test_rows_by_table_that_are_taken_for_rows_by_sample(transposed: bool) -> None:
     """The place of the mistake was looked for among operators with other numbers of operands: an IndexError."""

@@ -263,6 +263,7 @@ def checked(program: Program) -> Any:
     return rw.refine(whole, ranks, {"x": "Shard(0)", "u": "Shard(0)"}, audit=True)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.ranks.__name__)
 def test_groups_are_told_apart_by_the_order_of_their_making(program: Program) -> None:
     verdict = checked(program)

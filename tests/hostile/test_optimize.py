@@ -227,6 +227,7 @@ def test_an_index_out_of_range_is_an_error() -> None:
     assert len(fast.notes) == 1 and "reads out of range" in fast.notes[0]
 
 
+@pytest.mark.long
 def test_a_periodic_stencil_has_kernels() -> None:
     """Before, a plan was written with a tensor of 46 rows for one of 24, and the program ran as it was.
 
@@ -244,6 +245,7 @@ def test_a_periodic_stencil_has_kernels() -> None:
     torch.testing.assert_close(fast(u), heat(u))
 
 
+@pytest.mark.long
 def test_a_llama_has_kernels() -> None:
     """Before, a statistic of rows that two kernels read was replaced in one of them: ``KeyError: 106``."""
     transformers = pytest.importorskip("transformers")

@@ -74,6 +74,7 @@ def test_padding_between_elements(size: int, inner: int, low: int, high: int) ->
     assert sequential_differences(graph, random_inputs(graph)) == []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("block", range(5))
 def test_random_programs(block: int) -> None:
     for seed in range(30 * block, 30 * (block + 1)):
@@ -81,6 +82,7 @@ def test_random_programs(block: int) -> None:
         assert sequential_differences(program.build()[0], program.inputs) == [], f"seed {seed}"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("block", range(5))
 def test_random_programs_of_ranks(block: int) -> None:
     """Collectives at random places, mostly wrong ones: what each rank holds is still described exactly."""

@@ -119,6 +119,7 @@ def test_every_reduction_combines() -> None:
 ENDS = -np.inf, *(n / 4 for n in range(-12, 13)), np.inf
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", members(ops.Elementwise))
 @settings(max_examples=30, deadline=None)
 @given(data=st.data(), positive=st.booleans())

@@ -38,6 +38,7 @@ def run_split(case: Case, split: Split, cut: int, size: int) -> Array:
     return np.asarray(REDUCERS[split.kind](*results))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sorted(CASES))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())

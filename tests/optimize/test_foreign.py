@@ -37,6 +37,7 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_is_around_an_operator_that_is_not_understood_is_fused(name: str) -> None:
     def program(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:

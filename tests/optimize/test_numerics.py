@@ -20,6 +20,7 @@ def causal() -> rw.optimize:  # type: ignore[valid-type]
     return rw.optimize(program, args)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("scale", [1.0, 10.0, 100.0, 1e4])
 def test_no_scale_of_logits_makes_anything_infinite(causal: object, scale: float) -> None:
     program, args = PROGRAMS["causal"]()
@@ -159,6 +160,7 @@ def test_a_mask_that_makes_weights_no_number_compiles() -> None:
     torch.testing.assert_close(optimized(x, v), program(x, v), equal_nan=True)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 @pytest.mark.parametrize("pieces", [False, True])
 def test_rows_of_nothing_but_infinity_are_no_number_where_the_program_has_none(target: Target, pieces: bool) -> None:
@@ -212,6 +214,7 @@ def test_a_quotient_by_what_all_rows_share_may_be_in_a_sum_that_others_follow(ta
     torch.testing.assert_close(found(normal(2, 9, 8)), program(normal(2, 9, 8)), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 def test_a_scale_that_is_a_tensor_makes_no_kernel_wider_than_the_others(target: Target, dtype: torch.dtype) -> None:

@@ -17,6 +17,7 @@ def tensors(value: object) -> list[torch.Tensor]:
     return list(value) if isinstance(value, tuple) else [value]  # type: ignore[list-item]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 def test_kernels_compute_what_the_program_computes(name: str, target: str) -> None:
@@ -30,6 +31,7 @@ def test_kernels_compute_what_the_program_computes(name: str, target: str) -> No
         torch.testing.assert_close(mine, expected, rtol=1e-5, atol=2e-5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_narrow_dtypes_are_computed_in_float32(dtype: torch.dtype) -> None:
     program, _ = PROGRAMS["causal"]()

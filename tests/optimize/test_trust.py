@@ -125,6 +125,7 @@ def test_no_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.status == "fallback" and "no C++ compiler" in found.reason
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"largest", "router"}))
 def test_every_plan_has_a_certificate_that_the_checker_confirms(name: str) -> None:
     program, args = PROGRAMS[name]()

@@ -23,6 +23,7 @@ def certified(pair: Pair) -> Certificate:
     return found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_proved_is_audited_also_from_a_file(name: str, tmp_path: Path) -> None:
     pair = PROGRAMS[name]()

@@ -22,6 +22,7 @@ def test_a_check_that_is_taken_out_is_the_only_change() -> None:
     assert without(text, Check("module", 2, 4, "")) == text.replace("if x", "if False", 1).rstrip()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("start", "test"),
     [

@@ -51,6 +51,7 @@ def proved(sequential: Graph, mutant: Mutant) -> bool:
     return not proof.failed and not proof.mismatch
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("world", [2, 4])
 @pytest.mark.parametrize("name", ALL)
 def test_no_mutant_is_proved_but_equivalent_ones(name: str, world: int) -> None:

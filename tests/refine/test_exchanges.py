@@ -72,6 +72,7 @@ def test_mixed_tokens_that_come_back_otherwise(back: Exchange | None) -> None:
     assert are_described_exactly(pair)
 
 
+@pytest.mark.long
 @given(axes, axes, st.sampled_from([(2, 2, 2), (4, 2, 2), (2, 4, 2), (4, 4, 1)]))
 @settings(max_examples=25, deadline=None, derandomize=True)
 def test_what_is_proved_is_right(there: Exchange, back: Exchange, sizes: tuple[int, int, int]) -> None:

@@ -184,6 +184,7 @@ def test_the_right_program(name: str) -> None:
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "bug"), BUGS)
 def test_a_bug_in_it(name: str, bug: str) -> None:
     verdict = PROGRAMS[name].verdict(bug)

@@ -119,6 +119,7 @@ def test_tokens_that_do_not_fit_are_dropped_alike() -> None:
     assert {"loss", "y", "grad:router", "grad:up", "grad:down"} <= set(verdict.relation)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("bug", ["capacity", "sent back", "own balance", "gradient of balance"])
 def test_other_mixtures(bug: str) -> None:
     assert refined(bug).status == "refuted"

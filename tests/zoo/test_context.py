@@ -36,6 +36,7 @@ def test_what_sharded_a_module_before_in_this_process_changes_nothing() -> None:
     assert verdict.status == "proved", verdict.reason
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("rotation", ["allgather", "alltoall"])
 @pytest.mark.parametrize(("causal", "balanced"), MASKS)
 def test_loss_and_gradients_of_queries_keys_and_values(causal: bool, balanced: bool, rotation: str) -> None:
@@ -126,6 +127,7 @@ def adds_elsewhere(*args: Any, idx: int, **kwargs: Any) -> Any:
 _partial_update = ATTENTION._partial_update
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "replacement", "how"),
     [

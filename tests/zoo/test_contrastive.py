@@ -83,6 +83,7 @@ WRONG: dict[str, tuple[Gather, int, int]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [n if n == "labels of the first rank" else pytest.param(n, marks=pytest.mark.slow) for n in WRONG]
 )

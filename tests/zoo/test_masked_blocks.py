@@ -93,6 +93,7 @@ def drawn(source: random.Random, degree: int, shift: int) -> list[list[Kind]]:
     return kinds
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
 def test_only_what_sees_the_same_keys_is_proved(seed: int) -> None:
     source = random.Random(seed)

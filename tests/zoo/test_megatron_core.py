@@ -46,6 +46,7 @@ def test_a_norm_without_its_mark_is_never_reduced() -> None:
     assert "grad:decoder.final_layernorm.weight" in found.findings[0].message
 
 
+@pytest.mark.long
 def test_label_smoothing_over_the_local_vocabulary_is_found_where_it_is() -> None:
     """Megatron-LM #737: the number of tokens and the mean of their log-probabilities are those of one rank."""
     gpt = GPT(2, layers=1, smoothing=0.1, **MODELS["llama"])

@@ -37,12 +37,14 @@ def named_lines(finding: Finding) -> list[str]:
     return found + [linecache.getline(span.file, span.line) for span in spans]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_the_right_program_is_proved(name: str) -> None:
     found = verdict(name, wrong=False)
     assert found.status == "proved", found.reason
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_the_bug_is_refuted_at_its_place(name: str) -> None:
     found = verdict(name, wrong=True)

@@ -39,6 +39,7 @@ PROGRAMS: list[Any] = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("plan", "order"), PROGRAMS)
 def test_gradients_around_a_ring(plan: str, order: str | None) -> None:
     verdict = proof(plan, order)
@@ -102,6 +103,7 @@ SLIPS: list[Any] = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("plan", "slips"), SLIPS)
 def test_slips(plan: str, slips: dict[str, Any]) -> None:
     verdict = proof(plan, "contiguous" if "scores" in slips else None, **slips)

@@ -215,6 +215,7 @@ class Constant(routed.Router):
         return weights / weights.sum(-1, keepdim=True).detach(), chosen
 
 
+@pytest.mark.long
 def test_a_router_without_the_gradient_of_its_normalisation() -> None:
     def build(mesh: DeviceMesh) -> Any:
         torch.manual_seed(0)
@@ -276,6 +277,7 @@ def proof_of_ring(build: Any, degree: int, *, causal: bool = False) -> Verdict:
     return rw.refine(rw.capture(program, args, kwargs), rw.capture_ranks(build, {"cp": degree}), relations=RING)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("degree", [2, 3, 4])
 @pytest.mark.parametrize("plan", ["online", "merged"])
 def test_attention_around_a_ring(plan: str, degree: int) -> None:
@@ -284,6 +286,7 @@ def test_attention_around_a_ring(plan: str, degree: int) -> None:
     assert verdict.relation["output"].placement == "Shard(1)"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("degree", [2, 3])
 @pytest.mark.parametrize("plan", ["online", "merged"])
 def test_causal_attention_around_a_ring(plan: str, degree: int) -> None:

@@ -149,6 +149,7 @@ def ulysses(ranks: int, turned: bool = False) -> Verdict:
     return rw.refine(sequential, program, relations=relations)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_heads_over_ranks_while_they_attend(ranks: int) -> None:
     verdict = ulysses(ranks)

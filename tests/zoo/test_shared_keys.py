@@ -69,6 +69,7 @@ def refined(loss_of: Any, ranks: int, shared: int, bug: str = "") -> Verdict:
     return rw.refine(rw.capture(whole, sizes), rw.capture_ranks(parallel, {"tp": ranks}), given, audit=True)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("loss_of", "ranks", "shared"),
     [(attention, 4, 2), (attention, 4, 1), (attention, 6, 3), (products, 4, 2), (scores, 4, 2)],
@@ -79,6 +80,7 @@ def test_gradients_of_shared_keys(loss_of: Any, ranks: int, shared: int) -> None
     assert "@0" in verdict.relation["grad:key"].equation
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("loss_of", [attention, products])
 @pytest.mark.parametrize("bug", ["group", "missing", "mean"])
 def test_gradients_that_are_added_up_wrongly(loss_of: Any, bug: str) -> None:

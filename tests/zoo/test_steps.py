@@ -23,15 +23,17 @@ def verdict(step: Step) -> Verdict:
     return rw.refine(sequential, rw.capture_ranks(step.parallel, step.mesh), relations=step.relations)
 
 
-def quick(names: Iterable[str], *, chosen: set[str]) -> list[Any]:
-    """The chosen names; the others are slow tests."""
-    return [name if name in chosen else pytest.param(name, marks=pytest.mark.slow) for name in names]
+def listed(names: Iterable[str], few: set[str], more: set[str]) -> list[Any]:
+    """A few of the names; more are long tests, and the others slow ones."""
+    marks = {name: pytest.mark.long if name in more else pytest.mark.slow for name in names}
+    return [name if name in few else pytest.param(name, marks=mark) for name, mark in marks.items()]
 
 
-FEW = {"ddp adamw", "ddp by tokens", "hsdp", "fsdp clipped by the largest", "zero-1", "zero-1 by hand"}
+FEW = {"ddp adamw", "fsdp clipped by the largest", "zero-1 by hand"}
+MORE = {"ddp by tokens", "hsdp", "zero-1"}
 
 
-@pytest.mark.parametrize("name", quick(STEPS, chosen=FEW))
+@pytest.mark.parametrize("name", listed(STEPS, FEW, MORE))
 def test_steps_are_proved(name: str) -> None:
     found = verdict(STEPS[name])
     assert found.status == "proved", found.reason
@@ -190,10 +192,11 @@ WRONG: dict[str, Step] = {
 }
 
 
-FEW_BUGS = {"micro-batches added", "never reduced", "updated twice", "decay in the gradient", "plain momentum"}
+FEW_BUGS = {"micro-batches added", "never reduced"}
+MORE_BUGS = {"updated twice", "decay in the gradient", "plain momentum"}
 
 
-@pytest.mark.parametrize("name", quick(WRONG, chosen=FEW_BUGS))
+@pytest.mark.parametrize("name", listed(WRONG, FEW_BUGS, MORE_BUGS))
 def test_wrong_steps_are_refuted(name: str) -> None:
     found = verdict(WRONG[name])
     assert found.status == "refuted", found.reason

@@ -80,6 +80,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", RIGHT)
 def test_sums_in_other_steps(name: str) -> None:
     verdict = refined(RIGHT[name])

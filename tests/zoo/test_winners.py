@@ -100,6 +100,7 @@ def test_the_last_of_equals_is_refuted() -> None:
     assert "on inputs with zeros" in verdict.reason
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("first", "status"), [(4, "proved"), (5, "refuted")])
 def test_in_jax(first: int, status: str) -> None:
     def parallel(mesh: Any) -> Any:

@@ -1,6 +1,7 @@
 """Every model of the zoo, under every plan it has, is proved, and execution of both programs agrees."""
 
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -23,14 +24,13 @@ PAIRS = [
     *(("gpt2", plan) for plan in ("dtensor", "dtensor_loss")),
     *(("decoder", plan) for plan in ("megatron", "megatron_sp")),
 ]
-QUICK = {
-    ("llama", "dtensor_sp_loss"),
-    ("llama", "tp_plan"),
-    ("mixtral", "dtensor"),
-    ("gpt2", "dtensor"),
-    ("bert", "dtensor"),
-    ("decoder", "megatron_sp"),
-}
+QUICK = {("llama", "tp_plan"), ("gpt2", "dtensor"), ("decoder", "megatron_sp")}
+LONG = {("llama", "dtensor_sp_loss"), ("mixtral", "dtensor"), ("bert", "dtensor")}
+
+
+def listed(pair: tuple[str, str]) -> Any:
+    """A few pairs; more are long tests, and the others slow ones."""
+    return pair if pair in QUICK else pytest.param(*pair, marks=pytest.mark.long if pair in LONG else pytest.mark.slow)
 
 
 @cache
@@ -49,9 +49,7 @@ def agrees(name: str, plan: str, degree: int, *, backward: bool, tied: bool = Tr
     assert verdict.status == "proved", verdict.reason
 
 
-@pytest.mark.parametrize(
-    ("name", "plan"), [p if p in QUICK else pytest.param(*p, marks=pytest.mark.slow) for p in PAIRS]
-)
+@pytest.mark.parametrize(("name", "plan"), [listed(pair) for pair in PAIRS])
 def test_loss_logits_and_gradients_agree(name: str, plan: str) -> None:
     agrees(name, plan, 2, backward=True)
 
@@ -65,7 +63,7 @@ def test_inference_agrees(name: str, plan: str) -> None:
 @pytest.mark.parametrize(
     ("name", "plan", "degree"),
     [
-        ("decoder", "megatron_sp", 3),
+        pytest.param("decoder", "megatron_sp", 3, marks=pytest.mark.long),
         *(
             pytest.param(*pair, degree, marks=pytest.mark.slow)
             for pair in [("llama", "dtensor_sp"), ("decoder", "megatron_sp")]
@@ -80,7 +78,11 @@ def test_other_degrees_split_the_vocabulary_unevenly_or_further(name: str, plan:
 
 @pytest.mark.parametrize(
     ("name", "degree"),
-    [("gemma2", 4), pytest.param("phi3", 8, marks=pytest.mark.slow), pytest.param("llama", 16, marks=pytest.mark.slow)],
+    [
+        pytest.param("gemma2", 4, marks=pytest.mark.long),
+        pytest.param("phi3", 8, marks=pytest.mark.slow),
+        pytest.param("llama", 16, marks=pytest.mark.slow),
+    ],
 )
 def test_one_head_for_each_rank(name: str, degree: int) -> None:
     agrees(name, "dtensor", degree, backward=True)

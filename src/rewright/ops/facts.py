@@ -117,19 +117,16 @@ def between(low: Number, high: Number, *, zero: bool = True, whole: bool = False
 
 
 def of_values(values: Iterable[float | int | bool]) -> Facts:
-    """Exactly what these values need."""
-    found = NOTHING
-    for value in set(values):
-        found = join(found, _of_value(value))
-    return found
+    """Exactly what these values need; a table of many is read in a few passes."""
+    distinct = set(values)
+    numbers = distinct if all(map(has_end, distinct)) else {value for value in distinct if has_end(value)}
+    low, high = (_exact(min(numbers)), _exact(max(numbers))) if numbers else (INF, -INF)
+    whole, nan = all(value == int(value) for value in numbers), any(map(math.isnan, distinct))
+    return Facts(low, high, 0 in numbers, whole, nan, INF in distinct, -INF in distinct, exact=True)
 
 
-def _of_value(value: float | int | bool) -> Facts:
-    if isinstance(value, float) and not math.isfinite(value):
-        return replace(NOTHING, nan=math.isnan(value), plus_infinity=value == INF, minus_infinity=value == -INF)
-    number = int(value) if value == int(value) else value
-    whole = isinstance(number, int)
-    return Facts(number, number, number == 0, whole, nan=False, plus_infinity=False, minus_infinity=False, exact=True)
+def _exact(value: float | int | bool) -> Number:
+    return int(value) if value == int(value) else value
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:
@@ -376,7 +373,7 @@ def power(x: Facts, y: Facts) -> Facts:
 
 def _whole_power(x: Facts, exponent: int) -> Facts:
     if exponent == 0:
-        return replace(_of_value(1), nan=x.nan)
+        return replace(of_values([1]), nan=x.nan)
     found = x
     for _ in range(exponent - 1):
         found = multiply(found, x)
@@ -464,9 +461,9 @@ def repeated_sum(x: Facts, count: Dim) -> Facts:
     nan = x.nan or (x.plus_infinity and x.minus_infinity)
     least, most = size_range(count)
     if most == 0:
-        return _of_value(0)
+        return of_values([0])
     if is_no_number(x):
-        zero = replace(_of_value(0), exact=False)
+        zero = replace(of_values([0]), exact=False)
         own = replace(x, nan=nan, exact=False)
         return join(own, zero) if least == 0 else own
     low = min(_times(x.low, least, _down), _times(x.low, most, _down))
@@ -492,7 +489,7 @@ def extreme(x: Facts, count: Dim, dtype: DType, kind: str) -> Facts:
     if dtype.is_float:
         return replace(x, minus_infinity=True) if kind == "maximum" else replace(x, plus_infinity=True)
     low, high = integer_range(dtype)
-    return join(x, _of_value(low if kind == "maximum" else high))
+    return join(x, of_values([low if kind == "maximum" else high]))
 
 
 def repeated_product(x: Facts, count: Dim) -> Facts:
@@ -508,7 +505,7 @@ def repeated_product(x: Facts, count: Dim) -> Facts:
     minus = infinite and (x.may_be_negative or x.minus_infinity)
     least = size_range(count)[0]
     found = Facts(low, high, x.zero, x.whole, nan, infinite, minus)
-    return _tight(found if least else join(found, replace(_of_value(1), exact=False)))
+    return _tight(found if least else join(found, replace(of_values([1]), exact=False)))
 
 
 # --- what types make of numbers

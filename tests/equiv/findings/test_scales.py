@@ -75,6 +75,7 @@ ROUGH = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [*SAME, *ROUGH])
 def test_rounding_at_another_size_tells_nothing_apart(name: str) -> None:
     assert told_apart(twin_of({**SAME, **ROUGH}[name])) is None

@@ -159,6 +159,7 @@ def turned(frequencies: torch.Tensor, dtype: torch.dtype, *, short: bool) -> tor
     return angle.sin().to(dtype)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_little_of_another_embedding_is_no_rounding(dtype: torch.dtype, *, short: bool) -> None:

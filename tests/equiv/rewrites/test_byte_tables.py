@@ -46,6 +46,7 @@ def signed(w: torch.Tensor) -> torch.Tensor:
     return ((w & 15) ^ 8) - 8
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [
@@ -67,6 +68,7 @@ def test_nibbles_of_unsigned_bytes(low: Code, high: Code, expected: str) -> None
     assert status((first, second), (low, high), torch.uint8) == expected
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("low", "expected"),
     [

@@ -71,6 +71,7 @@ def turned(x: torch.Tensor) -> torch.Tensor:
     return scores.masked_fill(torch.zeros_like(scores, dtype=torch.bool).scatter(1, places, True), 0.0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("other", [looked_up, marked, filled, kept])
 def test_the_scores_that_were_chosen(other: Weigh) -> None:
     verdict = equiv(*(rw.capture(weigh, (torch.zeros(5, 4),)) for weigh in (written, other)), explain=False)

@@ -51,6 +51,7 @@ def verdict(left: Graph, right: Graph) -> Equivalence:
     return equiv(left, right, explain=False)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "other", [filled(-1e9), filled(-1e4), added(-1e4), added(-1e30), filled(-0.7 * 3.4e38), bounded(-1e9)]
 )
@@ -163,6 +164,7 @@ BACK: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 SCORES = (torch.zeros(3, 4), torch.zeros(3, 4))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", BACK)
 def test_small_numbers_add_up_to_what_brings_masked_scores_back(name: str) -> None:
     """What is seldom is seen on no random input."""
@@ -232,6 +234,7 @@ def test_programs_that_cannot_be_run_show_nothing_of_their_masks() -> None:
     assert verdict(opaque(sides[1]), opaque(sides[1])).status == "proved"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("written", "status"),
     [

@@ -45,6 +45,7 @@ def each(logits: Tensor) -> Tensor:
     return torch.stack([torch.where(chosen == e, weights, 0.0).sum(-1) for e in range(EXPERTS)], -1)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("right", [added, one_hot, each])
 @pytest.mark.parametrize("left", [written, one_hot])
 def test_weights_of_experts(left: Weigh, right: Weigh) -> None:
@@ -67,6 +68,7 @@ def in_a_loop(
     return total
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("weigh", [written, one_hot, each])
 def test_experts_in_a_loop(weigh: Weigh) -> None:
     def right(x: Tensor, router: Tensor, up: Tensor, down: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ def checked(shape: Shape, folder: Path) -> Verdict:
     return refine(sequential, program, relations=relations(shape))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "shape",
     [
@@ -49,6 +50,7 @@ def test_a_module_for_each_device_is_proved(shape: Shape, tmp_path: Path) -> Non
     assert placements == ["Shard(0)", *["Shard(2)"] * (2 * shape.layers)]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("bug", "kind", "said"),
     [

@@ -103,6 +103,7 @@ def gradients(reduce: Callable[[str, Any], Any]) -> Callable[[Any], Any]:
     return build
 
 
+@pytest.mark.long
 def test_gradients_over_the_data_axis_are_averaged() -> None:
     step = rw.capture(programs.step, (PARAMS, X, X))
     verdict = rw.refine(step, rw.capture_ranks(gradients(lambda name, g: lax.pmean(g, "dp")), {"dp": 2}))

@@ -56,6 +56,7 @@ def test_four_axes_at_once(step: Graph) -> None:
     assert found["params.wq"] == "[Replicate(), Shard(0), Replicate(), Shard(1)]"
 
 
+@pytest.mark.long
 def test_a_vocabulary_is_split(step: Graph) -> None:
     weights = specs("tp", None) | {"embedding": P("tp"), "head": P(None, "tp")}
     args = (LANGUAGE, TOKENS, TOKENS)
@@ -239,6 +240,7 @@ def squared(mixture: Any) -> Any:
     return lambda params, x: jnp.sum(mixture(params, x) ** 2)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("count", "degree"), [(4, 2), (2, 2), (3, 3)])
 def test_gradients_of_experts_also_one_on_each(count: int, degree: int) -> None:
     sequential = rw.capture(squared(programs.mixture), programs.mixture_args(count), backward=True)
@@ -260,6 +262,7 @@ def parallel_gradients(count: int, degree: int, **options: bool) -> RankProgram:
     return rw.capture_ranks(build, {"ep": degree}, backward=True)
 
 
+@pytest.mark.long
 def test_gradients_of_one_expert_on_each_rank_that_read_other_tokens() -> None:
     """Rows that come back in another order, and every bug that can be put into the exchanges of the right program."""
     sequential = rw.capture(squared(programs.mixture), programs.mixture_args(2), backward=True)

@@ -76,6 +76,7 @@ def verdict(step: Step, parallel: Callable[[nn.Module, DeviceMesh], nn.Module], 
     return rw.refine(sequential, program, relations={"x": "Shard(0)" if parts > 1 else "Replicate()"})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("world", "order"), [(2, 2.0), (4, 2.0), (2, 1.0)])
 def test_torch_clips_sharded_gradients(world: int, order: float) -> None:
     found = verdict(partial(clipped, order=order), sharded, world, world)
@@ -108,6 +109,7 @@ def test_norms_by_hand(name: str) -> None:
     assert found.status == "proved", found.reason
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", WRONG)
 def test_other_norms_are_refuted(name: str) -> None:
     right = rw.capture(partial(by_hand, total=HANDS["the root of the sum"]), (FeedForward(), torch.zeros(BATCH, 4)))

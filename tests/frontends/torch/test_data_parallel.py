@@ -108,6 +108,7 @@ PROGRAMS: dict[str, tuple[Callable[[DeviceMesh], nn.Module], Mesh, Step, Step, l
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_fully_sharded_programs_are_proved(name: str) -> None:
     found = verdict(*PROGRAMS[name])

@@ -103,6 +103,7 @@ def verdict(world: int, **options: Any) -> Verdict:
     return refine(capture(Attention(), (x(1),), backward=True), program)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("world", "collective"), [(2, in_place), (2, returned), (4, in_place)])
 def test_output_loss_and_gradients_are_those_of_one_device(world: int, collective: Collective) -> None:
     found = verdict(world, collective=collective)

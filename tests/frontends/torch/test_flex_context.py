@@ -60,6 +60,7 @@ def refined(block: int = 2, bug: str = "") -> Verdict:
     return rw.refine(rw.capture(step, whole), program, {"x": "Shard(1)", "w": "Replicate()"}, audit=not bug)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("block", [1, 2, 4])
 def test_gathered_keys_and_values(block: int) -> None:
     verdict = refined(block)

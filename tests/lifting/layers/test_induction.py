@@ -177,6 +177,7 @@ def bent(random: Random, layers: int) -> tuple[int, ...]:
             return tuple(order)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", [k if k < 18 else pytest.param(k, marks=pytest.mark.slow) for k in range(60)])
 def test_layers_that_are_wired_otherwise_are_not_proved_by_those_that_are_lifted(seed: int) -> None:
     """What leaving layers out proves, lifting every node by itself proves; ranks alone may be bent, or both sides."""

@@ -160,6 +160,7 @@ def rank_differences(seed: int) -> tuple[list[str], int]:
     return found, lifter.steps["reused"] - before
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("block", range(4))
 def test_layers_of_random_programs(block: int) -> None:
     reused = 0
@@ -170,6 +171,7 @@ def test_layers_of_random_programs(block: int) -> None:
     assert reused > 100
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("block", range(4))
 def test_layers_of_random_programs_of_ranks(block: int) -> None:
     reused = 0

@@ -56,6 +56,7 @@ def truth(no: bool, yes: bool) -> Graph:
     return chosen(test)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("number", [-1.0, 0.0, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("direction", COMPARISONS)

@@ -31,6 +31,7 @@ def same(one: Any, other: Any) -> bool:
     return True
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CASES)
 def test_no_call_has_values_of_another(name: str) -> None:
     program, args, changes = CASES[name]()

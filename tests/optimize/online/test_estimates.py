@@ -237,6 +237,7 @@ def rows(offset: float) -> torch.Tensor:
     return x**2 + x + offset
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("program", MOMENTS)
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 def test_a_moment_is_one_pass(program: Program, target: str) -> None:

@@ -106,6 +106,7 @@ def divergence(x: torch.Tensor) -> torch.Tensor:
     )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("program", [mean_of_logarithms, smoothed, entropy, entropy_of_weights, divergence])
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 def test_a_loss_is_one_pass(program: Program, target: str) -> None:

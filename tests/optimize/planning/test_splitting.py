@@ -38,6 +38,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return list(value) if isinstance(value, tuple) else [value]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", ["decode", "causal", "window", "grouped", "threshold", "loss"])
 @pytest.mark.parametrize("pieces", [2, 3, 5])
 def test_any_number_of_pieces_gives_the_values(name: str, pieces: int) -> None:

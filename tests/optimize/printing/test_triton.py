@@ -39,7 +39,7 @@ program, _ = PROGRAMS["causal"]()
 args = tuple(torch.empty(1, 2, 256, 64, dtype=torch.float16, device="meta") for _ in range(3))
 plan = Planner(prepared(rw.capture(program, args))).plan()
 for kernel in plan.kernels:
-    for capability in (80, 90, 100):
+    for capability in map(int, sys.argv[1:]):
         for tiles in (Tiles(64, 64, 4, 2), Tiles(128, 64, 8, 3, descriptors=True, ahead=True)):
             made = compiled(plan, kernel, capability, tiles)
             assert made.metadata.shared <= 232448, made.metadata.shared
@@ -181,6 +181,7 @@ def run(text: str, *arguments: str, interpret: bool) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "names",
     [
@@ -196,20 +197,24 @@ def test_values_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(VALUES, *names, interpret=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [("causal", "grouped", "relative"), ("sinks", "threshold", "decode")])
 def test_values_of_tiles_through_descriptors_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(DESCRIBED + VALUES, *names, interpret=True)
 
 
+@pytest.mark.long
 def test_places_compile() -> None:
     run(PLACES, interpret=False)
 
 
-@pytest.mark.parametrize("names", [("decode", "causal"), ("threshold", "deviation", "loss")])
+@pytest.mark.long
+@pytest.mark.parametrize("names", [("threshold", "deviation", "loss"), ("decode", "causal")])
 def test_pieces_in_the_interpreter(names: tuple[str, ...]) -> None:
     run(PIECES, *names, interpret=True)
 
 
+@pytest.mark.long
 def test_pieces_and_powers_of_two_compile() -> None:
     run(CHEAPER, interpret=False)
 
@@ -224,21 +229,25 @@ def test_columns_of_rows_without_elements_in_the_interpreter() -> None:
     run(MASKED, interpret=True)
 
 
+@pytest.mark.long
 def test_a_look_at_rows_before_tiles_are_skipped_compiles() -> None:
     run(MASKED_CODE, interpret=False)
 
 
+@pytest.mark.long
 def test_places_with_nan_in_the_interpreter() -> None:
     run(WITH_NAN, interpret=True)
 
 
-def test_kernels_compile_and_use_the_matrix_units() -> None:
-    run(CODE, interpret=False)
+@pytest.mark.parametrize("capabilities", [("90",), pytest.param(("80", "100"), marks=pytest.mark.long)])
+def test_kernels_compile_and_use_the_matrix_units(capabilities: tuple[str, ...]) -> None:
+    run(CODE, *capabilities, interpret=False)
 
 
 def test_functions_that_triton_has_not_are_right_at_their_edges() -> None:
     run(EDGES, interpret=True)
 
 
+@pytest.mark.long
 def test_functions_that_triton_has_not_compile() -> None:
     run(COMPILED_EDGES, interpret=False)

@@ -113,6 +113,7 @@ def random_mask(draw: random.Random) -> tuple[str, Mask]:
     )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_every_element_that_is_kept_is_met_once(seed: int) -> None:
     draw = random.Random(seed)
@@ -151,6 +152,7 @@ def test_tiles_that_no_mask_changes_have_none(mask: Mask, size: int, whole: int)
     assert sum(found) == whole
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("offset", range(-17, 18))
 def test_no_tile_without_masks_is_one_lane_too_far(offset: int) -> None:
     keep = np.tri(48, 48, offset, dtype=bool)

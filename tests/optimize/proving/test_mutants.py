@@ -131,6 +131,7 @@ def differs(plan: Plan, wrong: Plan, name: str) -> bool:
 SLOW = ("window", "grouped", "alibi", "threshold")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "name", ["causal", "residual_norm", "deviation", *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)]
 )
@@ -220,6 +221,7 @@ def states(plan: Plan, change: Callable[[Table, Running], Running | None]) -> It
                     yield with_kernel(plan, number, replace(kernel, sweeps=tuple(sweeps)))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", UPDATES)
 def test_no_state_that_follows_otherwise_is_proved(kind: str) -> None:
     tried = 0

@@ -112,6 +112,7 @@ def variant(name: str, dtype: torch.dtype) -> Plan:
     return plan_of(attention.MODULES[name], args)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("name", attention.MODULES)
 def test_exponentials_become_powers_of_two_and_that_is_proved(name: str, dtype: torch.dtype) -> None:
@@ -157,6 +158,7 @@ def test_float32_rows_keep_maximum_and_sum_apart() -> None:
     assert found is not None and not {"exp-difference-over", "exp-over"} & set(found.laws)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scale", [10.0, 100.0, 1000.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_weights_of_logits_in_the_thousands_keep_their_digits(dtype: torch.dtype, scale: float) -> None:

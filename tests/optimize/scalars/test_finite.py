@@ -70,6 +70,7 @@ def agrees(mine: Any, expected: Any) -> None:
         torch.testing.assert_close(a, b, equal_nan=True, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("weigh", [selected, added, without_maximum])
 @pytest.mark.parametrize("target", ["torch", "cpu"])
 @pytest.mark.parametrize("seed", range(3))
@@ -82,6 +83,7 @@ def test_columns_of_rows_without_elements_are_no_numbers(weigh: Scores, target: 
     agrees(found(*args), run(*args))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_extremes_of_columns_of_rows_without_elements_are_no_numbers(seed: int) -> None:
     run, args = program(selected, random_mask(seed), extremes=True), arguments()
@@ -166,6 +168,7 @@ MASKS: list[tuple[Mask, bool]] = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("mask", "known"), MASKS)
 @pytest.mark.parametrize("weigh", [selected, without_maximum])
 def test_a_row_is_a_number_where_its_mask_keeps_an_element(weigh: Scores, mask: Mask, known: bool) -> None:

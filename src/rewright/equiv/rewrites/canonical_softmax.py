@@ -62,7 +62,7 @@ def shares_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
     They are returned as they are where all such quotients have one form already.
     """
-    found = [_shares(graph, known) for graph, known in ((draft.graph, draft.facts()) for draft in drafts)]
+    found = [_shares(graph, known) for graph, known in ((draft.graph, draft.facts) for draft in drafts)]
     if len({share.steps for shares in found for share in shares.values() if share.steps}) < 2:
         return tuple(drafts)
     return tuple(_rewritten(draft, shares) for draft, shares in zip(drafts, found, strict=True))

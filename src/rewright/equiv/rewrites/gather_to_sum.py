@@ -17,7 +17,7 @@ def cases_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """The programs with what is computed with chosen rows as sums; as they are where all or none look rows up."""
     if not any(isinstance(node.op, ops.TopK | ops.Sort) for draft in drafts for node in draft.graph.nodes):
         return tuple(drafts)
-    laws = [Rows(draft.graph, draft.facts()) for draft in drafts]
+    laws = [Rows(draft.graph, draft.facts) for draft in drafts]
     if all(law.looked for law in laws) or not any(law.looked for law in laws):
         return tuple(drafts)
     return tuple(_by_cases(draft, law) if law.looked else draft for draft, law in zip(drafts, laws, strict=True))

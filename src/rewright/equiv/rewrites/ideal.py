@@ -78,7 +78,7 @@ def _masked(draft: Draft, filled: Mapping[int, float]) -> Draft:
 
 def is_lowest(node: Node) -> bool:
     """Whether a node is a constant with the most negative number of a float type in it."""
-    return isinstance(node.op, ops.Constant) and any(as_endless(v, node.type.dtype) != v for v in node.op.values)
+    return isinstance(node.op, ops.Constant) and any(as_endless(v, node.type.dtype) != v for v in set(node.op.values))
 
 
 def _is_mask(node: Node) -> bool:

@@ -16,7 +16,7 @@ from rewright.refine.rewriting.drafts import Draft
 def without_casts(draft: Draft) -> Draft:
     """The program without casts of whole numbers to a type between the one that they have and the one that they get."""
     graph = draft.graph
-    known = draft.facts()
+    known = draft.facts
 
     def make(builder: GraphBuilder, position: int, node: Node, operands: tuple[int, ...]) -> int | None:
         if not isinstance(node.op, ops.Convert) or node.type.dtype is DType.BOOL:

@@ -22,7 +22,7 @@ def without_starts(draft: Draft) -> Draft:
     """The program without maxima with minus infinity, and with nought for what is multiplied by its exponential."""
     for _ in range(_MOST_ROUNDS if any(_is_endless(node) for node in draft.graph.nodes) else 0):
         graph = draft.graph
-        numbers = _numbers(draft.facts(), graph)
+        numbers = _numbers(draft.facts, graph)
         aliases = {p: q for p, node in enumerate(graph.nodes) if (q := _largest(node, numbers)) is not None}
         fresh = {p: v for p, v in numbers.items() if splat(graph, p) is None}
         if not aliases and not fresh:

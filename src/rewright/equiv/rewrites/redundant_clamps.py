@@ -21,7 +21,7 @@ def without_floors(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
 
 def _lowered(draft: Draft) -> Draft:
-    graph, known = draft.graph, draft.facts()
+    graph, known = draft.graph, draft.facts
     kept = {
         position: k
         for position, node in enumerate(graph.nodes)

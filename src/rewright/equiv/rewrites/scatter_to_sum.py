@@ -22,7 +22,7 @@ def placed_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     ways = [_ways(draft.graph) for draft in drafts]
     if all(own == ways[0] for own in ways):
         return tuple(drafts)
-    laws = [Places(draft.graph, draft.facts()) for draft in drafts]
+    laws = [Places(draft.graph, draft.facts) for draft in drafts]
     pairs = zip(drafts, laws, strict=True)
     return tuple(draft.by_law("places", law) if law.written else draft for draft, law in pairs)
 

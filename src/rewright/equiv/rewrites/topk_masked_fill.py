@@ -20,7 +20,7 @@ def filled_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """
     if not any(isinstance(node.op, ops.TopK) for draft in drafts for node in draft.graph.nodes):
         return tuple(drafts)
-    laws = [Fillings(draft.graph, draft.facts()) for draft in drafts]
+    laws = [Fillings(draft.graph, draft.facts) for draft in drafts]
     fills = [_fills(draft.graph, law) for draft, law in zip(drafts, laws, strict=True)]
     if all(own == fills[0] for own in fills):
         return tuple(drafts)

@@ -19,7 +19,7 @@ def chosen_alike(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
     They are returned as they are where all of them choose after the same functions.
     """
-    laws = [Growing(draft.graph, draft.facts()) for draft in drafts]
+    laws = [Growing(draft.graph, draft.facts) for draft in drafts]
     choices = [_choices(draft.graph, law) for draft, law in zip(drafts, laws, strict=True)]
     known, every = ([{one[k] for one in own} for own in choices] for k in (0, 1))
     if any(all(own == functions[0] for own in functions) for functions in (known, every)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from rewright import ops
 from rewright.analysis.ends import Bound
@@ -62,9 +63,10 @@ class Draft:
 
         ``law`` is that of this program, if it is known already.
         """
-        make = law or LAWS[name](self.graph, self.facts())
+        make = law or LAWS[name](self.graph, self.facts)
         return self.rebuilt(as_maker(self.graph, make, positions), name)
 
+    @cached_property
     def facts(self) -> Sequence[Facts]:
         """What every node may be wherever the program is defined, as the checker knows it."""
         return facts_within(self.graph, NOWHERE, counts=self.counted_after is not None)
@@ -101,7 +103,8 @@ def _is_copied(old: Node, new: Node, places: Mapping[int, int]) -> bool:
     if old.op != new.op or new.operands != tuple(places[p] for p in old.operands):
         return False
     # 1 and true are equal in Python, and so are 0.0 and -0.0, and are other attributes.
-    return not isinstance(old.op, ops.Constant) or print_attributes(old.op) == print_attributes(new.op)
+    is_table = isinstance(old.op, ops.Constant) and old.op is not new.op
+    return not is_table or print_attributes(old.op) == print_attributes(new.op)
 
 
 def _scalars(graph: Graph) -> list[bool]:

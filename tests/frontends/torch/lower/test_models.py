@@ -70,6 +70,7 @@ def lowered_and_equal(name: str, *, backward: bool) -> Graph:
     return graph
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_forward_and_backward(name: str) -> None:
     graph = lowered_and_equal(name, backward=True)

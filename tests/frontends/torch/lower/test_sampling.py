@@ -16,6 +16,7 @@ BORDER = (-1.0, 1.0, 0.0, -0.5, 0.5, 1.25, -1.25, -3.0, 0.2)
 """Coordinates in the middle, on the border, on elements and outside."""
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("is_aligned", [True, False])
 @pytest.mark.parametrize("axes", [2, 3])
