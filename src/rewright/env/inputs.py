@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rewright.env.hlo.shapes import Shape
 from rewright.env.module import HloModule
+from rewright.frontends.hlo.shapes import Shape
 from rewright.ir.errors import RewrightError
 
 Array = np.ndarray[Any, Any]

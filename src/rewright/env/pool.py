@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rewright.env.alternatives import ROOT, Alternative, AlternativeGraph, Provenance, Use
-from rewright.env.hlo.program import Computation, Instruction, Program
+from rewright.frontends.hlo.module import Computation, Instruction, Module
 
 
 @dataclass
 class Pool:
     """Alternatives for the entry of a program, gathered one by one."""
 
-    program: Program
+    program: Module
     alternatives: list[Alternative] = field(default_factory=list[Alternative])
     instructions: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
     computations: dict[str, Computation] = field(default_factory=dict[str, Computation])
@@ -61,7 +61,7 @@ class Pool:
         self.computations[name] = replace(computation, name=name)
         return name
 
-    def include(self, other: Program, names: Mapping[str, str], wanted: Iterable[str]) -> dict[str, str]:
+    def include(self, other: Module, names: Mapping[str, str], wanted: Iterable[str]) -> dict[str, str]:
         """Enter the instructions of the entry of another program, whose parameters are values of this one.
 
         ``names`` says which; returns the names here of what was wanted.

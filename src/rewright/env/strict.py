@@ -10,8 +10,9 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
-from rewright.env.hlo.program import LITERAL, SHAPE, Program, read, write
-from rewright.env.hlo.wire import BYTES, Field, read_fields
+from rewright.frontends.hlo.module import LITERAL, SHAPE, Module
+from rewright.frontends.hlo.proto import read, write
+from rewright.frontends.hlo.wire import BYTES, Field, read_fields
 from rewright.ir.errors import RewrightError
 
 _MODULE, _COMPUTATION = frozenset({3}), frozenset({2})
@@ -76,7 +77,7 @@ def list_of(value: object) -> list[Any]:
     return cast("list[Any]", value)
 
 
-def read_module(proto: bytes) -> Program:
+def read_module(proto: bytes) -> Module:
     """The program of a module that was written here; raises RewrightError where a field is given again."""
     program = read(proto)
     if write(program, unique=False) != proto:

@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from rewright.frontends import graph_json, hlo
+from rewright.frontends import graph_json
 from rewright.frontends.graph_json.document import is_document
+from rewright.frontends.hlo import reading as hlo
 from rewright.frontends.hlo.stablehlo import to_proto
 from rewright.frontends.ranks import ranks
 from rewright.ir.dims import Dim

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rewright.frontends.files import load, load_ranks
-from rewright.frontends.hlo import read_device, read_text
+from rewright.frontends.hlo.reading import read_device, read_text
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph

@@ -13,7 +13,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 from jaxlib import _hlo
 
-from rewright.frontends.hlo import read_proto, read_text
+from rewright.frontends.hlo.reading import read_proto, read_text
 from rewright.frontends.jax.devices import device_mesh
 from rewright.frontends.jax.ranks import _partitioned
 from rewright.frontends.jax.tracing import trace

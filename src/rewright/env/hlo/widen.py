@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from rewright.env.hlo.program import LITERAL, SHAPE, Computation, Instruction, Program
-from rewright.env.hlo.shapes import NUMBERS
-from rewright.env.hlo.wire import BYTES, Field, read_fields, write_fields
+from rewright.frontends.hlo.module import LITERAL, SHAPE, Computation, Instruction, Module
+from rewright.frontends.hlo.shapes import ELEMENTS
+from rewright.frontends.hlo.wire import BYTES, Field, read_fields, write_fields
 
-_F32S, _F64S = 8, 9
+_F32, _F64 = ELEMENTS["f32"], ELEMENTS["f64"]
 
 
-def widened(program: Program) -> Program:
+def widened(program: Module) -> Module:
     """The program in float64; numbers of other dtypes stay."""
     computations = {name: _computation(c) for name, c in program.computations.items()}
     fields = tuple(
@@ -45,8 +45,8 @@ def _field(entry: Field) -> Field:
 def _shape(data: bytes) -> bytes:
     out: list[Field] = []
     for number, wire, value in read_fields(data):
-        if number == 2 and value == NUMBERS["f32"]:
-            value = NUMBERS["f64"]
+        if number == 2 and value == _F32.number:
+            value = _F64.number
         elif number == 4 and isinstance(value, bytes):
             value = _shape(value)
         out.append((number, wire, value))
@@ -66,9 +66,9 @@ def _literal(data: bytes) -> bytes:
             value = _shape(value)
         elif number == 10 and isinstance(value, bytes):
             value = _literal(value)
-        elif number == _F32S and isinstance(value, bytes):
+        elif number == _F32.field and isinstance(value, bytes):
             count = len(value) // 4
             value = struct.pack(f"<{count}d", *struct.unpack(f"<{count}f", value))
-            number, wire = _F64S, BYTES
+            number, wire = _F64.field, BYTES
         out.append((number, wire, value))
     return write_fields(out)

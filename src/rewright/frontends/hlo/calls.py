@@ -95,7 +95,7 @@ def custom_call(c: Context, i: Instruction, operands: Sequence[int]) -> Value:
         if not operands:
             raise RewrightError(f"the custom call {target:.60} has no operands; print the module again")
         return function(c, i, operands)
-    if i.attributes.get("called") or re.search(r"host|callback|send|recv|coll|rng|rand|dropout", target, re.I):
+    if i.called or re.search(r"host|callback|send|recv|coll|rng|rand|dropout", target, re.I):
         raise UnsupportedOperator(f"the custom call {target:.60} has no definition here; write what it computes")
     c.assume(f"the custom call {target:.60} is a function of its operands and of nothing else")
     kinds = tuple(part.type() for part in i.shape.parts) or (c.type(i),)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from rewright.frontends.hlo.wire import Message
+from rewright.frontends.hlo.wire import Fields, first, integer, integers, message, messages
 from rewright.ir.errors import RewrightError
 
 _MOST_DEVICES = 1 << 16
@@ -116,20 +116,21 @@ class DeviceMesh:
         return [place for place, (axis, a, b) in enumerate(pieces) if axis == part.axis and low <= a and b <= high]
 
 
-def mesh_of_message(message: Message) -> DeviceMesh:
-    """A serialised ``MeshProto``; raises RewrightError."""
-    sizes = tuple(axis.integer(2) for axis in message.messages(1))
-    ramp = message.message(3)
-    reshaped = ramp.integers(1)
-    devices = iota_order(reshaped, ramp.integers(2) or range(len(reshaped))) if reshaped else message.integers(2)
+def mesh_of_message(fields: Fields) -> DeviceMesh:
+    """A ``MeshProto``; raises RewrightError."""
+    sizes = tuple(integer(axis, 2) for axis in messages(fields, 1))
+    ramp = message(fields, 3)
+    reshaped = integers(ramp, 1)
+    devices = iota_order(reshaped, integers(ramp, 2) or range(len(reshaped))) if reshaped else integers(fields, 2)
     return DeviceMesh.of(sizes, devices)
 
 
-def part_of_message(message: Message) -> AxisPart:
-    """A serialised ``AxisRefProto``."""
-    if message.first(2) is None:
-        return AxisPart(message.integer(1))
-    return AxisPart(message.integer(1), message.message(2).integer(1), message.message(2).integer(2))
+def part_of_message(fields: Fields) -> AxisPart:
+    """An ``AxisRefProto``."""
+    if first(fields, 2) is None:
+        return AxisPart(integer(fields, 1))
+    part = message(fields, 2)
+    return AxisPart(integer(fields, 1), integer(part, 1), integer(part, 2))
 
 
 _MESH = re.compile(r"mesh\[(?P<axes>[^\]]*)\](?:\s*,\s*device_ids=\((?P<ids>[^{}]*)\))?\s*")

@@ -1,20 +1,34 @@
-"""HLO text, as XLA prints it, as a module."""
+"""HLO text, as XLA prints it, as a module: what it says, as the fields of a HloModuleProto that says the same."""
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
-from math import isfinite
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from rewright.frontends.hlo import frames
+from rewright.frontends.hlo.attributes import ATTRIBUTES, Edge, Kind, Pair, Range, Window, write_attributes
 from rewright.frontends.hlo.devices import iota_groups, mesh_groups
-from rewright.frontends.hlo.frames import Frame, Frames, is_backward
 from rewright.frontends.hlo.layouts import TILED
-from rewright.frontends.hlo.module import Computation, Instruction, Module, Shape, ordered
+from rewright.frontends.hlo.module import (
+    ASSIGNMENT,
+    FRAMES,
+    LITERAL,
+    METADATA,
+    PARAMETER,
+    SHAPE,
+    Computation,
+    Instruction,
+    Module,
+    signature,
+)
+from rewright.frontends.hlo.shapes import Shape, write_literal, write_shape
 from rewright.frontends.hlo.sharding import Sharding, of_text
+from rewright.frontends.hlo.wire import BYTES, VARINT, Field, write_fields
+from rewright.frontends.hlo.wire import text as text_field
 from rewright.ir.errors import RewrightError
-from rewright.ir.types import SourceSpan
 
 _OPEN, _CLOSE = "([{", ")]}"
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -33,7 +47,7 @@ _DEEPEST = 50
 def parse(text: str) -> Module:
     """The module in a text; raises RewrightError with the line where it cannot be read."""
     text = _COMMENT.sub(" ", text)
-    frames = _frames(text)
+    fields = _frames(text)
     text = _TABLES.sub(lambda table: "\n" * table[0].count("\n"), text)
     found = re.match(r"\s*HloModule\s+(?P<name>[\w.\-]+)(?P<rest>[^\n]*)", text)
     if found is None:
@@ -43,18 +57,20 @@ def parse(text: str) -> Module:
     for name, is_entry, body, line in _computations(text, found.end()):
         if name in computations:
             raise RewrightError(f"line {line}: two computations are called {name:.60}; print the module again")
-        computations[name] = _computation(name, body, line, frames)
+        computations[name] = _computation(name, body, line)
         entry = name if is_entry else entry
     if not computations:
         raise RewrightError("the module has no computation; print the whole module")
-    counts = {key: _stated(found["rest"], key) for key in ("replica_count", "num_partitions")}
-    last = list(computations)[-1]
-    return Module(found["name"], computations, entry or last, counts["replica_count"], counts["num_partitions"])
+    entry = entry or list(computations)[-1]
+    fields = [*computations[entry].fields, *fields, *_assignment(found["rest"])]
+    return Module(found["name"], computations, entry, tuple(fields))
 
 
-def _stated(text: str, key: str) -> int | None:
-    found = re.search(rf"\b{key}=([0-9]{{1,6}})\b", text)
-    return int(found[1]) if found else None
+def _assignment(text: str) -> list[Field]:
+    """The DeviceAssignmentProto of a module that says of how many devices it is."""
+    found = [re.search(rf"\b{key}=([0-9]{{1,6}})\b", text) for key in ("replica_count", "num_partitions")]
+    counts = [(number, VARINT, max(int(own[1]), 1) if own else 1) for number, own in enumerate(found, 1)]
+    return [(ASSIGNMENT, BYTES, write_fields(counts))] if any(found) else []
 
 
 def _computations(text: str, start: int) -> Iterator[tuple[str, bool, str, int]]:
@@ -94,19 +110,26 @@ def _closing(text: str, brace: int, line: int) -> int:
     raise RewrightError(f"line {line}: a computation is not closed; print the whole module")
 
 
-def _computation(name: str, body: str, line: int, frames: Frames) -> Computation:
-    instructions: list[Instruction] = []
+def _computation(name: str, body: str, line: int) -> Computation:
+    instructions: dict[str, Instruction] = {}
     root = ""
     for text, number in _statements(body, line):
         found = _INSTRUCTION.fullmatch(text)
         if found is None:
             raise RewrightError(f"line {number}: {text[:40]!r} is no instruction; print the module again")
+        own = found["name"]
+        if own in instructions:
+            raise RewrightError(f"line {number}: two instructions of {name} have one name; print the module again")
         try:
-            instructions.append(_instruction(found["name"], found["rest"], frames))
+            instructions[own] = _instruction(own, found["rest"])
         except RewrightError as error:
             raise RewrightError(f"line {number}: {error}") from None
-        root = found["name"] if found["root"] else root
-    return ordered(name, instructions, root or (instructions[-1].name if instructions else ""))
+        root = own if found["root"] else root
+    if not instructions:
+        raise RewrightError(f"the computation {name} has no root; print the whole module")
+    found = Computation(name, instructions, root or list(instructions)[-1])
+    parameters = {i.name: i.shape_proto for i in found.parameters()}
+    return replace(found, fields=(signature(parameters, found.result().shape_proto),))
 
 
 def _statements(body: str, line: int) -> Iterator[tuple[str, int]]:
@@ -149,30 +172,34 @@ def split(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def _instruction(name: str, rest: str, frames: Frames) -> Instruction:
+def _instruction(name: str, rest: str) -> Instruction:
     shape, at = _shape(rest, 0)
-    opcode = _OPCODE.match(rest, at)
-    if opcode is None:
+    found = _OPCODE.match(rest, at)
+    if found is None:
         raise RewrightError(f"{name:.60} has no operator; print the module again")
-    close = _matching(rest, opcode.end() - 1)
-    inner, after = rest[opcode.end() : close], rest[close + 1 :]
-    attributes: dict[str, Any] = {"called": ()}
+    close, opcode = _matching(rest, found.end() - 1), found["opcode"]
+    inner, after = rest[found.end() : close], rest[close + 1 :]
+    attributes: dict[str, Any] = {}
+    calls: dict[str, tuple[str, ...]] = {}
     for part in _attributes(after):
-        key, _, value = part.partition("=")
-        reader = _READERS.get(key.strip())
-        if reader is not None:
-            attributes[key.strip()] = reader(value.strip())
-    called = [attributes[key] for key in _CALLS if key in attributes]
-    attributes["called"] = tuple(name for names in called for name in names)
+        key, _, value = (word.strip() for word in part.partition("="))
+        if key in _CALLS:
+            calls[key] = _names(value)
+            continue
+        key = f"scatter_{key}" if key == "index_vector_dim" and opcode == "scatter" else key
+        if key in ATTRIBUTES:
+            read = _READERS.get(key) or _BY_KIND[ATTRIBUTES[key].kind]
+            attributes[key] = read(value)
+    fields: list[Field] = [(SHAPE, BYTES, write_shape(shape)), *_metadata(after), *write_attributes(attributes)]
     operands: tuple[str, ...] = ()
-    if opcode["opcode"] == "constant":
-        attributes["literal"] = _literal(inner, shape)
-    elif opcode["opcode"] == "parameter":
-        attributes["parameter"] = _integer(inner)
+    if opcode == "constant":
+        fields += _literal(inner, shape)
+    elif opcode == "parameter":
+        fields.append((PARAMETER, VARINT, _integer(inner)))
     else:
         operands = tuple(_operand(part) for part in split(inner))
-    span, label = _metadata(after, frames)
-    return Instruction(name, opcode["opcode"], shape, operands, attributes, span, label)
+    called = tuple(name for key in _CALLS for name in calls.get(key, ()))
+    return Instruction(name, opcode, operands, tuple(fields), called)
 
 
 def _attributes(text: str) -> Iterator[str]:
@@ -215,7 +242,7 @@ def _shape(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
             while at < len(text) and (text[at].isspace() or text[at] == ","):
                 at += 1
             if text.startswith(")", at):
-                return Shape("tuple", (), tuple(parts)), at + 1
+                return Shape("tuple", parts=tuple(parts)), at + 1
             part, at = _shape(text, at, depth + 1)
             parts.append(part)
     found = _ARRAY.match(text, at)
@@ -224,7 +251,7 @@ def _shape(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
     sizes = [size.strip() for size in found["sizes"].split(",") if size.strip()]
     if not all(size.isdecimal() and len(size) <= 18 for size in sizes):
         raise RewrightError(f"the shape {found[0]!r:.40} has a size that is no number; compile with fixed sizes")
-    return Shape(found["element"], tuple(map(int, sizes)), (), _layout(found["layout"] or "")), found.end()
+    return Shape(found["element"], tuple(map(int, sizes)), _layout(found["layout"] or "")), found.end()
 
 
 def _layout(text: str) -> tuple[int, ...]:
@@ -233,19 +260,18 @@ def _layout(text: str) -> tuple[int, ...]:
     return TILED if "T(" in more else _integers(order)
 
 
-def _literal(text: str, shape: Shape) -> tuple[float, ...] | None:
-    """The values in row-major order; None where they were left out of the text."""
-    values: list[float] = []
+def _literal(text: str, shape: Shape) -> list[Field]:
+    """The LiteralProto of the values; none where they were left out of the text."""
     body = _ARRAY.sub(" ", text)
-    for token in _NUMBER.finditer(body):
-        word = token[0].lower()
-        if word == "...":
-            return None
-        try:
-            values.append(_rounded(_value(word), shape.element))
-        except (ValueError, OverflowError):
-            raise RewrightError(f"{word!r:.40} is no number; print the module again") from None
-    return tuple(values)
+    words = [token[0].lower() for token in _NUMBER.finditer(body)]
+    if "..." in words:
+        return []
+    try:
+        return [(LITERAL, BYTES, write_literal([_value(word) for word in words], shape))]
+    except (ValueError, OverflowError, struct.error):
+        raise RewrightError(
+            f"{text!r:.40} holds what is no number of {shape.element}; print the module again"
+        ) from None
 
 
 def _value(word: str) -> float:
@@ -255,24 +281,6 @@ def _value(word: str) -> float:
     if bare.startswith("0x") or "nan" in word:
         return float("nan")  # a pattern of bits that no number has
     return int(word) if bare.isdecimal() else float(word)
-
-
-_FORMS = {"f32": ("<f", 0xFFFFFFFF), "f16": ("<e", 0xFFFF), "bf16": ("<f", 0xFFFF0000)}
-
-
-def _rounded(value: float, element: str) -> float:
-    """The number of the element type that the digits stand for: text has as many digits as tell it from others."""
-    if element not in _FORMS or not isfinite(value):
-        return value
-    form, mask = _FORMS[element]
-    try:
-        raw = struct.pack(form, value)
-    except OverflowError:
-        return value
-    if mask == 0xFFFF0000:
-        bits = int.from_bytes(raw, "little")
-        raw = ((bits + 0x7FFF + (bits >> 16 & 1)) & mask).to_bytes(5, "little")[:4]
-    return float(struct.unpack(form, raw)[0])
 
 
 def _integer(text: str) -> int:
@@ -301,54 +309,40 @@ def _groups(text: str) -> tuple[tuple[int, ...], ...] | None:
     return tuple(_integers(group) for group in re.findall(r"\{([0-9, ]+)\}", text)) or None
 
 
-def _pairs(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple((int(a), int(b)) for a, b in re.findall(r"\{\s*([0-9]{1,6})\s*,\s*([0-9]{1,6})\s*\}", text))
+def _pairs(text: str) -> tuple[Pair, ...]:
+    return tuple(Pair(int(a), int(b)) for a, b in re.findall(r"\{\s*([0-9]{1,6})\s*,\s*([0-9]{1,6})\s*\}", text))
 
 
-def _slices(text: str) -> tuple[tuple[int, int, int], ...]:
-    found: list[tuple[int, int, int]] = []
+def _slices(text: str) -> tuple[Range, ...]:
+    found: list[Range] = []
     for part in re.findall(r"\[([^\]]*)\]", text):
         numbers = _integers(part.replace(":", " "))
         if len(numbers) not in (2, 3):
             raise RewrightError(f"{part[:30]!r} is no range; print the module again")
-        found.append((numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 1))
+        found.append(Range(*numbers))
     return tuple(found)
 
 
-def _padding(text: str) -> tuple[tuple[int, int, int], ...]:
-    found: list[tuple[int, int, int]] = []
+def _padding(text: str) -> tuple[Edge, ...]:
+    found: list[Edge] = []
     for part in text.split("x"):
         numbers = [_integer(number) for number in part.split("_")]
         if len(numbers) not in (2, 3):
             raise RewrightError(f"{part[:30]!r} is no padding; print the module again")
-        found.append((numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0))
+        found.append(Edge(*numbers))
     return tuple(found)
 
 
-def _window(text: str) -> tuple[dict[str, int], ...]:
+def _window(text: str) -> tuple[Window, ...]:
     fields = dict(part.split("=", 1) for part in text.strip("{} ").split() if "=" in part)
     if "size" not in fields:
         return ()
-    sizes = [_integer(number) for number in fields["size"].split("x")]
-    plain: dict[str, list[int]] = {}
-    for name, otherwise in (("stride", 1), ("lhs_dilate", 1), ("rhs_dilate", 1), ("rhs_reversal", 0)):
-        given = [_integer(number) for number in fields[name].split("x")] if name in fields else []
-        plain[name] = given or [otherwise] * len(sizes)
-    pads = _padding(fields["pad"]) if "pad" in fields else ((0, 0, 0),) * len(sizes)
-    if any(len(entry) != len(sizes) for entry in (*plain.values(), pads)):
+    lists = {name: [_integer(number) for number in fields[own].split("x")] for own, name in _WINDOW if own in fields}
+    pads = _padding(fields["pad"]) if "pad" in fields else (Edge(),) * len(lists["size"])
+    lists |= {"low": [edge.low for edge in pads], "high": [edge.high for edge in pads]}
+    if len(set(map(len, lists.values()))) != 1:
         raise RewrightError(f"the window {text[:40]!r} has lists of several lengths; print the module again")
-    return tuple(
-        {
-            "size": size,
-            "stride": plain["stride"][k],
-            "low": pads[k][0],
-            "high": pads[k][1],
-            "lhs_dilate": plain["lhs_dilate"][k],
-            "rhs_dilate": plain["rhs_dilate"][k],
-            "reversal": plain["rhs_reversal"][k],
-        }
-        for k, size in enumerate(sizes)
-    )
+    return tuple(Window(**dict(zip(lists, row, strict=True))) for row in zip(*lists.values(), strict=True))
 
 
 def _labels(text: str) -> tuple[tuple[int, ...], ...]:
@@ -374,39 +368,54 @@ def _flag(text: str) -> bool:
     return text == "true"
 
 
-def _metadata(text: str, frames: Frames) -> tuple[SourceSpan, str]:
+def _metadata(text: str) -> list[Field]:
+    """The OpMetadata of an instruction, where it has one."""
     found = re.search(r"metadata=\{((?:\"(?:[^\"\\]|\\.)*\"|[^}\"])*)\}", text)
     if found is None:
-        return SourceSpan(), ""
-    fields = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[0-9]{1,9})', found[1]))
-    label, file = (re.sub(r"\\(.)", r"\1", fields.get(key, "").strip('"')) for key in ("op_name", "source_file"))
-    line, frame = fields.get("source_line", "0"), fields.get("stack_frame_id", "0")
-    if not file and frame.isdecimal():
-        return frames.span(int(frame), label), label
-    number = int(line) if line.isdecimal() else 0
-    return SourceSpan(file, number, module_path=label, backward=is_backward(label)), label
+        return []
+    given = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[0-9]{1,9})', found[1]))
+    out: list[Field] = []
+    for key, number in (("op_name", frames.OP_NAME), ("source_file", frames.SOURCE_FILE)):
+        out.append(text_field(number, re.sub(r"\\(.)", r"\1", given.get(key, "").strip('"'))))
+    for key, number in (("source_line", frames.SOURCE_LINE), ("stack_frame_id", frames.STACK_FRAME)):
+        out.append((number, VARINT, int(given[key]) if given.get(key, "").isdecimal() else 0))
+    return [(METADATA, BYTES, write_fields(out))]
 
 
 _ROW = re.compile(r'^([0-9]{1,9}) (?:"((?:[^"\\]|\\.)*)"|\{([^}]*)\})$', re.MULTILINE)
 
 
-def _frames(text: str) -> Frames:
-    """The tables of files, functions, places and frames that stand before the computations."""
-    rows: dict[str, dict[int, tuple[str, dict[str, int]]]] = {}
+def _frames(text: str) -> list[Field]:
+    """The StackFrameIndexProto of the tables of files, functions, places and frames before the computations."""
+    rows: dict[str, list[tuple[str, str]]] = {}
+    places: dict[str, dict[str, int]] = {}
     for table in _TABLES.finditer(text):
         name = table[0].split("\n", 1)[0]
-        rows[name] = {
-            int(number): (word, {key: int(n) for key, n in re.findall(r"(\w+)=([0-9]{1,9})", fields)})
-            for number, word, fields in _ROW.findall(table[0])
-        }
-    empty: tuple[str, dict[str, int]] = ("", {})
-    found: dict[int, Frame] = {}
-    for number, (_, call) in rows.get("StackFrames", {}).items():
-        place = rows.get("FileLocations", {}).get(call.get("file_location_id", 0), empty)[1]
-        file = rows.get("FileNames", {}).get(place.get("file_name_id", 0), empty)[0]
-        function = rows.get("FunctionNames", {}).get(place.get("function_name_id", 0), empty)[0]
-        found[number] = Frame(file, place.get("line", 0), function, call.get("parent_frame_id", 0))
-    return Frames(found)
+        own = {int(number): (word, fields) for number, word, fields in _ROW.findall(table[0])}
+        rows[name] = [own[number] for number in sorted(own)]
+        places[name] = {str(number): place for place, number in enumerate(sorted(own), 1)}
+    out: list[Field] = []
+    for number, (name, columns) in _FRAME_TABLES.items():
+        for word, fields in rows.get(name, ()):
+            given = dict(re.findall(r"(\w+)=([0-9]{1,9})", fields))
+            numbers = [
+                places.get(of, {}).get(given.get(key, ""), 0) if of else int(given.get(key, 0)) for key, of in columns
+            ]
+            row = write_fields((k, VARINT, own) for k, own in enumerate(numbers, 1))
+            out.append((number, BYTES, row if columns else word.encode()))
+    return [(FRAMES, BYTES, write_fields(out))] if out else []
+
+
+_FRAME_TABLES: dict[int, tuple[str, Sequence[tuple[str, str]]]] = {
+    frames.FILES: ("FileNames", ()),
+    frames.FUNCTIONS: ("FunctionNames", ()),
+    frames.PLACES: (
+        "FileLocations",
+        (("file_name_id", "FileNames"), ("function_name_id", "FunctionNames"), ("line", "")),
+    ),
+    frames.CALLS: ("StackFrames", (("file_location_id", "FileLocations"), ("parent_frame_id", "StackFrames"))),
+}
+"""By field: the name of a table, and its columns with the tables that they number the rows of."""
 
 
 def _sharding(text: str) -> Sharding:
@@ -415,18 +424,15 @@ def _sharding(text: str) -> Sharding:
 
 _CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation")
 """Attributes that name computations, in the order in which HloModuleProto has them."""
-_LISTS = """
-dimensions lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims offset_dims collapsed_slice_dims
-start_index_map slice_sizes operand_batching_dims start_indices_batching_dims dynamic_slice_sizes update_window_dims
-inserted_window_dims scatter_dims_to_operand_dims input_batching_dims scatter_indices_batching_dims
-"""
-_SINGLE = "iota_dimension index index_vector_dim channel_id feature_group_count batch_group_count k"
+_WINDOW = (
+    ("size", "size"),
+    ("stride", "stride"),
+    ("rhs_dilate", "rhs_dilate"),
+    ("lhs_dilate", "lhs_dilate"),
+    ("rhs_reversal", "reversal"),
+)
+_BY_KIND: dict[Kind, Callable[[str], Any]] = {"list": _integers, "number": _integer, "word": _string, "flag": _flag}
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(_LISTS.split(), _integers),
-    **dict.fromkeys(_SINGLE.split(), _integer),
-    **dict.fromkeys(("direction", "custom_call_target", "backend_config"), _string),
-    **dict.fromkeys(("use_global_device_ids", "is_stable", "largest"), _flag),
-    **dict.fromkeys(_CALLS, _names),
     "replica_groups": _groups,
     "source_target_pairs": _pairs,
     "slice": _slices,
@@ -435,3 +441,4 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "dim_labels": _labels,
     "sharding": _sharding,
 }
+"""Of attributes of no kind of their own."""

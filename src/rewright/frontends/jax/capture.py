@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewright.frontends.hlo.proto import parse
+from rewright.frontends.hlo.proto import read
 from rewright.frontends.hlo.reading import Interface, lower
 from rewright.frontends.jax.messages import capture_error
 from rewright.frontends.jax.tracing import Traced, trace
@@ -45,7 +45,7 @@ def capture(
 
 
 def _one(module: bytes, traced: Traced) -> Graph:
-    found = lower(replace(parse(module), name=traced.name), 1, Interface(traced.inputs, traced.outputs))
+    found = lower(replace(read(module), name=traced.name), 1, Interface(traced.inputs, traced.outputs))
     if not isinstance(found, Graph):
         raise RewrightError(f"the function is compiled for {len(found.graphs)} devices; capture it with capture_ranks")
     return found
