@@ -30,8 +30,7 @@ def aligned(before: Module, after: Module) -> Module:
             needed = called_first(before.computations, calls[name])
             computations.update({called: before.computations[called] for called in needed})
             continue
-        called = {n: replace(i, called=tuple(calls[c] for c in i.called)) for n, i in own.instructions.items()}
-        own = replace(own, name=calls[name], instructions=called)
+        own = replace(own.changed(lambda _, i: i.renamed({}, calls)), name=calls[name])
         if name == after.entry:
             own = _renamed(own, _entry_names(before.main, own, old.values[before.entry], new.values[name]))
         computations[own.name] = own
@@ -142,13 +141,5 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def _renamed(computation: Computation, names: Mapping[str, str]) -> Computation:
-    instructions = {
-        names[n]: replace(
-            i,
-            name=names[n],
-            operands=tuple(names[o] for o in i.operands),
-            controls=tuple(names[c] for c in i.controls),
-        )
-        for n, i in computation.instructions.items()
-    }
+    instructions = {names[n]: i.renamed(names, {}) for n, i in computation.instructions.items()}
     return replace(computation, instructions=instructions, root=names[computation.root])

@@ -336,19 +336,13 @@ def _renamed(graph: AlternativeGraph, suffix: str) -> AlternativeGraph:
     """The graph with other names for all that is in its pool."""
     calls = {name: name + suffix for name in graph.computations}
 
-    def renamed(i: Instruction, own: Mapping[str, str]) -> Instruction:
-        operands = tuple(own.get(o, o) for o in i.operands)
-        controls = tuple(own.get(c, c) for c in i.controls)
-        called = tuple(calls.get(c, c) for c in i.called)
-        return replace(i, name=own.get(i.name, i.name), operands=operands, controls=controls, called=called)
-
     pool: dict[str, dict[str, Instruction]] = {}
     names: dict[str, dict[str, str]] = {}
     for computation, instructions in graph.pool.items():
         own = names[computation] = {name: name + suffix for name in instructions}
-        pool[computation] = {own[name]: renamed(i, own) for name, i in instructions.items()}
+        pool[computation] = {own[name]: i.renamed(own, calls) for name, i in instructions.items()}
     computations = {
-        calls[name]: replace(c, name=calls[name], instructions={n: renamed(i, {}) for n, i in c.instructions.items()})
+        calls[name]: replace(c.changed(lambda _, i: i.renamed({}, calls)), name=calls[name])
         for name, c in graph.computations.items()
     }
     alternatives = tuple(

@@ -6,16 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from rewright.env.cost import FREE
 from rewright.env.hlo.editing import joined, parameter, pruned, with_entry
 from rewright.env.module import HloModule
-from rewright.env.words import words
 from rewright.frontends.hlo.module import Computation, Instruction, Module, ordered
 from rewright.frontends.hlo.proto import write
 from rewright.frontends.hlo.shapes import parts_of, read_shape
 from rewright.ir.errors import RewrightError
-
-_NOTHING = words("parameter constant tuple get-tuple-element bitcast after-all iota partition-id replica-id")
-"""Operators that are no work of their own."""
 
 
 def assembled(
@@ -72,7 +69,7 @@ def extract_instructions_as_module(module: HloModule, repeat: int = 1000) -> lis
     """Each instruction of the entry that does some work, in words, and as a module that does it ``repeat`` times."""
     found: list[tuple[str, HloModule]] = []
     for i in module.program.main.instructions.values():
-        if i.opcode not in _NOTHING and not i.has_effect:
+        if i.opcode not in FREE and not i.has_effect:
             what = f"{i.name} = {i.shape} {i.opcode}({', '.join(i.operands)})"
             found.append((what, excerpt(module, [i.name], repeat, "instruction")))
     return found
@@ -92,7 +89,7 @@ def extract_random_submodule(
     ``instruction_count_threshold`` is how many instructions it must have at least.
     """
     main = module.program.main
-    starts = [i.name for i in main.instructions.values() if i.opcode not in _NOTHING and not i.has_effect]
+    starts = [i.name for i in main.instructions.values() if i.opcode not in FREE and not i.has_effect]
     for place in np.random.default_rng(seed).permutation(len(starts)):
         inside = _below(main, starts[int(place)], height)
         if len(inside) >= instruction_count_threshold:

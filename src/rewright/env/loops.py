@@ -7,12 +7,13 @@ the terms of the loop: a counter that starts at a constant, gains a constant, an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from rewright.frontends.hlo.attributes import read_attribute
 from rewright.frontends.hlo.module import LITERAL, TUPLE_INDEX, Instruction
+from rewright.frontends.hlo.ordering import COMPARES
 from rewright.frontends.hlo.shapes import read_literal, read_shape
 from rewright.frontends.hlo.wire import blob, integer
 from rewright.ir.errors import RewrightError
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
     from rewright.env.inlining import Inlined
 
 _SIGNED = frozenset({"s32", "s64"})
-_TESTS: dict[str, Callable[[int, int], bool]] = {
-    "LT": lambda a, b: a < b,
-    "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b,
-    "GE": lambda a, b: a >= b,
-}
+_MONOTONE = frozenset({"LT", "LE", "GT", "GE"})
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ def _runs(start: int, step: int, direction: str, bound: int, count: int, bits: i
     rising = direction in ("LT", "LE")
     if count < 0 or step == 0 or rising != (step > 0):
         return False
-    test, last = _TESTS[direction], start + count * step
+    test, last = COMPARES[direction], start + count * step
     inside = -(1 << (bits - 1)) <= min(start, last) and max(start, last) < 1 << (bits - 1)
     return inside and not test(last, bound) and (count == 0 or test(last - step, bound))
 
@@ -154,6 +150,6 @@ def _test(inlined: Inlined, condition: int, index: int) -> tuple[str, int, int] 
         return None
     direction = read_attribute(term.fields, "direction")
     bound = _constant(inlined, term.operands[1])
-    if direction not in _TESTS or bound is None or not _is_counter(inlined, term.operands[0], index):
+    if direction not in _MONOTONE or bound is None or not _is_counter(inlined, term.operands[0], index):
         return None
     return direction, *bound

@@ -74,10 +74,7 @@ class Pool:
         stack = list(wanted)
         order = [i for i in other.main.instructions.values() if i.opcode not in ("parameter", "tuple")]
         for instruction in order:
-            operands = tuple(found[operand] for operand in instruction.operands)
-            called = tuple(calls[c] for c in instruction.called)
-            own = replace(instruction, operands=operands, called=called, controls=())
-            found[instruction.name] = self.enter(own)
+            found[instruction.name] = self.enter(replace(instruction.renamed(found, calls), controls=()))
         return {name: found[name] for name in stack}
 
     def graph(self) -> AlternativeGraph:

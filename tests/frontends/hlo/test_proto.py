@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from jaxlib import _hlo, xla_client
 
-from rewright.frontends.hlo.attributes import ATTRIBUTES, Edge, Pair, Range, Window, read_attribute, write_attributes
+from rewright.frontends.hlo.attributes import ATTRIBUTES, Window, read_attribute, write_attributes
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.hlo.proto import read, write
 from rewright.frontends.hlo.reading import lower
@@ -82,14 +82,14 @@ def test_what_is_written_of_a_text_is_a_module_to_xla() -> None:
 VALUES = {
     "dimensions": (2, 0),
     "window": (Window(3, 2, 1, 0, 1, 1, 0), Window(1, 1, -1, 4, 2, 3, 1)),
-    "slice": (Range(1, 5, 2),),
-    "padding": (Edge(-1, 2, 0), Edge(0, 0, 1)),
+    "slice": ((1, 5, 2),),
+    "padding": ((-1, 2, 0), (0, 0, 1)),
     "dim_labels": ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)),
     "lhs_batch_dims": (0,),
     "rhs_contracting_dims": (1, 2),
     "scatter_index_vector_dim": 1,
     "replica_groups": ((0, 2), (1, 3)),
-    "source_target_pairs": (Pair(0, 1), Pair(1, 0)),
+    "source_target_pairs": ((0, 1), (1, 0)),
     "sharding": Sharding("tuple", parts=(Sharding("replicated"), Sharding("tiled", (2, 2), (0, 1, 2, 3), ("manual",)))),
     "custom_call_target": "Sharding",
     "is_stable": True,

@@ -48,10 +48,8 @@ def imported(module: Module, other: Module, prefix: str) -> tuple[Module, str]:
     """A module with the computations of another under a prefix, and the name that the entry of the other has there."""
     names = {name: f"{prefix}.{name}" for name in other.computations}
     for name, computation in other.computations.items():
-        instructions = {
-            n: replace(i, called=tuple(names[c] for c in i.called)) for n, i in computation.instructions.items()
-        }
-        module = module.with_computation(replace(computation, name=names[name], instructions=instructions))
+        own = replace(computation.changed(lambda _, i: i.renamed({}, names)), name=names[name])
+        module = module.with_computation(own)
     return module, names[other.entry]
 
 

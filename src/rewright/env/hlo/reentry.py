@@ -14,23 +14,19 @@ def enterable(program: Module) -> Module:
     """The program with bitcasts written as the operators that they stand for, where layouts are row-major."""
     if not any(i.opcode == "bitcast" for c in program.computations.values() for i in c.instructions.values()):
         return program
-    return replace(program, computations={name: _computation(c) for name, c in program.computations.items()})
+    return program.changed(_reentering)
 
 
-def _computation(computation: Computation) -> Computation:
-    def changed(instruction: Instruction) -> Instruction:
-        if instruction.opcode != "bitcast":
-            return instruction
-        source = computation.source(instruction)
-        target = instruction.shape
-        if not (_row_major(source) and _row_major(target)):
-            return instruction
-        if source.element == target.element:
-            return replace(instruction, opcode="reshape")
-        same = source.sizes == target.sizes and element_of(source).bytes == element_of(target).bytes
-        return replace(instruction, opcode="bitcast-convert") if same else instruction
-
-    return replace(computation, instructions={name: changed(i) for name, i in computation.instructions.items()})
+def _reentering(computation: Computation, instruction: Instruction) -> Instruction:
+    if instruction.opcode != "bitcast":
+        return instruction
+    source, target = computation.source(instruction), instruction.shape
+    if not (_row_major(source) and _row_major(target)):
+        return instruction
+    if source.element == target.element:
+        return replace(instruction, opcode="reshape")
+    same = source.sizes == target.sizes and element_of(source).bytes == element_of(target).bytes
+    return replace(instruction, opcode="bitcast-convert") if same else instruction
 
 
 def check_enterable(program: Module) -> None:
@@ -59,18 +55,13 @@ def has_fusions(program: Module) -> bool:
 def with_calls(program: Module) -> Module:
     """The program with calls in the place of fusions: of one signature, and without what XLA cannot lay out."""
 
-    def changed(instruction: Instruction) -> Instruction:
+    def changed(_: Computation, instruction: Instruction) -> Instruction:
         if instruction.opcode != "fusion":
             return instruction
-        return replace(
-            instruction, opcode="call", fields=tuple(e for e in instruction.fields if e[0] in (SHAPE, METADATA))
-        )
+        kept = tuple(entry for entry in instruction.fields if entry[0] in (SHAPE, METADATA))
+        return replace(instruction, opcode="call", fields=kept)
 
-    found = {
-        name: replace(c, instructions={n: changed(i) for n, i in c.instructions.items()})
-        for name, c in program.computations.items()
-    }
-    return replace(program, computations=found)
+    return program.changed(changed)
 
 
 def laid_out(program: Module) -> Module:
@@ -92,7 +83,7 @@ def laid_out(program: Module) -> Module:
                 around[body.root] = i.shape_proto
             changed = {n: _laid(own, around[n]) if n in around else own for n, own in body.instructions.items()}
             found[body.name] = replace(body, instructions=changed)
-    return replace(program, computations={name: _with_layouts(c) for name, c in found.items()})
+    return replace(program, computations=found).changed(_with_layout)
 
 
 def _laid(instruction: Instruction, shape: bytes) -> Instruction:
@@ -101,11 +92,8 @@ def _laid(instruction: Instruction, shape: bytes) -> Instruction:
     return instruction if own.layout or not own.sizes else instruction.with_field(SHAPE, BYTES, shape)
 
 
-def _with_layouts(computation: Computation) -> Computation:
-    def changed(instruction: Instruction) -> Instruction:
-        shape = instruction.shape
-        if shape.layout or not shape.sizes or not element_of(shape).bytes:
-            return instruction
-        return instruction.with_field(SHAPE, BYTES, array(shape.element, shape.sizes))
-
-    return replace(computation, instructions={name: changed(i) for name, i in computation.instructions.items()})
+def _with_layout(_: Computation, instruction: Instruction) -> Instruction:
+    shape = instruction.shape
+    if shape.layout or not shape.sizes or not element_of(shape).bytes:
+        return instruction
+    return instruction.with_field(SHAPE, BYTES, array(shape.element, shape.sizes))

@@ -5,31 +5,27 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from rewright.frontends.hlo.module import LITERAL, SHAPE, Computation, Instruction, Module
+from rewright.frontends.hlo.module import LITERAL, SHAPE, SIGNATURE, Computation, Instruction, Module
 from rewright.frontends.hlo.shapes import ELEMENTS
-from rewright.frontends.hlo.wire import BYTES, Field, read_fields, write_fields
+from rewright.frontends.hlo.wire import BYTES, Field, Fields, read_fields, write_fields
 
 _F32, _F64 = ELEMENTS["f32"], ELEMENTS["f64"]
 
 
 def widened(program: Module) -> Module:
     """The program in float64; numbers of other dtypes stay."""
-    computations = {name: _computation(c) for name, c in program.computations.items()}
-    fields = tuple(
-        (n, w, _signature(v)) if n == 4 and isinstance(v, bytes) else (n, w, v) for n, w, v in program.fields
-    )
-    return replace(program, computations=computations, fields=fields)
+    computations = {
+        name: replace(own.changed(_instruction), fields=_signed(own.fields))
+        for name, own in program.computations.items()
+    }
+    return replace(program, computations=computations, fields=_signed(program.fields))
 
 
-def _computation(computation: Computation) -> Computation:
-    instructions = {name: _instruction(i) for name, i in computation.instructions.items()}
-    fields = tuple(
-        (n, w, _signature(v)) if n == 4 and isinstance(v, bytes) else (n, w, v) for n, w, v in computation.fields
-    )
-    return replace(computation, instructions=instructions, fields=fields)
+def _signed(fields: Fields) -> tuple[Field, ...]:
+    return tuple((n, w, _signature(v)) if n == SIGNATURE and isinstance(v, bytes) else (n, w, v) for n, w, v in fields)
 
 
-def _instruction(instruction: Instruction) -> Instruction:
+def _instruction(_: Computation, instruction: Instruction) -> Instruction:
     return replace(instruction, fields=tuple(_field(entry) for entry in instruction.fields))
 
 

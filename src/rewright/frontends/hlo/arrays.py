@@ -10,7 +10,7 @@ from rewright import ops
 from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.attributes import Window
 from rewright.frontends.hlo.bounds import clamped, dropped, filled, inside
-from rewright.frontends.hlo.context import Context
+from rewright.frontends.hlo.context import Context, registering
 from rewright.frontends.hlo.layouts import major_first
 from rewright.frontends.hlo.module import Computation, Instruction, Module
 from rewright.frontends.hlo.shapes import Shape as ModuleShape
@@ -27,19 +27,23 @@ from rewright.ops.scatter import ScatterKind
 Function = Callable[[Context, Instruction, Sequence[int]], int]
 TABLE: dict[str, Function] = {}
 """By opcode, the lowering of instructions with one array as result."""
+_register = registering(TABLE)
+_RANDOM = "rng rng-bit-generator rng-get-and-update-state fft triangular-solve cholesky"
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        ("popcnt", "count-leading-zeros"), "the IR has no such function of numbers; rewrite it with others"
+    ),
+    **dict.fromkeys(("complex", "real", "imag"), "complex numbers are not supported; compute with their parts"),
+    **dict.fromkeys(
+        _RANDOM.split(), "it has no meaning over the reals, or none that is written out; compute it outside"
+    ),
+}
+"""By opcode, what to say of instructions that have no lowering."""
 
 ELEMENTWISE: dict[str, Operator] = {
     record.code.hlo: ops.ELEMENTWISE[record.name] for record in FUNCTIONS.values() if record.code.hlo is not None
 }
 _ON_BOOLEANS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
-
-
-def _register(*names: str) -> Callable[[Function], Function]:
-    def enter(function: Function) -> Function:
-        TABLE.update(dict.fromkeys(names, function))
-        return function
-
-    return enter
 
 
 DIRECT: dict[str, Callable[[Instruction], Operator]] = {
@@ -96,21 +100,6 @@ def _tangent(c: Context, i: Instruction, operands: Sequence[int]) -> int:
 def _round_half_up(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     (x,) = operands
     return rb.multiply(c.b, c.b.add(ops.Sign(), x), c.b.add(ops.Floor(), rb.shifted(c.b, c.b.add(ops.Abs(), x), 0.5)))
-
-
-@_register("popcnt", "count-leading-zeros")
-def _without(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    raise UnsupportedOperator("the IR has no such function of numbers; rewrite it with others")
-
-
-@_register("rng", "rng-bit-generator", "rng-get-and-update-state", "fft", "triangular-solve", "cholesky")
-def _meaningless(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    raise UnsupportedOperator("it has no meaning over the reals, or none that is written out; compute it outside")
-
-
-@_register("complex", "real", "imag")
-def _complex(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    raise UnsupportedOperator("complex numbers are not supported; compute with their parts")
 
 
 @_register("reduce-precision")

@@ -5,7 +5,7 @@ For example ``lhs_contracting_dims={1}`` is a list of integers in field 1 of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -44,29 +44,6 @@ class Window(NamedTuple):
     reversal: int = 0
 
 
-class Range(NamedTuple):
-    """A slice along one axis."""
-
-    start: int = 0
-    limit: int = 0
-    stride: int = 1
-
-
-class Edge(NamedTuple):
-    """A padding along one axis."""
-
-    low: int = 0
-    high: int = 0
-    interior: int = 0
-
-
-class Pair(NamedTuple):
-    """Two devices, of which the first sends to the second."""
-
-    source: int = 0
-    target: int = 0
-
-
 @dataclass(frozen=True)
 class Attribute:
     """``path`` are the fields of the messages around it, and its own; ``write`` gives the fields of the message."""
@@ -96,12 +73,12 @@ def _flag(number: int) -> Attribute:
     return Attribute("flag", (number,), read, lambda value, own: [(own, VARINT, int(value))])
 
 
-def _rows(kind: type[Window | Range | Edge | Pair], *path: int) -> Attribute:
-    """Messages of integers, which are numbered from 1 in the order of a named tuple."""
-    columns = list(enumerate(kind._field_defaults.values(), 1))
+def _rows(defaults: Sequence[int], *path: int, kind: Callable[[Iterable[int]], Any] = tuple) -> Attribute:
+    """Messages of integers, which are numbered from 1: tuples of them, or of a kind of tuples."""
 
     def read(fields: Fields, number: int) -> tuple[Any, ...]:
-        return tuple(kind(*(integer(row, k, default) for k, default in columns)) for row in messages(fields, number))
+        rows = messages(fields, number)
+        return tuple(kind(integer(row, k, default) for k, default in enumerate(defaults, 1)) for row in rows)
 
     def write(rows: Sequence[Sequence[int]], number: int) -> list[Field]:
         return [(number, BYTES, write_fields((k, VARINT, own) for k, own in enumerate(row, 1))) for row in rows]
@@ -160,13 +137,13 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     "index": _number(13),
     "dimensions": _list(14),
     "iota_dimension": _list(14),
-    "window": _rows(Window, 15, 1),
+    "window": _rows(Window(), 15, 1, kind=Window._make),
     "dim_labels": Attribute("other", (16,), _read_labels, _write_labels),
-    "slice": _rows(Range, 17),
+    "slice": _rows((0, 0, 1), 17),
     "exponent_bits": _number(18),
     "mantissa_bits": _number(19),
     "dynamic_slice_sizes": _list(20),
-    "padding": _rows(Edge, 21, 1),
+    "padding": _rows((0, 0, 0), 21, 1),
     "channel_id": _number(26),
     "custom_call_target": _word(28),
     "lhs_contracting_dims": _list(30, 1),
@@ -190,7 +167,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     "scatter_indices_batching_dims": _list(48, 6),
     "replica_groups": Attribute("other", _GROUPS[:1], _read_groups, _write_groups, _GROUPS[1:]),
     "feature_group_count": _number(50),
-    "source_target_pairs": _rows(Pair, 52),
+    "source_target_pairs": _rows((0, 0), 52),
     "batch_group_count": _number(58),
     "is_stable": _flag(60),
     "direction": _word(63),

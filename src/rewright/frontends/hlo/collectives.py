@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rewright import ops
 from rewright.frontends.hlo.arrays import reduction
-from rewright.frontends.hlo.attributes import Pair
-from rewright.frontends.hlo.context import Context
+from rewright.frontends.hlo.context import Context, registering
 from rewright.frontends.hlo.devices import Groups
 from rewright.frontends.hlo.module import Instruction
 from rewright.ir.errors import RewrightError, UnsupportedOperator
@@ -15,6 +14,7 @@ from rewright.ops.reference import building as rb
 
 Function = Callable[[Context, Instruction, int], int]
 TABLE: dict[str, Function] = {}
+_register = registering(TABLE)
 
 
 def members(c: Context, i: Instruction) -> tuple[int, ...]:
@@ -48,15 +48,6 @@ def _own(i: Instruction, groups: Sequence[Sequence[int]], own: int, everyone: Se
     if len(found) != 1 or not set(found[0]) <= set(everyone):
         raise RewrightError(f"device {own} is in {len(found)} replica groups of {i.name:.60}; print the module again")
     return found[0]
-
-
-def _register(*names: str) -> Callable[[Function], Function]:
-    def enter(function: Function) -> Function:
-        for name in names:
-            TABLE[name] = function
-        return function
-
-    return enter
 
 
 @_register("all-reduce", "all-reduce-start")
@@ -103,7 +94,7 @@ def exchange(c: Context, i: Instruction, operands: Sequence[int]) -> tuple[int, 
 
 @_register("collective-permute", "collective-permute-start")
 def _permute(c: Context, i: Instruction, operand: int) -> int:
-    given: Sequence[Pair] = i.attribute("source_target_pairs") or ()
+    given: Sequence[tuple[int, int]] = i.attribute("source_target_pairs") or ()
     partitions = i.attribute("channel_id") is not None
     moved: list[tuple[int, int]] = []
     for source, target in given:

@@ -161,14 +161,15 @@ def _listed(text: str | None) -> tuple[int, ...]:
         return ()
     ramp = _RAMP.fullmatch(text.strip())
     if ramp is not None:
-        sizes = _numbers(ramp["sizes"])
-        return iota_order(sizes, _numbers(ramp["order"]) if ramp["order"] else range(len(sizes)))
-    return _numbers(text.strip())
+        sizes = device_numbers(ramp["sizes"])
+        return iota_order(sizes, device_numbers(ramp["order"]) if ramp["order"] else range(len(sizes)))
+    return device_numbers(text.strip())
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def device_numbers(text: str) -> tuple[int, ...]:
+    """Numbers between commas; raises RewrightError for anything else."""
     words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words or not all(word.isdecimal() and len(word) <= 6 for word in words):
+    if not 0 < len(words) <= _MOST_DEVICES or not all(word.isdecimal() and len(word) <= 6 for word in words):
         raise RewrightError(f"{text!r:.40} is no list of devices; print the module again")
     return tuple(map(int, words))
 

@@ -8,7 +8,7 @@ HLO text: ``dimensions``, ``lhs_contracting_dims``, ``direction`` and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -124,6 +124,12 @@ class Instruction:
         rows: Sequence[tuple[int, int, int]] = self.attribute(name) or ()
         return tuple(a for a, _, _ in rows), tuple(b for _, b, _ in rows), tuple(c for _, _, c in rows)
 
+    def renamed(self, names: Mapping[str, str], calls: Mapping[str, str]) -> Instruction:
+        """The instruction with other names for itself, for what it reads, and for what it calls, as far as given."""
+        operands, controls = (tuple(names.get(n, n) for n in own) for own in (self.operands, self.controls))
+        called = tuple(calls.get(name, name) for name in self.called)
+        return replace(self, name=names.get(self.name, self.name), operands=operands, controls=controls, called=called)
+
     def with_field(self, number: int, wire: int, value: int | bytes) -> Instruction:
         """The instruction with another value of one field."""
         rest = tuple(entry for entry in self.fields if entry[0] != number)
@@ -165,6 +171,10 @@ class Computation:
         if [i.parameter for i in found] != list(range(len(found))):
             raise RewrightError(f"the parameters of {self.name} are not numbered from 0; print the module again")
         return found
+
+    def changed(self, change: Callable[[Computation, Instruction], Instruction]) -> Computation:
+        """The computation with every instruction changed."""
+        return replace(self, instructions={name: change(self, i) for name, i in self.instructions.items()})
 
     def result(self) -> Instruction:
         """The instruction whose value the computation gives."""
@@ -225,6 +235,10 @@ class Module:
     def with_computation(self, computation: Computation) -> Module:
         """The module with a computation added or replaced."""
         return replace(self, computations={**self.computations, computation.name: computation})
+
+    def changed(self, change: Callable[[Computation, Instruction], Instruction]) -> Module:
+        """The module with every instruction changed."""
+        return replace(self, computations={name: own.changed(change) for name, own in self.computations.items()})
 
     def computation(self, name: str) -> Computation:
         """A computation by name; raises RewrightError for one that does not exist."""

@@ -22,7 +22,7 @@ from rewright.ops.reference.indexing import gather_along
 _NUMBERS: tuple[int, ...] = (-2, -1, 0, 1, 2)
 """Two numbers of every order and sign are among them."""
 _MOST_KEYS = 3
-_COMPARES: dict[str, Callable[[Any, Any], bool]] = {
+COMPARES: dict[str, Callable[[Any, Any], bool]] = {
     "EQ": lambda a, b: a == b,
     "NE": lambda a, b: a != b,
     "LT": lambda a, b: a < b,
@@ -175,7 +175,7 @@ def _step(i: Instruction, operands: list[Any]) -> Any:
             raise UnsupportedOperator("it compares with a number; compare elements with each other")
         return literal[0]
     if i.opcode == "compare":
-        return _COMPARES[i.word("direction")](*operands)
+        return COMPARES[i.word("direction")](*operands)
     if i.opcode == "select":
         return operands[1] if operands[0] else operands[2]
     if i.opcode in ("and", "or", "xor", "not") and i.shape.element == "pred":

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 
-from rewright.frontends.hlo.devices import AxisPart, iota_order, mesh_of_message, part_of_message
+from rewright.frontends.hlo.devices import AxisPart, device_numbers, iota_order, mesh_of_message, part_of_message
 from rewright.frontends.hlo.wire import (
     BYTES,
     VARINT,
@@ -31,7 +31,6 @@ from rewright.ir.dims import Shape
 from rewright.ir.errors import RewrightError
 from rewright.ir.placement import AxisRuns, Mesh, Placement, chunk, print_placement
 
-_MOST_DEVICES = 1 << 16
 _DEEPEST = 8
 """Tuples in tuples."""
 _KINDS = ("replicated", "maximal", "tuple", "tiled", "manual", "unknown", "unreduced")
@@ -214,13 +213,13 @@ def of_text(text: str, split: Callable[[str], list[str]]) -> Sharding:
     if found is None:
         word = text.strip("{} ").split()
         return Sharding(word[0] if word and word[0] in _KINDS else "unknown")
-    grid = _numbers(found["grid"])
+    grid = device_numbers(found["grid"])
     short = _SHORT.fullmatch(found["devices"])
     if short is not None:
-        sizes = _numbers(short["sizes"])
-        devices = iota_order(sizes, _numbers(short["order"]) if short["order"] else range(len(sizes)))
+        sizes = device_numbers(short["sizes"])
+        devices = iota_order(sizes, device_numbers(short["order"]) if short["order"] else range(len(sizes)))
     else:
-        devices = _numbers(found["devices"])
+        devices = device_numbers(found["devices"])
     return _tiled(grid, devices, _trailing(found["rest"]))
 
 
@@ -229,10 +228,3 @@ def _trailing(text: str) -> tuple[str, ...]:
     if named is not None:
         return tuple(word.strip() for word in named[1].split(",") if word.strip())
     return ("replicated",) if "last_tile_dim_replicate" in text else ()
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    words = [word for word in text.split(",") if word]
-    if not all(word.isdecimal() and len(word) <= 6 for word in words) or len(words) > _MOST_DEVICES:
-        raise RewrightError(f"the sharding {text!r:.40} names no devices; print the module again")
-    return tuple(map(int, words))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rewright.frontends.hlo import frames
-from rewright.frontends.hlo.attributes import ATTRIBUTES, Edge, Kind, Pair, Range, Window, write_attributes
+from rewright.frontends.hlo.attributes import ATTRIBUTES, Kind, Window, write_attributes
 from rewright.frontends.hlo.devices import iota_groups, mesh_groups
 from rewright.frontends.hlo.layouts import TILED
 from rewright.frontends.hlo.module import (
@@ -86,7 +86,9 @@ def _computations(text: str, start: int) -> Iterator[tuple[str, bool, str, int]]
         header = _HEADER.fullmatch(text[at : brace + 1])
         if header is None:
             raise RewrightError(f"line {line}: {text[at : at + 30]!r} starts no computation; print the module again")
-        end = _closing(text, brace, line)
+        end = _closing(text, brace, "{}")
+        if end < 0:
+            raise RewrightError(f"line {line}: a computation is not closed; print the whole module")
         yield header["name"], header["entry"] is not None, text[brace + 1 : end], line
         at = end + 1
 
@@ -98,16 +100,14 @@ def _body_start(text: str, at: int, line: int) -> int:
     raise RewrightError(f"line {line}: a computation has no body; print the whole module")
 
 
-def _closing(text: str, brace: int, line: int) -> int:
+def _closing(text: str, at: int, pair: str) -> int:
+    """Where the bracket that opens at a place is closed; -1 where it is not."""
     depth = 0
-    for token in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]').finditer(text, brace):
-        if token[0] == "{":
-            depth += 1
-        elif token[0] == "}":
-            depth -= 1
-            if depth == 0:
-                return token.start()
-    raise RewrightError(f"line {line}: a computation is not closed; print the whole module")
+    for token in re.compile(rf'"(?:[^"\\]|\\.)*"|[{pair}]').finditer(text, at):
+        depth += {pair[0]: 1, pair[-1]: -1}.get(token[0], 0)
+        if depth == 0:
+            return token.start()
+    return -1
 
 
 def _computation(name: str, body: str, line: int) -> Computation:
@@ -177,7 +177,9 @@ def _instruction(name: str, rest: str) -> Instruction:
     found = _OPCODE.match(rest, at)
     if found is None:
         raise RewrightError(f"{name:.60} has no operator; print the module again")
-    close, opcode = _matching(rest, found.end() - 1), found["opcode"]
+    close, opcode = _closing(rest, found.end() - 1, "()"), found["opcode"]
+    if close < 0:
+        raise RewrightError("a bracket is not closed; print the module again")
     inner, after = rest[found.end() : close], rest[close + 1 :]
     attributes: dict[str, Any] = {}
     calls: dict[str, tuple[str, ...]] = {}
@@ -218,15 +220,6 @@ def _attributes(text: str) -> Iterator[str]:
 def _operand(text: str) -> str:
     """The name at the end of an operand, which may have its shape before it."""
     return text.split()[-1].lstrip("%") if text.split() else ""
-
-
-def _matching(text: str, start: int) -> int:
-    depth = 0
-    for token in re.compile(r'"(?:[^"\\]|\\.)*"|[()]').finditer(text, start):
-        depth += {"(": 1, ")": -1}.get(token[0], 0)
-        if depth == 0:
-            return token.start()
-    raise RewrightError("a bracket is not closed; print the module again")
 
 
 def _shape(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
@@ -309,28 +302,25 @@ def _groups(text: str) -> tuple[tuple[int, ...], ...] | None:
     return tuple(_integers(group) for group in re.findall(r"\{([0-9, ]+)\}", text)) or None
 
 
-def _pairs(text: str) -> tuple[Pair, ...]:
-    return tuple(Pair(int(a), int(b)) for a, b in re.findall(r"\{\s*([0-9]{1,6})\s*,\s*([0-9]{1,6})\s*\}", text))
+def _pairs(text: str) -> tuple[tuple[int, ...], ...]:
+    return tuple((int(a), int(b)) for a, b in re.findall(r"\{\s*([0-9]{1,6})\s*,\s*([0-9]{1,6})\s*\}", text))
 
 
-def _slices(text: str) -> tuple[Range, ...]:
-    found: list[Range] = []
-    for part in re.findall(r"\[([^\]]*)\]", text):
-        numbers = _integers(part.replace(":", " "))
-        if len(numbers) not in (2, 3):
-            raise RewrightError(f"{part[:30]!r} is no range; print the module again")
-        found.append(Range(*numbers))
-    return tuple(found)
+def _slices(text: str) -> tuple[tuple[int, ...], ...]:
+    parts = (_integers(part.replace(":", " ")) for part in re.findall(r"\[([^\]]*)\]", text))
+    return tuple(_three(part, 1, text) for part in parts)
 
 
-def _padding(text: str) -> tuple[Edge, ...]:
-    found: list[Edge] = []
-    for part in text.split("x"):
-        numbers = [_integer(number) for number in part.split("_")]
-        if len(numbers) not in (2, 3):
-            raise RewrightError(f"{part[:30]!r} is no padding; print the module again")
-        found.append(Edge(*numbers))
-    return tuple(found)
+def _padding(text: str) -> tuple[tuple[int, ...], ...]:
+    parts = (tuple(map(_integer, part.split("_"))) for part in text.split("x"))
+    return tuple(_three(part, 0, text) for part in parts)
+
+
+def _three(numbers: tuple[int, ...], last: int, text: str) -> tuple[int, ...]:
+    """Two or three numbers along an axis, the third of which may be left out."""
+    if len(numbers) not in (2, 3):
+        raise RewrightError(f"{text[:30]!r} is no list of two or three numbers an axis; print the module again")
+    return (*numbers, last)[:3]
 
 
 def _window(text: str) -> tuple[Window, ...]:
@@ -338,8 +328,8 @@ def _window(text: str) -> tuple[Window, ...]:
     if "size" not in fields:
         return ()
     lists = {name: [_integer(number) for number in fields[own].split("x")] for own, name in _WINDOW if own in fields}
-    pads = _padding(fields["pad"]) if "pad" in fields else (Edge(),) * len(lists["size"])
-    lists |= {"low": [edge.low for edge in pads], "high": [edge.high for edge in pads]}
+    pads = _padding(fields["pad"]) if "pad" in fields else ((0, 0, 0),) * len(lists["size"])
+    lists |= {"low": [low for low, _, _ in pads], "high": [high for _, high, _ in pads]}
     if len(set(map(len, lists.values()))) != 1:
         raise RewrightError(f"the window {text[:40]!r} has lists of several lengths; print the module again")
     return tuple(Window(**dict(zip(lists, row, strict=True))) for row in zip(*lists.values(), strict=True))

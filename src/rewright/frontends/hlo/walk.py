@@ -15,6 +15,8 @@ from rewright.ops.reference import building as rb
 _DEEPEST = 60
 """Calls inside of calls."""
 _TOKENS = ("after-all",)
+_THROUGH = """add-dependency opt-barrier optimization-barrier all-reduce-done all-gather-done collective-permute-done
+async-update async-done"""
 
 
 class Walk:
@@ -82,7 +84,8 @@ class Walk:
             found = [function(self.c, i, operand) for operand in own]
             return found[0] if len(found) == 1 and (not i.shape.parts or i.opcode.endswith("-start")) else tuple(found)
         if i.opcode not in arrays.TABLE:
-            raise UnsupportedOperator("no lowering exists; rewrite it with supported operators, or report it")
+            otherwise = "no lowering exists; rewrite it with supported operators, or report it"
+            raise UnsupportedOperator(arrays.REFUSED.get(i.opcode, otherwise))
         return arrays.TABLE[i.opcode](self.c, i, self.arrays_of(i, operands))
 
     def arrays_of(self, i: Instruction, operands: Sequence[Value]) -> list[int]:
@@ -190,18 +193,11 @@ _SPECIAL: dict[str, Callable[[Walk, Instruction, Sequence[Value]], Value]] = {
     "conditional": Walk.conditional,
     "tuple": Walk.make,
     "get-tuple-element": Walk.element,
+    **dict.fromkeys(_THROUGH.split(), Walk.through),
     "after-all": lambda walk, i, operands: None,
-    "add-dependency": Walk.through,
-    "opt-barrier": Walk.through,
-    "optimization-barrier": Walk.through,
-    "all-reduce-done": Walk.through,
-    "all-gather-done": Walk.through,
-    "collective-permute-done": Walk.through,
     "partition-id": lambda walk, i, operands: collectives.identity(walk.c, i),
     "replica-id": lambda walk, i, operands: collectives.identity(walk.c, i),
     "async-start": Walk.start,
-    "async-update": Walk.through,
-    "async-done": Walk.through,
     "topk": lambda walk, i, operands: ordering.top_k(walk.c, i, walk.arrays_of(i, operands)),
     "sort": lambda walk, i, operands: ordering.sort(walk.c, i, walk.arrays_of(i, operands)),
     "custom-call": lambda walk, i, operands: calls.custom_call(walk.c, i, walk.arrays_of(i, operands)),
