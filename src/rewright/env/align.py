@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rewright.frontends.hlo.module import METADATA, Computation, Instruction, Module, called_first
+from rewright.frontends.hlo.module import Computation, Instruction, Module, called_first
 
 _NEW = ".new"
 
@@ -32,7 +32,9 @@ def aligned(before: Module, after: Module) -> Module:
             continue
         own = replace(own.changed(lambda _, i: i.renamed({}, calls)), name=calls[name])
         if name == after.entry:
-            own = _renamed(own, _entry_names(before.main, own, old.values[before.entry], new.values[name]))
+            names = _entry_names(before.main, own, old.values[before.entry], new.values[name])
+            named = {names[n]: i.renamed(names, {}) for n, i in own.instructions.items()}
+            own = replace(own, instructions=named, root=names[own.root])
         computations[own.name] = own
     return replace(after, computations=computations, entry=calls[after.entry])
 
@@ -69,12 +71,8 @@ class _Numbers:
                 own[name] = self._number(("parameter", i.parameter, i.shape_proto))
                 continue
             called = tuple(whole[c] for c in i.called)
-            own[name] = self._number((i.opcode, _attributes(i), called, tuple(own[o] for o in i.operands)))
+            own[name] = self._number((i.opcode, i.said, called, tuple(own[o] for o in i.operands)))
         return own
-
-
-def _attributes(instruction: Instruction) -> tuple[object, ...]:
-    return tuple(entry for entry in instruction.fields if entry[0] != METADATA)
 
 
 def _matched(old: Mapping[str, int], new: Mapping[str, int], before: Module, after: Module) -> dict[str, str]:
@@ -138,8 +136,3 @@ def _fresh(name: str, taken: set[str]) -> str:
     while name in taken:
         name += _NEW
     return name
-
-
-def _renamed(computation: Computation, names: Mapping[str, str]) -> Computation:
-    instructions = {names[n]: i.renamed(names, {}) for n, i in computation.instructions.items()}
-    return replace(computation, instructions=instructions, root=names[computation.root])

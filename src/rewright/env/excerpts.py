@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,8 +44,7 @@ def excerpt(module: HloModule, inside: Collection[str], repeat: int = 1, title: 
     for turn in range(repeat):
         names = {i.name: f"{i.name}.{turn}" for i in own}
         for i in own:
-            operands = tuple(names.get(o, o) for o in i.operands)
-            cut[names[i.name]] = Instruction(names[i.name], i.opcode, operands, i.fields, i.called)
+            cut[names[i.name]] = replace(i.renamed(names, {}), controls=())
         results += [names[i.name] for i in own if i.name not in read]
     root = results[0]
     if len(results) > 1:

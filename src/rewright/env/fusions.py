@@ -8,7 +8,7 @@ that share it, one for each value, to be taken together. Fusions that are there 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rewright.env.alternatives import AlternativeGraph, Provenance
 from rewright.env.hlo.editing import joined, parameter, part
@@ -103,9 +103,7 @@ class _Body:
         name = instruction.name
         while name in self.instructions:
             name += ".again"
-        self.instructions[name] = Instruction(
-            name, instruction.opcode, instruction.operands, instruction.fields, instruction.called
-        )
+        self.instructions[name] = replace(instruction, name=name, controls=())
         return name
 
     def parameter(self, name: str) -> str:
@@ -121,16 +119,14 @@ class _Body:
         """A value of the entry, with what a fusion computes taken out of it; returns its name here."""
         instruction = self.program.main.instructions[name]
         if not _is_fusion(instruction):
-            operands = tuple(map(resolve, instruction.operands))
-            return self.add(Instruction(name, instruction.opcode, operands, instruction.fields, instruction.called))
+            return self.add(replace(instruction, operands=tuple(map(resolve, instruction.operands))))
         inner = self.program.computations[instruction.called[0]]
         found: dict[str, str] = {}
         for own in inner.instructions.values():
             if own.opcode == "parameter":
                 found[own.name] = resolve(instruction.operands[own.parameter])
             else:
-                operands = tuple(found[o] for o in own.operands)
-                found[own.name] = self.add(Instruction(own.name, own.opcode, operands, own.fields, own.called))
+                found[own.name] = self.add(own.renamed(found, {}))
         return found[inner.root]
 
     def computation(self, name: str, root: str) -> Computation:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rewright import ops
 from rewright.env.module import HloModule
-from rewright.frontends.hlo.arrays import DIRECT, ELEMENTWISE, FOLDS, reduction
+from rewright.frontends.hlo.arrays import DIRECT, DOT, ELEMENTWISE, FOLDS, reduction
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.hlo.shapes import DTYPES
 from rewright.ir.errors import RewrightError, TypeMismatch, UnsupportedOperator
@@ -87,7 +87,6 @@ def _reduce(module: Module, i: Instruction) -> Operator | None:
     return ops.Reduce(kind, i.integers("dimensions"))
 
 
-_DOT = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
 _READERS: dict[str, Callable[[Module, Instruction], Operator | None]] = {
     "constant": _constant,
     "compare": lambda m, i: ops.Compare(i.attribute("direction")) if i.attribute("direction") else None,
@@ -95,7 +94,7 @@ _READERS: dict[str, Callable[[Module, Instruction], Operator | None]] = {
     "reshape": lambda m, i: ops.Reshape(i.shape.sizes),
     "transpose": lambda m, i: ops.Transpose(i.integers("dimensions")),
     "concatenate": lambda m, i: ops.Concatenate(i.integers("dimensions")[0]),
-    "dot": lambda m, i: ops.DotGeneral(*(i.integers(name) for name in _DOT)),
+    "dot": lambda m, i: ops.DotGeneral(*(i.integers(name) for name in DOT)),
     "reduce": _reduce,
 }
 
@@ -209,7 +208,7 @@ def _sides(op: ops.Pad) -> str:
 
 
 def _contraction(op: ops.DotGeneral) -> str:
-    lists = zip(_DOT, (op.lhs_batch, op.rhs_batch, op.lhs_contracting, op.rhs_contracting), strict=True)
+    lists = zip(DOT, (op.lhs_batch, op.rhs_batch, op.lhs_contracting, op.rhs_contracting), strict=True)
     return "".join(f", {name}={_axes(axes)}" for name, axes in lists)
 
 

@@ -71,11 +71,10 @@ class Pool:
         for name, computation in other.computations.items():
             if name != other.entry:
                 calls[name] = self.call(computation)
-        stack = list(wanted)
-        order = [i for i in other.main.instructions.values() if i.opcode not in ("parameter", "tuple")]
-        for instruction in order:
-            found[instruction.name] = self.enter(replace(instruction.renamed(found, calls), controls=()))
-        return {name: found[name] for name in stack}
+        for instruction in other.main.instructions.values():
+            if instruction.opcode not in ("parameter", "tuple"):
+                found[instruction.name] = self.enter(replace(instruction.renamed(found, calls), controls=()))
+        return {name: found[name] for name in wanted}
 
     def graph(self) -> AlternativeGraph:
         """What was gathered."""

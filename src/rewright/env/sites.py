@@ -167,9 +167,7 @@ class _Split:
         for name, instruction in theirs.items():
             if names[name] in before.instructions:
                 continue
-            operands = tuple(names[o] for o in instruction.operands)
-            controls = tuple(names[c] for c in instruction.controls)
-            new[names[name]] = replace(instruction, name=names[name], operands=operands, controls=controls)
+            new[names[name]] = instruction.renamed(names, {})
         self._cut(before, new, pairs)
         used: set[str] = set()
         for (value, replacement, _), uses in pairs.items():

@@ -67,7 +67,7 @@ def run_alternatives(session: Session, module: HloModule, graph: AlternativeGrap
     here = [
         n
         for n, a in enumerate(graph.alternatives)
-        if found[n] is None and a.computation == program_entry(module) and _is_exposable(graph, n)
+        if found[n] is None and a.computation == module.program.entry and _is_exposable(graph, n)
     ]
     for number in here:
         alternative = graph.alternatives[number]
@@ -112,11 +112,6 @@ def exposed(graph: AlternativeGraph, numbers: Sequence[int]) -> Module:
     whole = replace(main, instructions=instructions, root=root)
     everything = {**program.computations, **graph.computations}
     return enterable(pruned(with_entry(replace(program, computations=everything, fields=()), whole)))
-
-
-def program_entry(module: HloModule) -> str:
-    """The name of the entry computation."""
-    return module.program.entry
 
 
 def _exposed_tests(session: Session, graph: AlternativeGraph, numbers: Sequence[int], seed: int) -> list[Test]:

@@ -80,7 +80,7 @@ def _number(
     if instruction.opcode == "parameter":
         digest.update(b"%d" % instruction.parameter + around)
         return digest.digest()
-    digest.update(write_fields(entry for entry in instruction.fields if entry[0] != 7))
+    digest.update(write_fields(instruction.said))
     for called in instruction.called:
         digest.update(bodies[called])
     for operand in instruction.operands:

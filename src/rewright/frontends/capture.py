@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -12,7 +11,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 from rewright.frontends.frontend import Programs
-from rewright.frontends.registry import FRONTENDS, programs
+from rewright.frontends.registry import programs
 from rewright.ir.errors import CaptureError, RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
@@ -121,12 +120,6 @@ def framework_of(program: Any, arguments: Any) -> str:
 
     Raises CaptureError where a function uses several.
     """
-    if isinstance(program, str | os.PathLike):
-        path = os.fspath(cast("str", program))
-        program = None
-        for own in FRONTENDS:
-            if own.programs is not None and own.files is not None and path.endswith(own.files.extensions):
-                return own.name
     for value in (program, *_leaves(arguments)):
         found = _owner(type(value).__module__)
         if found is not None:

@@ -88,7 +88,7 @@ class File:
 
 @dataclass(frozen=True)
 class Files:
-    """Programs in files."""
+    """Programs in files, none of which runs code when it is read."""
 
     extensions: tuple[str, ...]
     read: Callable[..., Any]

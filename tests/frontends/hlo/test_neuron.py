@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from rewright.frontends.files import load, load_ranks
-from rewright.frontends.hlo.reading import lower_device, read_text
+from rewright.frontends.hlo.reading import lower_device
 from rewright.frontends.hlo.text import parse
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.refine import Verdict, refine
+from tests.frontends.hlo.modules import read_text
 from tests.frontends.hlo.neuron import Shape, relations, step
 
 

@@ -12,7 +12,6 @@ from rewright.frontends.files import load
 from rewright.frontends.hlo.devices import iota_groups
 from rewright.frontends.hlo.layouts import row_major
 from rewright.frontends.hlo.proto import write
-from rewright.frontends.hlo.reading import read_proto, read_text
 from rewright.frontends.hlo.text import parse
 from rewright.interp.program import run
 from rewright.ir.errors import RewrightError
@@ -20,7 +19,7 @@ from rewright.ir.graph import Graph
 from rewright.ir.placement import RankProgram
 from rewright.ir.unknowns import unknowns
 from rewright.refine import refine
-from tests.frontends.hlo.modules import REGION, llama, relations
+from tests.frontends.hlo.modules import REGION, llama, read_proto, read_text, relations
 
 RANDOM = np.random.default_rng(0)
 

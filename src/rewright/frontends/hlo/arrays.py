@@ -210,10 +210,12 @@ def _held(value: float, dtype: DType) -> float | int | bool:
     return math.nan if value != value else rb.cast(value, dtype)  # one object, which equals itself
 
 
+DOT = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
+
+
 @_register("dot")
 def _dot(c: Context, i: Instruction, operands: Sequence[int]) -> int:
-    names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
-    op = ops.DotGeneral(*(i.integers(name) for name in names))
+    op = ops.DotGeneral(*(i.integers(name) for name in DOT))
     dtype = c.type(i).dtype
     types = [c.b.type(operand).dtype for operand in operands]
     is_plain = types[0] is types[1] and dtype.is_float
@@ -391,7 +393,7 @@ def _replaced(c: Context, x: int, update: int, blocks: Sequence[tuple[int, int]]
 def _convolution(c: Context, i: Instruction, operands: Sequence[int]) -> int:
     window: Sequence[Window] = i.attribute("window") or ()
     labels: Any = i.attribute("dim_labels") or ()
-    if i.integer("batch_group_count", 1) != 1 or len(labels) != 3 or any(w.reversal for w in window):
+    if i.integer("batch_group_count", 1) != 1 or len(labels) != 3 or any(w.rhs_reversal for w in window):
         raise UnsupportedOperator("a convolution with batch groups or a reversed window; write it with products")
     data, kernel = (rb.transpose(c.b, operand, axes) for operand, axes in zip(operands, labels, strict=False))
     left, right = tuple(w.lhs_dilate for w in window), tuple(w.rhs_dilate for w in window)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from rewright.frontends.hlo.devices import Groups, iota_groups, mesh_of_message, part_of_message
-from rewright.frontends.hlo.sharding import Sharding, of_message, to_message
+from rewright.frontends.hlo.sharding import of_message, to_message
 from rewright.frontends.hlo.wire import (
     BYTES,
     VARINT,
@@ -41,7 +41,7 @@ class Window(NamedTuple):
     high: int = 0
     rhs_dilate: int = 1
     lhs_dilate: int = 1
-    reversal: int = 0
+    rhs_reversal: int = 0
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,6 @@ def _write_groups(groups: Sequence[Sequence[int]] | None, number: int) -> list[F
     return [(number, BYTES, write_fields(packed(1, group))) for group in groups or ()]
 
 
-def _read_sharding(fields: Fields, number: int) -> Sharding:
-    return of_message(message(fields, number))
-
-
 ATTRIBUTES: Mapping[str, Attribute] = {
     "kind": _word(11),
     "index": _number(13),
@@ -157,7 +153,9 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     "index_vector_dim": _number(33, 4),
     "start_indices_batching_dims": _list(33, 6),
     "slice_sizes": _list(34),
-    "sharding": Attribute("other", (40,), _read_sharding, lambda own, number: [(number, BYTES, to_message(own))]),
+    "sharding": Attribute(
+        "other", (40,), lambda m, n: of_message(message(m, n)), lambda own, n: [(n, BYTES, to_message(own))]
+    ),
     "backend_config": _word(43),
     "update_window_dims": _list(48, 1),
     "inserted_window_dims": _list(48, 2),

@@ -57,9 +57,14 @@ class Instruction:
     controls: tuple[str, ...] = ()
 
     @cached_property
+    def said(self) -> tuple[Field, ...]:
+        """The fields, but where it comes from."""
+        return tuple(entry for entry in self.fields if entry[0] != METADATA)
+
+    @property
     def meaning(self) -> tuple[object, ...]:
         """All that the instruction computes with, names and operands and where it comes from aside."""
-        return self.opcode, self.called, tuple(entry for entry in self.fields if entry[0] != METADATA)
+        return self.opcode, self.called, self.said
 
     @cached_property
     def shape_proto(self) -> bytes:

@@ -44,16 +44,6 @@ class Interface:
     mesh: Mesh | None = None
 
 
-def read_text(source: str, devices: int | None = None) -> Graph | RankProgram:
-    """The program in an HLO text; see :func:`lower`."""
-    return lower(text.parse(source), devices)
-
-
-def read_proto(data: bytes, devices: int | None = None) -> Graph | RankProgram:
-    """The program in a serialised HloModuleProto; see :func:`lower`."""
-    return lower(proto.read(data), devices)
-
-
 def read_file(file: File, devices: int | None, validate: bool) -> Graph | RankProgram:
     """The program in a file; see :func:`lower`."""
     return lower(_module(file), devices)

@@ -45,6 +45,7 @@ class Element:
     """How they lie there, as a format of ``struct``; empty for packed integers."""
 
 
+_SMALL = """f8e5m2 f8e4m3fn s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu"""
 ELEMENTS: Mapping[str, Element] = {
     "pred": Element(1, 1, DType.BOOL, 2),
     "s8": Element(2, 1, DType.I8, 15, "b"),
@@ -64,21 +65,7 @@ ELEMENTS: Mapping[str, Element] = {
     "bf16": Element(16, 2, DType.BF16, 13, "H"),
     "token": Element(17),
     "c128": Element(18, 16),
-    "f8e5m2": Element(19),
-    "f8e4m3fn": Element(20),
-    "s4": Element(21),
-    "u4": Element(22),
-    "f8e4m3b11fnuz": Element(23),
-    "f8e5m2fnuz": Element(24),
-    "f8e4m3fnuz": Element(25),
-    "s2": Element(26),
-    "u2": Element(27),
-    "f8e4m3": Element(28),
-    "f8e3m4": Element(29),
-    "s1": Element(30),
-    "u1": Element(31),
-    "f4e2m1fn": Element(32),
-    "f8e8m0fnu": Element(33),
+    **{name: Element(number) for number, name in enumerate(_SMALL.split(), 19)},
 }
 """By HLO's name."""
 DTYPES: Mapping[str, DType] = {name: own.dtype for name, own in ELEMENTS.items() if own.dtype is not None}

@@ -327,7 +327,7 @@ def _window(text: str) -> tuple[Window, ...]:
     fields = dict(part.split("=", 1) for part in text.strip("{} ").split() if "=" in part)
     if "size" not in fields:
         return ()
-    lists = {name: [_integer(number) for number in fields[own].split("x")] for own, name in _WINDOW if own in fields}
+    lists = {name: list(map(_integer, fields[name].split("x"))) for name in _WINDOW if name in fields}
     pads = _padding(fields["pad"]) if "pad" in fields else ((0, 0, 0),) * len(lists["size"])
     lists |= {"low": [low for low, _, _ in pads], "high": [high for _, high, _ in pads]}
     if len(set(map(len, lists.values()))) != 1:
@@ -364,48 +364,44 @@ def _metadata(text: str) -> list[Field]:
     if found is None:
         return []
     given = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[0-9]{1,9})', found[1]))
-    out: list[Field] = []
-    for key, number in (("op_name", frames.OP_NAME), ("source_file", frames.SOURCE_FILE)):
-        out.append(text_field(number, re.sub(r"\\(.)", r"\1", given.get(key, "").strip('"'))))
-    for key, number in (("source_line", frames.SOURCE_LINE), ("stack_frame_id", frames.STACK_FRAME)):
-        out.append((number, VARINT, int(given[key]) if given.get(key, "").isdecimal() else 0))
+    words = [(number, given[key]) for key, number in _METADATA.items() if key in given]
+    out = [
+        (number, VARINT, int(word)) if word.isdecimal() else text_field(number, re.sub(r"\\(.)", r"\1", word[1:-1]))
+        for number, word in words
+    ]
     return [(METADATA, BYTES, write_fields(out))]
+
+
+_METADATA = {
+    "op_name": frames.OP_NAME,
+    "source_file": frames.SOURCE_FILE,
+    "source_line": frames.SOURCE_LINE,
+    "stack_frame_id": frames.STACK_FRAME,
+}
 
 
 _ROW = re.compile(r'^([0-9]{1,9}) (?:"((?:[^"\\]|\\.)*)"|\{([^}]*)\})$', re.MULTILINE)
 
 
 def _frames(text: str) -> list[Field]:
-    """The StackFrameIndexProto of the tables of files, functions, places and frames before the computations."""
-    rows: dict[str, list[tuple[str, str]]] = {}
-    places: dict[str, dict[str, int]] = {}
-    for table in _TABLES.finditer(text):
-        name = table[0].split("\n", 1)[0]
-        own = {int(number): (word, fields) for number, word, fields in _ROW.findall(table[0])}
-        rows[name] = [own[number] for number in sorted(own)]
-        places[name] = {str(number): place for place, number in enumerate(sorted(own), 1)}
+    """The StackFrameIndexProto of the tables before the computations, whose rows are numbered from one."""
     out: list[Field] = []
-    for number, (name, columns) in _FRAME_TABLES.items():
-        for word, fields in rows.get(name, ()):
+    for table in _TABLES.finditer(text):
+        field, columns = _FRAME_TABLES[table[0].split("\n", 1)[0]]
+        for _, word, fields in sorted(_ROW.findall(table[0]), key=lambda row: int(row[0])):
             given = dict(re.findall(r"(\w+)=([0-9]{1,9})", fields))
-            numbers = [
-                places.get(of, {}).get(given.get(key, ""), 0) if of else int(given.get(key, 0)) for key, of in columns
-            ]
-            row = write_fields((k, VARINT, own) for k, own in enumerate(numbers, 1))
-            out.append((number, BYTES, row if columns else word.encode()))
+            row = write_fields((k, VARINT, int(given.get(key, 0))) for k, key in enumerate(columns, 1))
+            out.append((field, BYTES, row if columns else word.encode()))
     return [(FRAMES, BYTES, write_fields(out))] if out else []
 
 
-_FRAME_TABLES: dict[int, tuple[str, Sequence[tuple[str, str]]]] = {
-    frames.FILES: ("FileNames", ()),
-    frames.FUNCTIONS: ("FunctionNames", ()),
-    frames.PLACES: (
-        "FileLocations",
-        (("file_name_id", "FileNames"), ("function_name_id", "FunctionNames"), ("line", "")),
-    ),
-    frames.CALLS: ("StackFrames", (("file_location_id", "FileLocations"), ("parent_frame_id", "StackFrames"))),
+_FRAME_TABLES: dict[str, tuple[int, Sequence[str]]] = {
+    "FileNames": (frames.FILES, ()),
+    "FunctionNames": (frames.FUNCTIONS, ()),
+    "FileLocations": (frames.PLACES, ("file_name_id", "function_name_id", "line")),
+    "StackFrames": (frames.CALLS, ("file_location_id", "parent_frame_id")),
 }
-"""By field: the name of a table, and its columns with the tables that they number the rows of."""
+"""By name: the field of a table, and its columns."""
 
 
 def _sharding(text: str) -> Sharding:
@@ -414,13 +410,7 @@ def _sharding(text: str) -> Sharding:
 
 _CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation")
 """Attributes that name computations, in the order in which HloModuleProto has them."""
-_WINDOW = (
-    ("size", "size"),
-    ("stride", "stride"),
-    ("rhs_dilate", "rhs_dilate"),
-    ("lhs_dilate", "lhs_dilate"),
-    ("rhs_reversal", "reversal"),
-)
+_WINDOW = ("size", "stride", "rhs_dilate", "lhs_dilate", "rhs_reversal")
 _BY_KIND: dict[Kind, Callable[[str], Any]] = {"list": _integers, "number": _integer, "word": _string, "flag": _flag}
 _READERS: dict[str, Callable[[str], Any]] = {
     "replica_groups": _groups,

@@ -14,7 +14,6 @@ from rewright.ops.reference import building as rb
 
 _DEEPEST = 60
 """Calls inside of calls."""
-_TOKENS = ("after-all",)
 _THROUGH = """add-dependency opt-barrier optimization-barrier all-reduce-done all-gather-done collective-permute-done
 async-update async-done"""
 
@@ -55,10 +54,8 @@ class Walk:
             operands = [values[operand] for operand in instruction.operands]
             result = self._lower(computation, instruction, operands)
             self._check(instruction, result)
-        except UnsupportedOperator as error:
-            raise UnsupportedOperator(_located_text(instruction, span, error)) from None
-        except TypeMismatch as error:
-            raise TypeMismatch(_located_text(instruction, span, error)) from None
+        except (UnsupportedOperator, TypeMismatch) as error:
+            raise type(error)(_located_text(instruction, span, error)) from None
         except RewrightError:
             raise
         except (TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError, ArithmeticError) as error:
@@ -94,14 +91,14 @@ class Walk:
         return [cast("int", operand) for operand in operands]
 
     def _check(self, i: Instruction, result: Value) -> None:
-        if isinstance(result, int) and i.opcode not in _TOKENS and not i.shape.parts:
+        if isinstance(result, int) and i.opcode != "after-all" and not i.shape.parts:
             found, wanted = self.c.b.type(result), i.shape.type()
             if found != wanted:
                 raise TypeMismatch(f"the module says {wanted} and the operands give {found}")
 
     def call(self, i: Instruction, operands: Sequence[Value]) -> Value:
-        """``call`` and ``fusion``."""
-        return self.computation(self.c.module.called(i, 0).name, operands)
+        """``call`` and ``fusion``, and ``async-start``: what it starts is done at once."""
+        return self.computation(self.c.module.called(i).name, operands)
 
     def loop(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``while``, written out as far as its condition says, which must not depend on data."""
@@ -115,7 +112,7 @@ class Walk:
                 raise UnsupportedOperator("a loop whose number of steps depends on data; unroll it")
             if not goes_on:
                 return state
-            state = self.computation(self.c.module.called(i, 0).name, [state])
+            state = self.computation(self.c.module.called(i).name, [state])
 
     def conditional(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``conditional``: the branch that is known, or a choice of what all branches give."""
@@ -152,10 +149,6 @@ class Walk:
             return True
         return any(self._communicates(inner, depth + 1) for i in instructions for inner in i.called)
 
-    def make(self, i: Instruction, operands: Sequence[Value]) -> Value:
-        """``tuple``."""
-        return tuple(operands)
-
     def element(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """``get-tuple-element``."""
         source: Any = operands[0]
@@ -167,10 +160,6 @@ class Walk:
     def through(self, i: Instruction, operands: Sequence[Value]) -> Value:
         """What only orders instructions, or ends one that was started."""
         return operands[0] if operands else None
-
-    def start(self, i: Instruction, operands: Sequence[Value]) -> Value:
-        """``async-start``: what it starts is done at once."""
-        return self.computation(self.c.module.called(i, 0).name, operands)
 
 
 def _needed(computation: Computation) -> set[str]:
@@ -191,13 +180,13 @@ _SPECIAL: dict[str, Callable[[Walk, Instruction, Sequence[Value]], Value]] = {
     "fusion": Walk.call,
     "while": Walk.loop,
     "conditional": Walk.conditional,
-    "tuple": Walk.make,
+    "tuple": lambda walk, i, operands: tuple(operands),
     "get-tuple-element": Walk.element,
     **dict.fromkeys(_THROUGH.split(), Walk.through),
     "after-all": lambda walk, i, operands: None,
     "partition-id": lambda walk, i, operands: collectives.identity(walk.c, i),
     "replica-id": lambda walk, i, operands: collectives.identity(walk.c, i),
-    "async-start": Walk.start,
+    "async-start": Walk.call,
     "topk": lambda walk, i, operands: ordering.top_k(walk.c, i, walk.arrays_of(i, operands)),
     "sort": lambda walk, i, operands: ordering.sort(walk.c, i, walk.arrays_of(i, operands)),
     "custom-call": lambda walk, i, operands: calls.custom_call(walk.c, i, walk.arrays_of(i, operands)),

@@ -3,7 +3,7 @@
 Read ``capture``, then ``trace`` and ``lower``; ``ranks`` captures distributed programs, ``run`` such as run for real.
 """
 
-from rewright.frontends.frontend import Files, Frontend, Function, Programs
+from rewright.frontends.frontend import Frontend, Function, Programs
 
 FRONTEND = Frontend(
     "torch",
@@ -14,5 +14,4 @@ FRONTEND = Frontend(
         options=frozenset({"dynamic", "run", "guards_queries", "opaque", "jobs", "ranks", "all_ranks"}),
         building=Function("rewright.frontends.torch.world:without_network", "torch"),
     ),
-    Files(extensions=(".pt2",), read=Function("rewright.frontends.torch.capture:read_file", "torch")),
 )

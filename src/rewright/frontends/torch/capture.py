@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from rewright.frontends.frontend import File
 from rewright.frontends.torch.fakes import Dynamic
 from rewright.frontends.torch.flexible import dense_attention
 from rewright.frontends.torch.lower import lower
@@ -78,11 +77,6 @@ def capture(
     with without_network():
         whole = programs.check(traced, graph, lambda: lowered(recorded()))
     return replace(calls.record(), program=whole).on(graph)
-
-
-def read_file(file: File, devices: int | None, validate: bool) -> Graph:
-    """The graph of a ``.pt2`` file, of the sizes that it was exported with."""
-    return capture(file.path, validate=validate)
 
 
 def _runnable(program: Program, dynamic: Dynamic | None) -> Callable[..., Any]:
