@@ -11,7 +11,7 @@ FRONTEND = Frontend(
     "hlo",
     files=Files(
         extensions=(".pb", ".hlo", ".txt", ".mlir", ".stablehlo"),
-        read=Function("rewright.frontends.hlo.reading:read_file"),
-        read_ranks=Function("rewright.frontends.hlo.reading:read_files"),
+        read=Function("rewright.frontends.hlo.files:read_file"),
+        read_ranks=Function("rewright.frontends.hlo.files:read_files"),
     ),
 )

@@ -9,15 +9,13 @@ from typing import cast
 
 from rewright import ops
 from rewright.frontends.aten.pruning import pruned
-from rewright.frontends.frontend import File
-from rewright.frontends.hlo import bits, proto, text
+from rewright.frontends.hlo import bits
 from rewright.frontends.hlo.context import Context, Value
 from rewright.frontends.hlo.devices import Groups
 from rewright.frontends.hlo.folding import FoldingBuilder
 from rewright.frontends.hlo.module import Instruction, Module
 from rewright.frontends.hlo.shapes import Shape as ModuleShape
 from rewright.frontends.hlo.sharding import Sharding, factors, placement
-from rewright.frontends.hlo.stablehlo import to_proto
 from rewright.frontends.hlo.walk import Walk
 from rewright.frontends.unknowns import Unknowns
 from rewright.ir.dims import Shape
@@ -25,11 +23,9 @@ from rewright.ir.errors import RewrightError
 from rewright.ir.graph import Graph
 from rewright.ir.placement import Mesh, Placement, RankProgram
 from rewright.ir.unknowns import NUMBERED
-from rewright.ops.files import explained
 from rewright.ops.reference.simplifying import SimplifyingBuilder
 
 _MOST_DEVICES = 4096
-_STABLEHLO = (".mlir", ".stablehlo")
 _PLAIN_NAME = re.compile(r"(?:Arg|arg|param|parameter)_?[0-9]*(?:[._][0-9]+)*")
 
 
@@ -42,27 +38,6 @@ class Interface:
     input_shapes: Sequence[Shape] = ()
     output_shapes: Sequence[Shape] = ()
     mesh: Mesh | None = None
-
-
-def read_file(file: File, devices: int | None, validate: bool) -> Graph | RankProgram:
-    """The program in a file; see :func:`lower`."""
-    return lower(_module(file), devices)
-
-
-def read_files(files: Sequence[File], validate: bool) -> list[Graph]:
-    """The programs of all devices, each in a file of its own; see :func:`lower_device`."""
-    count = len(files)
-    return [
-        explained(file.path, lambda: lower_device(_module(file), count, device))  # noqa: B023
-        for device, file in enumerate(files)
-    ]
-
-
-def _module(file: File) -> Module:
-    """The module in a file: a HloModuleProto, StableHLO, or text."""
-    if file.path.endswith(".pb"):
-        return proto.read(file.data)
-    return proto.read(to_proto(file.data)) if file.path.endswith(_STABLEHLO) else text.parse(file.text)
 
 
 def lower(module: Module, devices: int | None = None, interface: Interface | None = None) -> Graph | RankProgram:
